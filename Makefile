@@ -1,0 +1,34 @@
+# One command from a bare clone: each target first makes .venv, or sees within a second that it
+# is up to date. Needs Python 3.11+, git, make and a C++ compiler.
+VENV := .venv
+BIN := $(VENV)/bin
+# Once there is a .venv its Python is kept, so that PYTHON=... has to be given only once.
+PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup setup-dev demo lint test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## create .venv with everything RPMS runs on
+	@$(PYTHON) tools/bootstrap.py
+
+setup-dev: ## the same plus the test tools, linters and the LangGraph dev server
+	@$(PYTHON) tools/bootstrap.py --dev
+
+demo: setup ## watch the agent play, offline and without keys
+	@$(BIN)/rpms demo
+
+lint: setup-dev ## ruff (lint and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint ## lint, then the whole test suite
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+clean: ## remove .venv and every cache in this clone
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

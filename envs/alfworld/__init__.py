@@ -1,0 +1,1 @@
+"""ALFWorld: the real TextWorld household games, official and generated."""

@@ -1,0 +1,128 @@
+"""ALFWorld as the graph sees it: the pieces of this folder behind one name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.alfworld import belief as beliefs
+from envs.alfworld import goals, wording
+from envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
+from envs.alfworld.wheel import command_templates
+from envs.base import LiveGame, Outcome, Task
+from vocabulary.belief import Belief
+from vocabulary.goal import GoalSpec, SubGoal
+from vocabulary.turn import Turn
+
+
+class AlfworldGame:
+    """One TextWorld engine, reused from game to game, speaking the paper's wording."""
+
+    def __init__(self) -> None:
+        """The engine is imported here, so that listing tasks and rules never pays for it."""
+        from envs.alfworld.engine import GameEngine
+
+        self._engine = GameEngine()
+        self._dialect: wording.Dialect = "move"
+
+    def reset(self, task: Task) -> str:
+        """Load the task's game file and start it."""
+        file = Path(task["source"])
+        self._dialect = wording.dialect_of(read_game(file)["grammar"])
+        self._engine.load(file)
+        self._state = self._engine.reset()
+        return wording.to_agent(self._state.feedback)
+
+    def step(self, action: str) -> Outcome:
+        """Play one action. Only a win ends an ALFWorld game."""
+        self._state = state = self._engine.step(wording.to_game(action, self._dialect))
+        return Outcome(
+            observation=wording.to_agent(state.feedback),
+            done=state.done,
+            won=state.won,
+            score=1.0 if state.won else 0.0,
+        )
+
+    def facts(self) -> Any:
+        """TextWorld's true facts, for tests and metrics."""
+        return self._engine.facts()
+
+    def admissible(self) -> tuple[str, ...]:
+        """TextWorld's own list of valid commands, for tests only."""
+        return self._state.admissible_commands
+
+    def close(self) -> None:
+        """Free the engine's native library."""
+        self._engine.close()
+
+
+class Alfworld:
+    """The household world: six task types, one hand, silent failures."""
+
+    name = "alfworld"
+    max_steps = 50
+    max_tokens = 256
+    prompts = Path(__file__).parent / "prompts"
+
+    def goal_types(self) -> list[str]:
+        """The six official task types."""
+        return goals.GOAL_TYPES
+
+    def command_verbs(self) -> list[str]:
+        """Read from the grammar that ships with the engine."""
+        verbs = {wording.read_action(text).split()[0] for text in command_templates()}
+        return sorted(verbs)
+
+    def splits(self) -> list[str]:
+        """Generated homes first: they are there without any download."""
+        return [*GENERATED, *OFFICIAL]
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """The split's tasks in their fixed order."""
+        return list_tasks(split, count)
+
+    def open_game(self) -> LiveGame:
+        """A fresh engine."""
+        return AlfworldGame()
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """Read the goal from the sentence alone."""
+        return goals.parse_goal(sentence)
+
+    def first_belief(self, observation: str) -> Belief:
+        """b_0 from the opening text."""
+        return beliefs.first_belief(observation)
+
+    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+        """f_upd."""
+        return beliefs.update_belief(belief, action, observation)
+
+    def failed(self, observation: str) -> bool:
+        """ALFWorld says only this when a precondition did not hold."""
+        return observation.startswith(beliefs.NOTHING_HAPPENS)
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """Find, take, transform, place."""
+        return goals.sub_goal(goal, belief, history)
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Where belief and TextWorld's facts part."""
+        from envs.alfworld.truth import disagreements
+
+        return disagreements(belief, facts)
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """The [Current State] lines."""
+        return beliefs.describe_belief(belief, goal)
+
+    def print_state(self, belief: Belief) -> str:
+        """``holding=none|open=fridge 1``."""
+        return beliefs.print_state(belief)
+
+    def read_action(self, text: str) -> str:
+        """Bring loose wording to the canonical action."""
+        return wording.read_action(text)
+
+
+ENVIRONMENT = Alfworld()

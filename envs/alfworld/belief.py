@@ -1,0 +1,140 @@
+"""f_upd for ALFWorld: the belief follows from the observation texts alone (Eq. 1).
+
+The patterns below are every sentence of the game's grammar that carries state. They are
+matched against the observation rather than the action where possible, because only the
+observation tells what really happened; a refused action changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
+from vocabulary.goal import GoalSpec
+
+NOTHING_HAPPENS = "Nothing happens."
+
+_ROOM = re.compile(r"You are in the middle of a room\. Looking quickly around you, you see (.+?)\.")
+_SURFACE = re.compile(r"On the (.+? \d+), you see (.+?)\.")
+_CLOSED = re.compile(r"The (.+? \d+) is closed\.")
+_OPEN = re.compile(r"The (.+? \d+) is open\. In it, you see (.+?)\.")
+_SHUT = re.compile(r"You close the (.+? \d+)\.")
+_TOOK = re.compile(r"You pick up the (.+? \d+) from the (.+? \d+)\.")
+_PUT = re.compile(r"You put the (.+? \d+) in/on the (.+? \d+)\.")
+_FACING = re.compile(r"You are facing the (.+?)\. Next to it")
+_CARRYING = re.compile(r"You are carrying: (.+?)\.")
+_GO = re.compile(r"go to (.+)$")
+
+
+def first_belief(observation: str) -> Belief:
+    """b_0: the places named in the opening text; the agent stands at none of them."""
+    belief = empty_belief()
+    if found := _ROOM.search(observation):
+        belief["places"] = _names(found[1])
+    return belief
+
+
+def update_belief(previous: Belief, action: str, observation: str) -> Belief:
+    """b_t from (b_{t-1}, a_{t-1}, o_t)."""
+    belief = copy_belief(previous)
+    if observation.startswith(NOTHING_HAPPENS):
+        return belief
+    _move(belief, action, observation)
+    _see(belief, observation)
+    _handle(belief, observation)
+    return belief
+
+
+def _move(belief: Belief, action: str, observation: str) -> None:
+    if found := _GO.match(action):
+        if any(pattern.match(observation) for pattern in (_SURFACE, _CLOSED, _OPEN)):
+            belief["location"] = found[1]
+            belief["reachable"] = [p for p in belief["spots"].get(found[1], []) if p != found[1]]
+    elif found := _FACING.match(observation):
+        here = _names(found[1])
+        belief["spots"].update(dict.fromkeys(here, here))
+        belief["reachable"] = [place for place in here if place != belief["location"]]
+
+
+def _see(belief: Belief, observation: str) -> None:
+    """Doors and contents. What is listed for a place replaces what was believed about it."""
+    if found := _SURFACE.search(observation):
+        _contents(belief, found[1], _names(found[2]))
+    if found := _OPEN.search(observation):
+        _door(belief, found[1], "open")
+        _contents(belief, found[1], _names(found[2]))
+    elif found := _CLOSED.search(observation) or _SHUT.match(observation):
+        _door(belief, found[1], "closed")
+
+
+def _handle(belief: Belief, observation: str) -> None:
+    if found := _TOOK.match(observation):
+        belief["holding"] = [found[1]]
+        belief["last_seen"].pop(found[1], None)
+        _reach(belief, found[2])
+    elif found := _PUT.match(observation):
+        belief["holding"] = []
+        belief["last_seen"][found[1]] = found[2]
+        _reach(belief, found[2])
+    elif found := _CARRYING.match(observation):
+        belief["holding"] = _names(found[1])
+    elif observation.startswith("You are not carrying anything"):
+        belief["holding"] = []
+
+
+def _door(belief: Belief, place: str, door: Door) -> None:
+    belief["containers"][place] = door
+    _reach(belief, place)
+
+
+def _contents(belief: Belief, place: str, things: list[str]) -> None:
+    for gone in set(objects_at(belief, place)) - set(things):
+        del belief["last_seen"][gone]
+    for thing in things:
+        belief["last_seen"][thing] = place
+    if place not in belief["searched"]:
+        belief["searched"].append(place)
+    _reach(belief, place)
+
+
+def _reach(belief: Belief, place: str) -> None:
+    """A place acted on from here shares this spot, even if the agent never walked to it."""
+    if place != belief["location"] and place not in belief["reachable"]:
+        belief["reachable"].append(place)
+
+
+def _names(listing: str) -> list[str]:
+    """``a mug 2, a mug 1, and a pen 1`` -> names in order; ``nothing`` -> none."""
+    parts = re.split(r",? and |, ", listing)
+    names = [re.sub(r"^(?:a|an|the) ", "", part.strip()) for part in parts]
+    return [name for name in names if re.search(r" \d+$", name)]
+
+
+def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
+    """The [Current State] lines: short, and only what helps the next decision."""
+    lines = [
+        f"Location: {belief['location'] or 'middle of the room'}",
+        f"Holding: {', '.join(belief['holding']) or 'nothing'}",
+    ]
+    if belief["reachable"]:
+        lines.insert(1, f"Within reach: {', '.join(belief['reachable'])}")
+    opened = [place for place, door in belief["containers"].items() if door == "open"]
+    closed = [place for place, door in belief["containers"].items() if door == "closed"]
+    if opened:
+        lines.append(f"Open: {', '.join(opened)}")
+    if closed:
+        lines.append(f"Closed: {', '.join(closed)}")
+    wanted = (goal["object"], goal["destination"])
+    seen = [f"{t} at {p}" for t, p in belief["last_seen"].items() if kind_of(t) in wanted]
+    if seen:
+        lines.append(f"Seen: {', '.join(seen)}")
+    if belief["searched"]:
+        lines.append(f"Searched: {', '.join(belief['searched'])}")
+    return lines
+
+
+def print_state(belief: Belief) -> str:
+    """The printed state signature: ``holding=none|open=fridge 1,microwave 1``."""
+    opened = sorted(place for place, door in belief["containers"].items() if door == "open")
+    text = f"holding={','.join(belief['holding']) or 'none'}"
+    return f"{text}|open={','.join(opened)}" if opened else text

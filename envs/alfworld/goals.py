@@ -1,0 +1,135 @@
+"""Goals of ALFWorld: the six task types read from the sentence, and the way through them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vocabulary.belief import Belief, kind_of
+from vocabulary.errors import RpmsError
+from vocabulary.goal import GoalSpec, SubGoal
+from vocabulary.turn import Turn
+
+LOOK = "look_at_obj_in_light"
+PLACE = "pick_and_place_simple"
+TWO = "pick_two_obj_and_place"
+
+# State adjective -> (goal type, verb that brings it about).
+TRANSFORMS = {
+    "clean": ("pick_clean_then_place_in_recep", "clean"),
+    "hot": ("pick_heat_then_place_in_recep", "heat"),
+    "cool": ("pick_cool_then_place_in_recep", "cool"),
+}
+GOAL_TYPES = [PLACE, LOOK, *(kind for kind, _ in TRANSFORMS.values()), TWO]
+_STATE_OF_VERB = {verb: state for state, (_, verb) in TRANSFORMS.items()}
+
+_IN = r"(?:in/on|in|on|into|onto|to)"
+_ARTICLE = r"(?:(?:a|an|some|the|one) )?"
+_OBJECT, _PLACE = rf"{_ARTICLE}(?P<o>\w+)", rf"{_IN} {_ARTICLE}(?P<d>\w+)"
+_TEMPLATES: list[tuple[str, re.Pattern[str]]] = [
+    (kind, re.compile(f"^{pattern}$"))
+    for kind, pattern in (
+        ("look", rf"(?:look at|examine) {_OBJECT} (?:under|with|using|by) the (?P<d>\w+)"),
+        ("two", rf"(?:find|get|take) two (?P<o>\w+) and put them {_PLACE}"),
+        ("two", rf"put two (?P<o>\w+) {_PLACE}"),
+        ("verb", rf"(?P<v>clean|heat|cool) {_OBJECT} and put it {_PLACE}"),
+        ("state", rf"put {_ARTICLE}(?P<s>clean|hot|cool|cold) (?P<o>\w+) {_PLACE}"),
+        ("place", rf"put {_OBJECT} {_PLACE}"),
+    )
+]
+
+
+def parse_goal(sentence: str) -> GoalSpec:
+    """Template parsing of the task sentence; a sentence of no known shape is an error."""
+    text = " ".join(sentence.lower().split()).rstrip(" .")
+    text = text.removeprefix("your task is to: ")
+    for shape, pattern in _TEMPLATES:
+        found = pattern.match(text)
+        if not found:
+            continue
+        fields = found.groupdict()
+        state: str | None = None
+        if shape == "look":
+            kind = LOOK
+        elif shape == "two":
+            kind = TWO
+        elif shape == "place":
+            kind = PLACE
+        else:
+            word = fields["s"] if shape == "state" else _STATE_OF_VERB[fields["v"]]
+            state = "cool" if word == "cold" else word
+            kind = TRANSFORMS[state][0]
+        return GoalSpec(
+            sentence=sentence.strip(),
+            type=kind,
+            object=fields["o"],
+            state=state,
+            count=2 if shape == "two" else 1,
+            destination=fields["d"],
+            signature=f"{kind}:{fields['o']}:{state or 'none'}:{fields['d']}",
+        )
+    raise RpmsError(
+        f"cannot read the goal '{sentence.strip()}': it follows none of the ALFWorld task "
+        "templates (put/clean/heat/cool/find two/look at ...)"
+    )
+
+
+def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+    """The current sub-goal and the progress, from the belief and what was done so far.
+
+    Transformed objects are read from the history, because the paper keeps transformation
+    outcomes out of the belief: no precondition depends on them.
+    """
+    ready = _transformed(goal, history)
+    placed = [
+        thing
+        for thing, where in belief["last_seen"].items()
+        if kind_of(thing) == goal["object"]
+        and kind_of(where) == goal["destination"]
+        and (goal["state"] is None or thing in ready)
+        and goal["type"] != LOOK
+    ]
+    stages = _stages(goal)
+    done = min(len(placed), goal["count"]) * stages
+    name, target, reached = _pointer(goal, belief, ready, placed)
+    total = stages * goal["count"]
+    return SubGoal(name=name, target=target, progress=min(100, 100 * (done + reached) // total))
+
+
+def _stages(goal: GoalSpec) -> int:
+    """Find, take, (transform or use the lamp), place: how many steps of procedure per object."""
+    return 3 if goal["type"] in (PLACE, TWO, LOOK) else 4
+
+
+def _transformed(goal: GoalSpec, history: Sequence[Turn]) -> set[str]:
+    ready: set[str] = set()
+    for turn in history:
+        found = re.match(r"(heat|cool|clean) (.+) with .+$", turn["action"])
+        if not found or turn["failed"]:
+            continue
+        if _STATE_OF_VERB[found[1]] == goal["state"]:
+            ready.add(found[2])
+        elif found[1] != "clean" and goal["state"] in ("hot", "cool"):
+            ready.discard(found[2])
+    return ready
+
+
+def _pointer(
+    goal: GoalSpec, belief: Belief, ready: set[str], placed: list[str]
+) -> tuple[str, str, int]:
+    held = belief["holding"][0] if belief["holding"] else None
+    if held and kind_of(held) == goal["object"]:
+        if goal["type"] == LOOK:
+            lamps = [t for t in belief["last_seen"] if kind_of(t) == goal["destination"]]
+            if lamps:
+                return "use_lamp", f"{lamps[0]} at {belief['last_seen'][lamps[0]]}", 2
+            return "find_lamp", goal["destination"], 2
+        if goal["state"] and held not in ready:
+            return f"{TRANSFORMS[goal['state']][1]}_object", held, 2
+        return "place_object", f"{held} in/on {goal['destination']}", _stages(goal) - 1
+    if held:
+        return "free_hand", f"put down {held}", 0
+    for thing, where in belief["last_seen"].items():
+        if kind_of(thing) == goal["object"] and thing not in placed:
+            return "take_object", f"{thing} from {where}", 1
+    return "find_object", goal["object"], 0

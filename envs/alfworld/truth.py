@@ -1,0 +1,51 @@
+"""Belief against truth: TextWorld knows the real facts, so drift (P2) can be measured.
+
+For tests and metrics only. Nothing the agent reads may come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envs.alfworld.engine import Fact
+from vocabulary.belief import Belief
+
+
+def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
+    """Every statement of the belief that the true facts contradict, in words."""
+    opened: set[str] = set()
+    held: set[str] = set()
+    inside: set[tuple[str, str]] = set()
+    spot = ""
+    spots: dict[str, str] = {}
+    for name, arguments in facts:
+        names = [argument.strip() for argument in arguments]
+        if name == "atlocation":
+            spot = names[1]
+        elif name == "receptacleatlocation":
+            spots[names[0]] = names[1]
+        elif name == "opened":
+            opened.add(names[0])
+        elif name == "holds":
+            held.add(names[1])
+        elif name == "inreceptacle":
+            inside.add((names[0], names[1]))
+    here = {place for place, where in spots.items() if where == spot}
+    wrong = []
+    location = belief["location"]
+    if location not in here and not (location is None and not here):
+        wrong.append(f"location: believed {location}, truly at {sorted(here) or 'no place'}")
+    wrong += [f"reachable: {p} is not at this spot" for p in belief["reachable"] if p not in here]
+    if set(belief["holding"]) != held:
+        wrong.append(f"holding: believed {belief['holding']}, truly {sorted(held)}")
+    wrong += [
+        f"{place}: believed {door}"
+        for place, door in belief["containers"].items()
+        if (door == "open") != (place in opened)
+    ]
+    wrong += [
+        f"last seen: {thing} is not at {place}"
+        for thing, place in belief["last_seen"].items()
+        if (thing, place) not in inside
+    ]
+    return wrong

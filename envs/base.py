@@ -1,0 +1,112 @@
+"""What the graph asks of a world.
+
+An ``Environment`` is stateless knowledge about a world (its tasks, how its texts read, how a
+belief follows from them). A ``LiveGame`` is one running simulator. Nodes see only these two
+protocols, so a new world is a new folder here and new YAML, never a branch inside a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypedDict
+
+from vocabulary.belief import Belief
+from vocabulary.goal import GoalSpec, SubGoal
+from vocabulary.turn import Turn
+
+
+class Task(TypedDict):
+    """One episode that can be played; plain data, so it fits in state and run files.
+
+    Attributes:
+        env: the environment's name.
+        split: the list the task belongs to.
+        index: its place in that list.
+        id: a stable name, unique within the split. Always a string.
+        goal: the task sentence.
+        source: where the simulator finds it (a file, or a task name and variation).
+    """
+
+    env: str
+    split: str
+    index: int
+    id: str
+    goal: str
+    source: str
+
+
+class Outcome(NamedTuple):
+    """What one command led to. Success is ``won``; ``done`` alone never counts as success."""
+
+    observation: str
+    done: bool
+    won: bool
+    score: float
+
+
+class LiveGame(Protocol):
+    """One running simulator, owned by one thread of one process."""
+
+    def reset(self, task: Task) -> str:
+        """Start the task and return the first observation."""
+
+    def step(self, action: str) -> Outcome:
+        """Play one action, given in the agent's wording."""
+
+    def facts(self) -> Any:
+        """The simulator's true state, for tests and metrics; never shown to the agent."""
+
+    def close(self) -> None:
+        """Free the simulator."""
+
+
+class Environment(Protocol):
+    """A world the agent can act in."""
+
+    name: str
+    max_steps: int
+    max_tokens: int
+    prompts: Path
+
+    def goal_types(self) -> list[str]:
+        """Every goal type (or family) the world has; the manual must cover them all."""
+
+    def command_verbs(self) -> list[str]:
+        """First words of the simulator's own commands, in the agent's wording."""
+
+    def splits(self) -> list[str]:
+        """Names of the task lists that can be asked for."""
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """The split's tasks in their fixed order; raises RpmsError when it is not there."""
+
+    def open_game(self) -> LiveGame:
+        """A fresh simulator; reuse it for many tasks through ``reset``."""
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """Read the goal from the task sentence alone."""
+
+    def first_belief(self, observation: str) -> Belief:
+        """b_0 from the first observation."""
+
+    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+        """f_upd: deterministic pattern matching, no language model (Eq. 1)."""
+
+    def failed(self, observation: str) -> bool:
+        """Whether the environment's answer means that the action was refused."""
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """Where the agent is within the goal."""
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Statements of the belief that the true facts contradict; a metric, never a hint."""
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """The lines of the [Current State] block."""
+
+    def print_state(self, belief: Belief) -> str:
+        """The printed state signature."""
+
+    def read_action(self, text: str) -> str:
+        """Bring loose wording to the canonical action text; unknown text passes through."""

@@ -1,0 +1,129 @@
+"""Running episodes, keyed by episode id, with rebuild by replay.
+
+A simulator cannot be put into a checkpoint. What can be is the task and the actions played so
+far, and a deterministic world reaches the same point again when they are played again. So
+nodes ask here for the live game of their episode; if this process does not hold it (a crash,
+a restart, another server worker), it is rebuilt from the recorded turns, and every observation
+must come back as recorded: a difference is an error, never a silent continuation.
+
+Simulators are not thread-safe, while LangGraph runs synchronous nodes on whatever thread is
+free. All simulator calls therefore run on one dedicated thread per process.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from envs.base import LiveGame, Outcome, Task
+from envs.registry import get_environment
+from vocabulary.errors import EnvironmentFault
+from vocabulary.turn import Turn
+
+T = TypeVar("T")
+
+# A server may leave episodes unfinished; the oldest idle simulator goes when this many are open.
+MAX_OPEN = 8
+
+_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
+_open: OrderedDict[str, LiveGame] = OrderedDict()
+_spare: dict[str, list[LiveGame]] = {}
+
+
+def _run(work: Callable[[], T]) -> T:
+    return _thread.submit(work).result()
+
+
+def start(episode_id: str, task: Task) -> str:
+    """Begin an episode and return its first observation."""
+    return _run(lambda: _start(episode_id, task))
+
+
+def play(episode_id: str, task: Task, history: Sequence[Turn], action: str) -> Outcome:
+    """Play one action, rebuilding the episode from its history first if needed."""
+
+    def work() -> Outcome:
+        game = _open.get(episode_id)
+        if game is None:
+            game = _replay(episode_id, task, history)
+        _open.move_to_end(episode_id)
+        return game.step(action)
+
+    return _run(work)
+
+
+def inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
+    """Read the true state of a live episode, for metrics; None when it is not live here."""
+
+    def work() -> T | None:
+        game = _open.get(episode_id)
+        return None if game is None else look(game)
+
+    return _run(work)
+
+
+def finish(episode_id: str, task: Task) -> None:
+    """End an episode and keep its simulator for the next one of the same world."""
+
+    def work() -> None:
+        game = _open.pop(episode_id, None)
+        if game is not None:
+            _spare.setdefault(task["env"], []).append(game)
+
+    _run(work)
+
+
+def _start(episode_id: str, task: Task) -> str:
+    stale = _open.pop(episode_id, None)
+    if stale is not None:
+        _spare.setdefault(task["env"], []).append(stale)
+    while len(_open) >= MAX_OPEN:
+        _, oldest = _open.popitem(last=False)
+        oldest.close()
+    spare = _spare.get(task["env"])
+    game = spare.pop() if spare else get_environment(task["env"]).open_game()
+    try:
+        observation = game.reset(task)
+    except BaseException:
+        game.close()
+        raise
+    _open[episode_id] = game
+    return observation
+
+
+def _replay(episode_id: str, task: Task, history: Sequence[Turn]) -> LiveGame:
+    _start(episode_id, task)
+    game = _open[episode_id]
+    for turn in history:
+        if not turn["action"]:
+            continue
+        outcome = game.step(turn["action"])
+        if outcome.observation != turn["observation"]:
+            _open.pop(episode_id).close()
+            raise EnvironmentFault(
+                f"replay of episode {episode_id} ({task['id']}) parted from its record at step "
+                f"{turn['step']}: after '{turn['action']}' the record says "
+                f"{turn['observation']!r}, the environment says {outcome.observation!r}"
+            )
+    return game
+
+
+def close_all() -> None:
+    """Close every simulator of this process."""
+
+    def work() -> None:
+        games = [*_open.values(), *(game for games in _spare.values() for game in games)]
+        _open.clear()
+        _spare.clear()
+        for game in games:
+            game.close()
+
+    _run(work)
+
+
+@atexit.register
+def _shut_down() -> None:
+    _thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,85 @@
+"""Conditions side by side: the same tasks under A, B, C, D."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.language_models import BaseChatModel
+
+from envs import get_environment
+from graph import build_graph, run_episode
+from nodes.context import RunContext
+from nodes.state import EpisodeOutput
+
+
+@dataclass
+class Tally:
+    """Results of one condition, overall or for one task type.
+
+    Episodes that ended in a model or infrastructure error say nothing about the agent, so they
+    are counted apart and left out of every rate.
+    """
+
+    episodes: int = 0
+    wins: int = 0
+    steps: int = 0
+    invalid: int = 0
+    errors: int = 0
+    by_type: dict[str, Tally] = field(default_factory=dict)
+
+    def add(self, result: EpisodeOutput) -> None:
+        """Count one finished episode."""
+        if result["failure_mode"] in ("model_error", "infrastructure_error"):
+            self.errors += 1
+            return
+        self.episodes += 1
+        self.wins += result["success"]
+        self.steps += result["steps"]
+        self.invalid += result["invalid_actions"]
+
+    @property
+    def rate(self) -> float:
+        """Success rate in percent."""
+        return 100 * self.wins / self.episodes if self.episodes else 0.0
+
+    @property
+    def mean_steps(self) -> float:
+        """Steps per episode."""
+        return self.steps / self.episodes if self.episodes else 0.0
+
+    @property
+    def invalid_rate(self) -> float:
+        """Share of steps that were refused or unreadable, in percent (P1)."""
+        return 100 * self.invalid / self.steps if self.steps else 0.0
+
+
+def run_conditions(
+    conditions: Sequence[str],
+    *,
+    env: str,
+    split: str,
+    count: int,
+    model: BaseChatModel | None = None,
+    context: RunContext | None = None,
+) -> Iterator[tuple[str, str, EpisodeOutput, dict[str, Tally]]]:
+    """Play every task under every condition; yields after each episode what stands so far."""
+    base = context or RunContext()
+    contexts = {name: RunContext.for_condition(name) for name in conditions}
+    world = get_environment(env)
+    graph = build_graph(model=model)
+    tallies = {name: Tally() for name in conditions}
+    for task in world.tasks(split, count)[:count]:
+        kind = world.parse_goal(task["goal"])["type"]
+        for name in conditions:
+            chosen = contexts[name]
+            result = run_episode(
+                task["index"],
+                env=env,
+                split=split,
+                context=base.with_(rules=chosen.rules, memory=chosen.memory),
+                graph=graph,
+            )
+            tallies[name].add(result)
+            tallies[name].by_type.setdefault(kind, Tally()).add(result)
+            yield name, kind, result, tallies

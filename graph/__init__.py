@@ -1,0 +1,13 @@
+"""The agent workflow: nine stages, their edges, and how to run them."""
+
+from graph.build import STAGES, build_graph
+from graph.run import arun_episode, astream_episode, run_episode, stream_episode
+
+__all__ = [
+    "STAGES",
+    "arun_episode",
+    "astream_episode",
+    "build_graph",
+    "run_episode",
+    "stream_episode",
+]

@@ -1,0 +1,84 @@
+"""Wiring the nine stages into a LangGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.cache.base import BaseCache
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import Checkpointer
+
+import nodes as stages
+from graph import routing
+from nodes.context import RunContext
+from nodes.llm_call import RETRY
+from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from vocabulary.errors import RpmsError
+
+Stage = Callable[..., Any]
+RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
+
+STAGES: tuple[str, ...] = (
+    "reset_env",
+    "belief_update",
+    "rule_assembly",
+    "goal_retrieval",
+    "scf",
+    "arbitration",
+    "prompt_build",
+    "llm_call",
+    "env_step",
+)
+
+
+def build_graph(
+    nodes: Mapping[str, Stage] | None = None,
+    model: BaseChatModel | None = None,
+    checkpointer: Checkpointer = None,
+    store: BaseStore | None = None,
+    cache: BaseCache[Any] | None = None,
+) -> RpmsGraph:
+    """The compiled agent graph.
+
+    Args:
+        nodes: replacements by stage name, e.g. ``{"scf": my_scf}``. A stage is a function of
+            the state (and, if it wants, the runtime) that returns the keys it changes.
+        model: a chat model object; without it the context's ``model`` setting is opened.
+        checkpointer: keeps episodes resumable; evaluation runs without one.
+        store: LangGraph store for deployments that keep memory in a database.
+        cache: node cache, if any.
+    """
+    swapped = dict(nodes or {})
+    unknown = sorted(set(swapped) - set(STAGES))
+    if unknown:
+        raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(STAGES)}")
+    builder: StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput] = StateGraph(
+        EpisodeState,
+        context_schema=RunContext,
+        input_schema=EpisodeInput,
+        output_schema=EpisodeOutput,
+    )
+    for name in STAGES:
+        if name == "llm_call":
+            builder.add_node(
+                name,
+                swapped.get(name) or stages.make_llm_call(model),
+                retry_policy=RETRY,
+            )
+        else:
+            builder.add_node(name, swapped.get(name) or getattr(stages, name))
+    builder.add_edge(START, "reset_env")
+    builder.add_edge("reset_env", "belief_update")
+    builder.add_conditional_edges("belief_update", routing.after_belief)
+    builder.add_conditional_edges("rule_assembly", routing.after_rules)
+    builder.add_conditional_edges("goal_retrieval", routing.after_retrieval)
+    builder.add_conditional_edges("scf", routing.after_scf)
+    builder.add_edge("arbitration", "prompt_build")
+    builder.add_edge("prompt_build", "llm_call")
+    builder.add_conditional_edges("llm_call", routing.after_llm)
+    builder.add_conditional_edges("env_step", routing.after_step)
+    return builder.compile(checkpointer=checkpointer, store=store, cache=cache, name="rpms")

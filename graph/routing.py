@@ -1,0 +1,56 @@
+"""Conditional edges: a stage that is switched off is not visited.
+
+The ``Literal`` return types are what LangGraph draws, so the picture of the graph shows every
+way through it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.runtime import Runtime
+
+from nodes.context import RunContext, settings
+from nodes.state import EpisodeState
+
+
+def after_belief(
+    state: EpisodeState, runtime: Runtime[RunContext]
+) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:
+    """Rules first, then memory, or straight to the prompt for the baseline."""
+    context = settings(runtime.context)
+    if context.rules:
+        return "rule_assembly"
+    return "goal_retrieval" if context.memory else "prompt_build"
+
+
+def after_rules(
+    state: EpisodeState, runtime: Runtime[RunContext]
+) -> Literal["goal_retrieval", "prompt_build"]:
+    """Rules-only skips every memory stage."""
+    return "goal_retrieval" if settings(runtime.context).memory else "prompt_build"
+
+
+def after_retrieval(
+    state: EpisodeState, runtime: Runtime[RunContext]
+) -> Literal["scf", "arbitration", "prompt_build"]:
+    """SCF unless it is off; then whatever follows it."""
+    return "scf" if settings(runtime.context).scf != "off" else after_scf(state, runtime)
+
+
+def after_scf(
+    state: EpisodeState, runtime: Runtime[RunContext]
+) -> Literal["arbitration", "prompt_build"]:
+    """Arbitration needs rules to arbitrate with: with rules off nothing is arbitrated."""
+    context = settings(runtime.context)
+    return "arbitration" if context.rules and context.arbitration != "none" else "prompt_build"
+
+
+def after_llm(state: EpisodeState) -> Literal["env_step", "__end__"]:
+    """Without a reply (a model error) there is nothing to play."""
+    return "__end__" if state["done"] else "env_step"
+
+
+def after_step(state: EpisodeState) -> Literal["belief_update", "__end__"]:
+    """Next decision, or the end of the episode."""
+    return "__end__" if state["done"] else "belief_update"

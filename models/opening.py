@@ -1,0 +1,71 @@
+"""``sim`` or ``provider:name`` -> a chat model, with errors a person can act on."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from models.sim import SimPlanner
+from vocabulary.errors import RpmsError
+
+# Where each provider's client looks for its key, and the package that brings the client.
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_EXTRAS = {"anthropic": "anthropic"}
+
+
+@lru_cache(maxsize=8)
+def open_model(
+    name: str,
+    temperature: float = 0.0,
+    max_tokens: int = 256,
+    timeout_s: float = 60.0,
+    base_url: str = "",
+) -> BaseChatModel:
+    """The chat model called ``name``; nothing is sent over the network yet."""
+    if name == "sim":
+        return SimPlanner()
+    provider, _, model = name.partition(":")
+    if not provider or not model:
+        raise RpmsError(
+            f"unknown model '{name}'; use 'sim', or PROVIDER:NAME such as openai:gpt-4o-mini"
+        )
+    # Retries are the graph's business (one policy, counted once), so the client makes none.
+    options: dict[str, Any] = {
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "timeout": timeout_s,
+        "max_retries": 0,
+    }
+    if base_url:
+        options["base_url"] = base_url
+        if provider == "openai" and not _has_key(provider):
+            options["api_key"] = "none"  # local servers ask for none, the client insists on one
+    return _create(provider, model, options)
+
+
+def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    key = _KEYS.get(provider)
+    if key and "api_key" not in options and not _has_key(provider):
+        raise RpmsError(
+            f"model '{provider}:{model}' needs a key: set {key} in the environment, or give "
+            "--base-url for a server that needs none"
+        )
+    try:
+        created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
+        return created
+    except ImportError as error:
+        hint = f"pip install 'rpms[{_EXTRAS[provider]}]'" if provider in _EXTRAS else str(error)
+        raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
+    except Exception as error:  # each provider's client raises its own kinds
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RpmsError(f"cannot open model '{provider}:{model}': {first}") from error
+
+
+def _has_key(provider: str) -> bool:
+    import os
+
+    return bool(os.environ.get(_KEYS.get(provider, ""), ""))

@@ -1,0 +1,23 @@
+"""Stage 1: b_t = f_upd(b_{t-1}, a_{t-1}, o_t), and the sub-goal that follows from it."""
+
+from __future__ import annotations
+
+from envs import get_environment
+from nodes.state import EpisodeState
+
+
+def belief_update(state: EpisodeState) -> EpisodeState:
+    """Read the last turn and the observation; return the new belief and sub-goal.
+
+    A reply without an action never reached the environment, so the belief stays as it was.
+    """
+    env = get_environment(state["env"])
+    history = state["history"]
+    if not history:
+        belief = env.first_belief(state["observation"])
+    elif history[-1]["action"]:
+        last = history[-1]
+        belief = env.update_belief(state["belief"], last["action"], last["observation"])
+    else:
+        belief = state["belief"]
+    return EpisodeState(belief=belief, sub_goal=env.sub_goal(state["goal"], belief, history))

@@ -1,0 +1,89 @@
+"""The knowledge blocks and the fixed parts of the prompt, rendered from data files."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment as Jinja
+from jinja2 import FileSystemLoader, StrictUndefined
+
+from envs import Environment
+from nodes.context import RunContext
+from nodes.state import EpisodeState
+from rules import ActiveRules
+from vocabulary.errors import RpmsError
+from vocabulary.recall import surviving
+from vocabulary.turn import Message
+
+_jinja = Jinja(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+    autoescape=False,  # prompts are plain text
+)
+
+
+class Blocks(NamedTuple):
+    """Each knowledge block as text, empty where the condition leaves it out.
+
+    ``rules`` is the same at every step of an episode; the others follow the belief.
+    """
+
+    rules: str
+    situation: str
+    goal: str
+    state: str
+    memory: str
+
+
+def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment) -> Blocks:
+    """What RPMS adds to the baseline prompt.
+
+    Goal and state accompany whichever knowledge is on: rules are checked against the state,
+    and memories were selected by it. With both off nothing is added.
+    """
+    if not (context.rules or context.memory):
+        return Blocks("", "", "", "", "")
+    kept = surviving(state["recalls"]) if context.memory else []
+    return Blocks(
+        rules=_render("rules.j2", rules=state["rules"]) if context.rules else "",
+        situation=_situation(state["rules"]) if context.rules else "",
+        goal=_render("goal.j2", goal=state["goal"], sub_goal=state["sub_goal"]),
+        state=_render("state.j2", state_lines=env.describe_belief(state["belief"], state["goal"])),
+        memory=_render("memory.j2", recalls=kept) if kept else "",
+    )
+
+
+def render_rules(rules: ActiveRules) -> str:
+    """R_active as it enters the prompt, for people who want to read it on its own."""
+    parts = [_render("rules.j2", rules=rules), _situation(rules)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _situation(rules: ActiveRules) -> str:
+    return _render("situation.j2", rules=rules) if rules["situation"] else ""
+
+
+def _render(template: str, **values: object) -> str:
+    return _jinja.get_template(template).render(values).rstrip("\n")
+
+
+@cache
+def load_system(prompts: Path) -> str:
+    """SysInst of an environment, shared by all conditions."""
+    return (prompts / "system.md").read_text(encoding="utf-8").rstrip("\n")
+
+
+@cache
+def load_example(prompts: Path, goal_type: str) -> tuple[Message, ...]:
+    """The one-shot example for a goal type, as turns that end with an observation."""
+    file = prompts / "examples" / f"{goal_type}.json"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RpmsError(f"no example for goal type '{goal_type}': {file} is missing") from error
+    return tuple(Message(role=m["role"], content=m["content"]) for m in data["messages"])

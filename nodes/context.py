@@ -1,0 +1,104 @@
+"""Settings of one run: the paper's toggles, readable as a form in LangGraph Studio.
+
+Plain values only, because Studio reads this class as a JSON schema. A chat model object or a
+swapped stage is given to ``build_graph`` instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
+
+from vocabulary.errors import RpmsError
+
+Scf = Literal["off", "occupancy", "preconditions"]
+Arbitration = Literal["none", "soft", "hard", "hard+soft"]
+Layout = Literal["paper", "cache_friendly"]
+
+CONDITIONS: dict[str, tuple[bool, bool]] = {
+    "A": (False, False),
+    "B": (True, False),
+    "C": (False, True),
+    "D": (True, True),
+}
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What is on, and how the model is called.
+
+    Attributes:
+        rules: inject the rule manual.
+        memory: retrieve, filter and arbitrate past experience.
+        scf: state-consistent filtering; ``occupancy`` is the paper's.
+        arbitration: what happens to memories that conflict with rules.
+        layout: order of the prompt blocks.
+        theta: retrieval threshold on the goal-signature score.
+        k: how many memories of each type may be recalled.
+        max_steps: step budget; 0 means the environment's own (50 for ALFWorld).
+        model: ``sim`` or ``provider:name``.
+        base_url: address of an OpenAI-compatible server; empty for the provider's own.
+        temperature: 0 is greedy decoding.
+        max_tokens: reply length; 0 means the environment's own.
+        timeout_s: how long one model call may take.
+        memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
+    """
+
+    rules: bool = True
+    memory: bool = True
+    scf: Scf = "occupancy"
+    arbitration: Arbitration = "hard+soft"
+    layout: Layout = "paper"
+    theta: float = 0.6
+    k: int = 3
+    max_steps: int = 0
+    model: str = "sim"
+    base_url: str = ""
+    temperature: float = 0.0
+    max_tokens: int = 0
+    timeout_s: float = 60.0
+    memory_file: str = ""
+
+    @classmethod
+    def for_condition(cls, condition: str, **settings: Any) -> RunContext:
+        """A, B, C or D of the 2x2 ablation, with other settings as given."""
+        if condition not in CONDITIONS:
+            raise RpmsError(f"unknown condition '{condition}'; known: {', '.join(CONDITIONS)}")
+        rules, memory = CONDITIONS[condition]
+        return cls(rules=rules, memory=memory, **settings).checked()
+
+    @property
+    def condition(self) -> str:
+        """The letter of the 2x2 ablation this context belongs to."""
+        return next(c for c, toggles in CONDITIONS.items() if toggles == (self.rules, self.memory))
+
+    def checked(self) -> RunContext:
+        """Refuse values a dataclass would let through, with the allowed ones named."""
+        hints = get_type_hints(RunContext)
+        for field in fields(self):
+            allowed = get_args(hints[field.name])
+            value = getattr(self, field.name)
+            if allowed and value not in allowed:
+                raise RpmsError(
+                    f"{field.name}='{value}' is not possible; choose from {', '.join(allowed)}"
+                )
+        if self.max_steps < 0 or self.k < 0 or not 0 <= self.theta <= 1:
+            raise RpmsError("max_steps and k must not be negative, theta must lie in 0..1")
+        return self
+
+    def with_(self, **changes: Any) -> RunContext:
+        """A copy with some settings changed, checked."""
+        return replace(self, **changes).checked()
+
+
+def settings(context: RunContext | dict[str, Any] | None) -> RunContext:
+    """The context as a RunContext: a server may hand it over as a dictionary, or not at all."""
+    if context is None:
+        return RunContext()
+    if isinstance(context, RunContext):
+        return context
+    known = {field.name for field in fields(RunContext)}
+    unknown = sorted(set(context) - known)
+    if unknown:
+        raise RpmsError(f"unknown setting {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+    return RunContext(**context).checked()

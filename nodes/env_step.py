@@ -1,0 +1,98 @@
+"""Stage 8: play a_t in the environment and decide whether the episode is over."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from langgraph.runtime import Runtime
+
+from envs import get_environment
+from envs import live as episodes
+from nodes.context import RunContext, settings
+from nodes.reply import read_reply
+from nodes.state import EpisodeState
+from rules import load_manual
+from vocabulary.errors import EnvironmentFault
+from vocabulary.turn import FailureMode, Turn
+
+NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
+
+
+def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read the reply; return the new observation, the turn, the counters and the verdict."""
+    context = settings(runtime.context)
+    env = get_environment(state["env"])
+    thought, said = read_reply(state["reply"], _verbs(state["env"]))
+    action = env.read_action(said) if said else ""
+    step = state["steps"] + 1
+    done = won = False
+    score = state["score"]
+    observation = NO_ACTION
+    failed = True
+    if action:
+        try:
+            outcome = episodes.play(state["episode_id"], state["spec"], state["history"], action)
+        except EnvironmentFault as fault:
+            return _end(state, "infrastructure_error", str(fault))
+        observation, done, won, score = outcome
+        failed = env.failed(observation)
+    turn = Turn(
+        step=step,
+        thought=thought,
+        action=action,
+        observation=observation,
+        failed=failed,
+        reply="" if action else state["reply"],
+    )
+    runtime.stream_writer(_event(state, turn))
+    format_errors = state["format_errors"] + (not action)
+    out_of_steps = step >= (context.max_steps or env.max_steps)
+    update = EpisodeState(
+        observation=observation,
+        history=[*state["history"], turn],
+        thought=thought,
+        action=action,
+        steps=step,
+        invalid_actions=state["invalid_actions"] + failed,
+        format_errors=format_errors,
+        score=score,
+        success=won,
+        done=done or out_of_steps,
+    )
+    if update["done"]:
+        update["failure_mode"] = _failure(won, done, format_errors, step)
+        episodes.finish(state["episode_id"], state["spec"])
+    return update
+
+
+def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMode | None:
+    """Only ``won`` is success. An episode mostly lost to unreadable replies says so."""
+    if won:
+        return None
+    if done:
+        return "wrong_termination"
+    return "format" if format_errors * 2 > steps else "timeout"
+
+
+def _end(state: EpisodeState, mode: FailureMode, error: str) -> EpisodeState:
+    episodes.finish(state["episode_id"], state["spec"])
+    return EpisodeState(failure_mode=mode, error=error, done=True)
+
+
+def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
+    """What a viewer of the running episode gets to see of one step."""
+    recalls = state["recalls"]
+    return {
+        "turn": turn,
+        "belief": state["belief"],
+        "sub_goal": state["sub_goal"],
+        "rules": sum(len(lines) for lines in state["rules"].values()) if "rules" in state else 0,  # type: ignore[arg-type,misc]
+        "memories": sum(not recall["dropped_by"] for recall in recalls),
+        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
+        "knowledge_tokens": state["knowledge_tokens"],
+    }
+
+
+@cache
+def _verbs(env: str) -> frozenset[str]:
+    return frozenset(rule.syntax.split()[0] for rule in load_manual(env).actions)

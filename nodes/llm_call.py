@@ -1,0 +1,122 @@
+"""Stage 7: a_t = LLM(p_t). The only stage that may be slow, retried or timed out."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableLambda
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import RetryPolicy
+
+from envs import get_environment
+from envs import live as episodes
+from models import open_model
+from nodes.context import RunContext, settings
+from nodes.state import EpisodeState
+
+# Calls are made from here so that a synchronous run can give up on one that hangs.
+_calls = ThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
+
+TRANSIENT_STATUS = {408, 409, 425, 429}
+TRANSIENT_NAMES = {
+    "APIConnectionError", "APITimeoutError", "ConnectError", "ConnectTimeout", "ReadTimeout",
+    "ReadError", "RemoteProtocolError", "PoolTimeout", "WriteTimeout",
+}  # fmt: skip
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether trying again may help: timeouts, 429 and 5xx, but never 400 or 401."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status in TRANSIENT_STATUS or status >= 500
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, TimeoutError | ConnectionError) or bool(names & TRANSIENT_NAMES)
+
+
+RETRY = RetryPolicy(
+    initial_interval=0.5, backoff_factor=2.0, max_interval=30.0, max_attempts=4,
+    retry_on=is_transient,
+)  # fmt: skip
+
+
+def make_llm_call(
+    model: BaseChatModel | None = None,
+) -> RunnableLambda[EpisodeState, EpisodeState]:
+    """The stage for one chat model, or for whichever the context names.
+
+    Reads the prompt; returns the reply and the tokens it cost, or ends the episode with a
+    model error. Both a synchronous and an asynchronous form are offered, so that neither kind
+    of run blocks the other's way of working.
+    """
+
+    def call(state: EpisodeState) -> EpisodeState:
+        runtime = get_runtime(RunContext)
+        context = settings(runtime.context)
+        try:
+            chat = model or _from_context(state, context)
+            future = _calls.submit(chat.invoke, _messages(state))
+            reply = future.result(timeout=context.timeout_s)
+        except FutureTimeout:
+            return _give_up(state, runtime, TimeoutError(f"no reply in {context.timeout_s:g} s"))
+        except Exception as error:  # every client raises its own kinds
+            return _give_up(state, runtime, error)
+        return _record(state, reply)
+
+    async def acall(state: EpisodeState) -> EpisodeState:
+        runtime = get_runtime(RunContext)
+        context = settings(runtime.context)
+        try:
+            chat = model or _from_context(state, context)
+            async with asyncio.timeout(context.timeout_s):
+                reply = await chat.ainvoke(_messages(state))
+        except TimeoutError:
+            return _give_up(state, runtime, TimeoutError(f"no reply in {context.timeout_s:g} s"))
+        except Exception as error:  # every client raises its own kinds
+            return _give_up(state, runtime, error)
+        return _record(state, reply)
+
+    return RunnableLambda(call, afunc=acall, name="llm_call")
+
+
+def _from_context(state: EpisodeState, context: RunContext) -> BaseChatModel:
+    max_tokens = context.max_tokens or get_environment(state["env"]).max_tokens
+    return open_model(
+        context.model, context.temperature, max_tokens, context.timeout_s, context.base_url
+    )
+
+
+def _messages(state: EpisodeState) -> list[BaseMessage]:
+    """The prompt as LangChain's own message objects."""
+    return convert_to_messages([dict(message) for message in state["prompt"]])
+
+
+def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:
+    """Token counts come from the provider; where it reports none they are estimated."""
+    usage = reply.usage_metadata if isinstance(reply, AIMessage) else None
+    spent = usage["input_tokens"] if usage else count_tokens_approximately(_messages(state))
+    written = usage["output_tokens"] if usage else count_tokens_approximately([reply])
+    return EpisodeState(
+        reply=str(reply.text),
+        prompt_tokens=state["prompt_tokens"] + spent,
+        output_tokens=state["output_tokens"] + written,
+    )
+
+
+def _give_up(state: EpisodeState, runtime: Runtime[RunContext], error: Exception) -> EpisodeState:
+    """Let the retry policy try again while that may help, else end the episode and say why.
+
+    A model error is never counted as a failure of the agent.
+    """
+    info = runtime.execution_info
+    if is_transient(error) and (info is None or info.node_attempt < RETRY.max_attempts):
+        raise error
+    episodes.finish(state["episode_id"], state["spec"])
+    text = str(error).splitlines()[0] if str(error) else ""
+    return EpisodeState(
+        failure_mode="model_error", error=f"{type(error).__name__}: {text}", done=True
+    )

@@ -1,0 +1,81 @@
+"""Stage 6: p_t = SysInst + ICL + R_active + gamma_g + b_t + M_arb + H_{1:t-1} + o_t (Eq. 7).
+
+The baseline prompt is this prompt minus the knowledge blocks, byte for byte: blocks are only
+ever inserted, and nothing else depends on whether they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.runtime import Runtime
+
+from envs import get_environment
+from nodes.blocks import knowledge_blocks, load_example, load_system
+from nodes.context import RunContext, settings
+from nodes.state import EpisodeState
+from vocabulary.turn import Message, Turn
+
+NEW_TASK = "=== The example is complete. A new task begins. ==="
+# A reply without an action can be pages of text; the history keeps enough to learn from.
+REPLY_KEPT = 400
+
+
+def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read everything assembled so far; return the prompt as chat messages."""
+    context = settings(runtime.context)
+    env = get_environment(state["env"])
+    blocks = knowledge_blocks(state, context, env)
+    if context.layout == "cache_friendly":
+        # What never changes comes first and the history only grows, so that a provider or a
+        # local server can reuse the whole prefix of the previous step.
+        opening, closing = [blocks.rules], [blocks.situation, blocks.goal, blocks.state]
+        closing.append(blocks.memory)
+    else:
+        opening = [blocks.rules, blocks.situation, blocks.goal, blocks.state, blocks.memory]
+        closing = []
+    messages = _conversation(
+        load_system(env.prompts),
+        load_example(env.prompts, state["goal"]["type"]),
+        [text for text in opening if text],
+        state["first_observation"],
+        state["history"],
+        [text for text in closing if text],
+    )
+    return EpisodeState(
+        prompt=messages,
+        knowledge_tokens=count_tokens_approximately(
+            [{"role": "user", "content": text} for text in (*opening, *closing) if text]
+        ),
+    )
+
+
+def _conversation(
+    system: str,
+    example: Sequence[Message],
+    opening: Sequence[str],
+    first: str,
+    history: Sequence[Turn],
+    closing: Sequence[str],
+) -> list[Message]:
+    """System, the example as earlier turns, then the task as turns of its own."""
+    messages = [Message(role="system", content=system), *example[:-1]]
+    start = "\n\n".join([example[-1]["content"], NEW_TASK, *opening, first])
+    messages.append(Message(role="user", content=start))
+    for turn in history:
+        messages.append(Message(role="assistant", content=said(turn)))
+        messages.append(Message(role="user", content=turn["observation"]))
+    if closing:
+        last = messages[-1]
+        messages[-1] = Message(role="user", content="\n\n".join([*closing, last["content"]]))
+    return messages
+
+
+def said(turn: Turn) -> str:
+    """A past turn in the reply format; an unreadable reply as it was, cut short."""
+    if not turn["action"]:
+        return turn["reply"][:REPLY_KEPT] or "(no reply)"
+    if turn["thought"]:
+        return f"Thought: {turn['thought']}\nAction: {turn['action']}"
+    return f"Action: {turn['action']}"

@@ -1,0 +1,73 @@
+"""Reading a model's reply: tolerant, because small models rarely keep to a format.
+
+Whatever cannot be read is a counted format error, never a crash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+_LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
+_THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)
+_STOP = re.compile(r"^[\s>*_#`-]*(?:obs|observation)\s*[*_`]*\s*:", re.I)
+# Words that models use for the commands of any world, besides the manual's own verbs.
+_LOOSE_VERBS = ("go", "goto", "walk", "pick", "grab", "place", "move", "toggle", "turn", "check")
+_WRAPPING = " \t`*_\"'[]<>\u201c\u201d\u2018\u2019"
+
+
+class Reply(NamedTuple):
+    """What could be read: an empty action means a format error."""
+
+    thought: str
+    action: str
+
+
+def read_reply(text: str, verbs: Collection[str]) -> Reply:
+    """The thought and the first action of a reply.
+
+    ``verbs`` are the first words of the actions there are; a line without an "Action:" label
+    counts as an action only if it starts with one of them.
+
+    A model that plays on by itself ("Action: ... Obs: ... Action: ...") is held to its first
+    action: what it imagined after that did not happen.
+    """
+    lines = [line for line in text.splitlines() if not line.strip().startswith("```")]
+    for number, line in enumerate(lines):
+        if _STOP.match(line):
+            lines = lines[:number]
+            break
+        found = _LABEL.match(line)
+        if found:
+            action = _clean(found[1])
+            if not action and number + 1 < len(lines):
+                action = _clean(lines[number + 1])
+            if action:
+                return Reply(_thought(lines[:number]), action)
+    return _unlabelled(lines, {*verbs, *_LOOSE_VERBS})
+
+
+def _unlabelled(lines: list[str], verbs: Collection[str]) -> Reply:
+    """No "Action:" line: accept a bare command, the commonest slip of small models."""
+    for number in range(len(lines) - 1, -1, -1):
+        if _THOUGHT.match(lines[number]):
+            continue
+        action = _clean(lines[number])
+        words = action.lower().split()
+        if words and words[0] in verbs and len(words) <= 8:
+            return Reply(_thought(lines[:number]), action)
+    return Reply(_thought(lines), "")
+
+
+def _thought(lines: list[str]) -> str:
+    text = " ".join(_THOUGHT.sub("", line).strip() for line in lines)
+    return " ".join(text.split())
+
+
+def _clean(text: str) -> str:
+    """Strip markdown, quotes, list marks and trailing remarks from an action."""
+    action = re.sub(r"^\s*(?:\d+[.)]|[-*>])\s+", "", text).strip(_WRAPPING)
+    action = re.split(r"\s+(?:action|obs|observation|thought)\s*:", action, flags=re.I)[0]
+    action = re.split(r"[;\n]|\.\s|,? then |\s\(|\s#", action)[0]
+    return action.strip(_WRAPPING).rstrip(".!,").strip(_WRAPPING)

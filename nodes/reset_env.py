@@ -1,0 +1,80 @@
+"""Stage 0: resolve the task, start the environment, parse the goal."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from langgraph.runtime import Runtime
+
+from envs import Task, get_environment
+from envs import live as episodes
+from nodes.context import RunContext, settings
+from nodes.state import EpisodeState
+from vocabulary.belief import empty_belief
+from vocabulary.errors import RpmsError
+
+
+def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read env, split and task; return a fresh episode with o_0, g and empty counters.
+
+    Every key a later stage writes is set here, so that a thread that is run a second time
+    starts clean instead of continuing the previous episode.
+    """
+    context = settings(runtime.context)
+    env = get_environment(state.get("env") or "alfworld")
+    spec = find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
+    goal = env.parse_goal(spec["goal"])
+    episode_id = uuid4().hex
+    observation = episodes.start(episode_id, spec)
+    return EpisodeState(
+        env=env.name,
+        split=spec["split"],
+        episode_id=episode_id,
+        spec=spec,
+        task_id=spec["id"],
+        condition=context.condition,
+        goal=goal,
+        first_observation=observation,
+        observation=observation,
+        belief=empty_belief(),
+        recalls=[],
+        history=[],
+        steps=0,
+        invalid_actions=0,
+        format_errors=0,
+        prompt_tokens=0,
+        output_tokens=0,
+        success=False,
+        score=0.0,
+        failure_mode=None,
+        error="",
+        reply="",
+        thought="",
+        action="",
+        done=False,
+    )
+
+
+def find_task(env: str, split: str, task: str) -> Task:
+    """A task by id, by the end of its id (the trial), or by index within the split."""
+    wanted = task.strip()
+    if wanted.isdigit():
+        tasks = get_environment(env).tasks(split)
+        if int(wanted) >= len(tasks):
+            # Generated splits grow on request: ask for as many as the index needs.
+            tasks = get_environment(env).tasks(split, int(wanted) + 1)
+        if int(wanted) < len(tasks):
+            return tasks[int(wanted)]
+        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {wanted}")
+    tasks = get_environment(env).tasks(split)
+    found = [t for t in tasks if t["id"] == wanted] or [
+        t for t in tasks if t["id"].endswith("/" + wanted)
+    ]
+    if not found:
+        raise RpmsError(
+            f"no task '{wanted}' in split '{split}' of {env}; list them with: "
+            f"rpms tasks --env {env} --split {split}"
+        )
+    if len(found) > 1:
+        raise RpmsError(f"'{wanted}' names {len(found)} tasks of '{split}'; give the whole id")
+    return found[0]

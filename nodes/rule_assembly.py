@@ -1,0 +1,20 @@
+"""Stage 2: R_active = R_U + R_D(g_type) + R_E, plus the lines for this very situation."""
+
+from __future__ import annotations
+
+from nodes.state import EpisodeState
+from rules import explain_refusal, load_manual
+
+
+def rule_assembly(state: EpisodeState) -> EpisodeState:
+    """Read goal, belief and the last turn; return the active rules.
+
+    If the last action was refused, Tier 3 diagnoses it against the belief (which a refused
+    action left unchanged), so that the prompt can name the precondition that did not hold.
+    """
+    manual = load_manual(state["env"])
+    last = state["history"][-1] if state["history"] else None
+    refused = None
+    if last and last["failed"] and last["action"]:
+        refused = (last["action"], explain_refusal(manual, last["action"], state["belief"]))
+    return EpisodeState(rules=manual.active(state["goal"], state["belief"], refused))

@@ -1,0 +1,93 @@
+"""The graph's state: what goes in, what comes out, and what the stages pass along.
+
+Plain data only. The live environment is not here; nodes reach it through ``envs.live``.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from envs.base import Task
+from rules.manual import ActiveRules
+from vocabulary.belief import Belief
+from vocabulary.goal import GoalSpec, SubGoal
+from vocabulary.recall import Recall
+from vocabulary.turn import FailureMode, Message, Turn
+
+
+class EpisodeInput(TypedDict, total=False):
+    """Which episode to play: an environment, a split, and a task id or index as text."""
+
+    env: str
+    split: str
+    task: str
+
+
+class EpisodeOutput(TypedDict, total=False):
+    """How it went.
+
+    Attributes:
+        task_id: the task that was played.
+        condition: A, B, C or D, by which knowledge was on.
+        success: the environment said won; nothing else counts.
+        score: the environment's final score.
+        steps: actions taken, including refused ones and unreadable replies.
+        invalid_actions: steps the environment refused, or that held no action.
+        format_errors: replies from which no action could be read.
+        failure_mode: None on success.
+        error: the message behind a model or infrastructure error.
+        prompt_tokens: as reported by the model, else estimated.
+        output_tokens: likewise.
+        history: every turn.
+    """
+
+    task_id: str
+    condition: str
+    success: bool
+    score: float
+    steps: int
+    invalid_actions: int
+    format_errors: int
+    failure_mode: FailureMode | None
+    error: str
+    prompt_tokens: int
+    output_tokens: int
+    history: list[Turn]
+
+
+class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
+    """Everything the stages read and write.
+
+    Attributes:
+        episode_id: key of the live environment.
+        spec: the resolved task.
+        goal: g, parsed once.
+        first_observation: o_0, which states the task and stays in every prompt.
+        observation: o_t.
+        belief: b_t.
+        sub_goal: where the agent is within the goal.
+        rules: R_active, while rules are on.
+        recalls: the candidates with their fates, while memory is on.
+        prompt: p_t, exactly as sent.
+        knowledge_tokens: estimated tokens of the injected blocks in this prompt.
+        reply: the model's reply.
+        thought: the reasoning read from it.
+        action: a_t, read from it; empty when there was none.
+        done: the episode has ended.
+    """
+
+    episode_id: str
+    spec: Task
+    goal: GoalSpec
+    first_observation: str
+    observation: str
+    belief: Belief
+    sub_goal: SubGoal
+    rules: ActiveRules
+    recalls: list[Recall]
+    prompt: list[Message]
+    knowledge_tokens: int
+    reply: str
+    thought: str
+    action: str
+    done: bool

@@ -1,0 +1,136 @@
+"""The command line. Bad input gets one clear line and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from rpms.rules_cli import rules_app
+from vocabulary.errors import EnvironmentFault, RpmsError
+
+app = typer.Typer(
+    name="rpms",
+    help="Rules, belief and memory for LLM agents in closed worlds.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+
+EnvOption = Annotated[str, typer.Option("--env", help="Environment, e.g. alfworld.")]
+SplitOption = Annotated[str, typer.Option("--split", help="Which list of tasks.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+
+
+@app.command()
+def run(
+    env: EnvOption = "alfworld",
+    split: SplitOption = "generated_unseen",
+    task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
+    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    condition: Annotated[str, typer.Option(help="A baseline, B rules, C memory, D full.")] = "D",
+    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
+    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
+    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
+    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Play one episode and watch each decision."""
+    from nodes.context import RunContext
+    from rpms.terminal import play
+
+    context = RunContext.for_condition(
+        condition,
+        scf=scf,
+        arbitration=arbitration,
+        layout=layout,
+        memory_file=memory,
+        max_steps=max_steps,
+        model=model,
+        base_url=base_url,
+        timeout_s=timeout,
+    )
+    result = play(env, split, task, context, show=not as_json, prompts=prompts)
+    if as_json:
+        _print_json(result)
+
+
+@app.command()
+def tasks(
+    env: EnvOption = "alfworld",
+    split: SplitOption = "generated_unseen",
+    limit: Annotated[int, typer.Option(help="0: all. Generated splits grow on request.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tasks of a split, with what the goal parser reads from each sentence."""
+    from envs import get_environment
+    from rpms.listing import task_rows, task_table
+
+    rows = task_rows(get_environment(env), split, limit or None)
+    if as_json:
+        _print_json(rows)
+    else:
+        task_table(rows)
+
+
+@app.command()
+def graph() -> None:
+    """Print the agent graph as Mermaid; works offline."""
+    from graph import build_graph
+
+    print(build_graph().get_graph().draw_mermaid().rstrip())
+
+
+@app.command()
+def demo(
+    tasks: Annotated[int, typer.Option(help="How many tasks per condition.")] = 30,
+    conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B",
+    split: SplitOption = "generated_unseen",
+) -> None:
+    """Compare conditions with the built-in planner; no key, no download."""
+    from rpms.demo import run_demo
+
+    run_demo([name.strip() for name in conditions.split(",")], split, tasks)
+
+
+def _print_json(data: Any) -> None:
+    json.dump(data, sys.stdout, ensure_ascii=False, indent=2)
+    sys.stdout.write("\n")
+
+
+def fail(message: str) -> NoReturn:
+    """One line on standard error, exit code 2."""
+    print(f"rpms: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def main() -> None:
+    """Entry point of the ``rpms`` command."""
+    try:
+        code = app(standalone_mode=False)
+    except (RpmsError, EnvironmentFault) as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except Exception as error:
+        # Typer raises its own usage errors (and only those) with a ready exit code.
+        if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
+            fail(f"{error.format_message()} (see: rpms --help)")
+        raise
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

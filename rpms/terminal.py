@@ -1,0 +1,111 @@
+"""One episode in the terminal, readable while it runs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from rich.console import Console
+from rich.markup import escape
+
+from envs import get_environment
+from graph.build import build_graph
+from graph.run import StepEvent, stream_episode
+from models import open_model
+from models.sim import LABEL
+from nodes.context import RunContext
+from nodes.reset_env import find_task
+from nodes.state import EpisodeOutput
+
+
+def play(
+    env: str, split: str, task: str, context: RunContext, *, show: bool, prompts: bool = False
+) -> dict[str, Any]:
+    """Play an episode; with ``show``, print each decision as it is made.
+
+    The task and the model are resolved first, so that a wrong name or a missing key is an
+    answer at once and not a failed episode.
+    """
+    world = get_environment(env)
+    spec = find_task(env, split, task)
+    model = open_model(
+        context.model,
+        context.temperature,
+        context.max_tokens or world.max_tokens,
+        context.timeout_s,
+        context.base_url,
+    )
+    console = Console(quiet=not show, highlight=False)
+    name = LABEL if context.model == "sim" else context.model
+    console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
+    console.print(f"[dim]{env} {split}, condition {context.condition}, model {escape(name)}[/]\n")
+    result: EpisodeOutput = {}
+    graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
+    for event in stream_episode(spec["id"], env=env, split=split, context=context, graph=graph):
+        if "turn" in event:
+            _print_step(console, cast(StepEvent, event))
+        else:
+            result = event
+    _print_end(console, result)
+    return summary(result, env, split, context)
+
+
+def summary(result: EpisodeOutput, env: str, split: str, context: RunContext) -> dict[str, Any]:
+    """The episode as one JSON object."""
+    return {
+        "task": result["task_id"],
+        "env": env,
+        "split": split,
+        "condition": result["condition"],
+        "model": context.model,
+        **{
+            key: result.get(key)
+            for key in (
+                "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode",
+                "error", "prompt_tokens", "output_tokens", "history",
+            )
+        },
+    }  # fmt: skip
+
+
+def _print_step(console: Console, event: StepEvent) -> None:
+    turn, belief = event["turn"], event["belief"]
+    known = f"{event['rules']} rules, {event['memories']} memories"
+    if event["dropped"]:
+        known += f" ({event['dropped']} dropped)"
+    holding = ", ".join(belief["holding"]) or "nothing"
+    console.print(
+        f"[dim]{turn['step']:>3}  at {belief['location'] or 'the middle of the room'}, holding "
+        f"{holding}; {event['sub_goal']['name']} {event['sub_goal']['progress']}%; {known}[/]"
+    )
+    if turn["thought"]:
+        console.print(f"     [italic]{escape(turn['thought'])}[/]")
+    action = turn["action"] or "(no action could be read)"
+    console.print(f"     [bold cyan]> {escape(action)}[/]")
+    style = "red" if turn["failed"] else "green"
+    console.print(f"     [{style}]{escape(turn['observation'])}[/]\n")
+
+
+def _print_end(console: Console, result: EpisodeOutput) -> None:
+    verdict = (
+        "[bold green]success[/]"
+        if result["success"]
+        else f"[bold red]failed: {result['failure_mode']}[/] {escape(result['error'])}"
+    )
+    console.print(
+        f"{verdict} after {result['steps']} steps, {result['invalid_actions']} refused, "
+        f"{result['prompt_tokens']} prompt tokens"
+    )
+
+
+def _printing(console: Console) -> dict[str, Any]:
+    """A prompt stage that also shows the prompt: a swapped stage, like any user's."""
+    from nodes.prompt_build import prompt_build
+
+    def prompt_build_shown(state: Any, runtime: Any) -> Any:
+        update = prompt_build(state, runtime)
+        for message in update["prompt"]:
+            console.print(f"[dim]--- {message['role']}[/]")
+            console.print(escape(message["content"]))
+        return update
+
+    return {"prompt_build": prompt_build_shown}

@@ -1,0 +1,179 @@
+"""``rpms rules check``: mistakes in a manual that the schema alone cannot see."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rules.loader import line_of, read_yaml
+from rules.manual import RULES_FOLDER, Manual, load_manual
+from rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
+
+# Pairs that cannot both hold of the same arguments.
+_OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
+
+
+class Finding(NamedTuple):
+    """One problem: where it stands and what it is."""
+
+    file: Path
+    line: int
+    rule: str
+    problem: str
+
+    def __str__(self) -> str:
+        """``file:line: rule: problem``, the form editors can jump to."""
+        return f"{self.file}:{self.line}: {self.rule}: {self.problem}"
+
+
+def audit(
+    env: str,
+    goal_types: Collection[str] = (),
+    actions: Collection[str] = (),
+    folder: Path = RULES_FOLDER,
+) -> list[Finding]:
+    """Everything wrong with an environment's manual.
+
+    Args:
+        env: whose manual.
+        goal_types: the types the environment really has.
+        actions: the first words of the commands the environment really has.
+        folder: where the rule files are.
+    """
+    manual = load_manual(env, folder)
+    files = {
+        "universal": folder / "universal.yaml",
+        "domain": folder / env / "domain.yaml",
+        "environment": folder / env / "environment.yaml",
+    }
+    problems = [
+        *_duplicates(manual),
+        *_goal_types(manual, goal_types),
+        *_predicates(manual),
+        *_contradictions(manual),
+        *_coverage(manual, actions),
+    ]
+    return [
+        Finding(files[tier], _line(files[tier], rule), rule, text) for tier, rule, text in problems
+    ]
+
+
+Problem = tuple[str, str, str]
+
+
+def _ids(manual: Manual) -> Iterator[tuple[str, str]]:
+    yield from (("universal", rule.id) for rule in manual.universal.rules)
+    yield from (("domain", rule.id) for rule in manual.domain.rules)
+    yield from (("domain", rule.id) for rule in manual.domain.likely_places)
+    yield from (("environment", rule.id) for rule in manual.actions)
+    yield from (("environment", rule.id) for rule in manual.environment.rules)
+    yield from (("environment", rule.id) for rule in manual.environment.situations)
+
+
+def _duplicates(manual: Manual) -> Iterator[Problem]:
+    counts = Counter(rule for _, rule in _ids(manual))
+    for tier, rule in dict.fromkeys(_ids(manual)):
+        if counts[rule] > 1:
+            yield tier, rule, f"the id is used {counts[rule]} times"
+    known = set(counts)
+    for pattern in manual.forbidden:
+        if pattern.id not in known:
+            yield "environment", pattern.id, "a forbidden pattern names a rule that does not exist"
+
+
+def _goal_types(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
+    if not real:
+        return
+    for rule in manual.domain.rules:
+        for name in rule.goal_types:
+            if name != "all" and name not in real:
+                yield "domain", rule.id, f"unknown goal type '{name}'"
+    for pattern in manual.forbidden:
+        for name in pattern.goal_types:
+            if name not in real:
+                yield "environment", pattern.id, f"unknown goal type '{name}'"
+    for name in real:
+        if name not in manual.domain.procedures:
+            yield "domain", "procedures", f"goal type '{name}' has no procedure"
+    for name in manual.domain.procedures:
+        if name not in real:
+            yield "domain", "procedures", f"unknown goal type '{name}'"
+
+
+def _predicates(manual: Manual) -> Iterator[Problem]:
+    affordances = manual.environment.affordances
+    for rule in manual.actions:
+        for text in (*rule.preconditions, *rule.effects):
+            predicate = parse_predicate(text)
+            if predicate.name in affordances:
+                arity = 1
+            elif predicate.name in PREDICATES:
+                arity = PREDICATES[predicate.name][0]
+            else:
+                yield "environment", rule.id, f"unknown predicate '{predicate.name}' in '{text}'"
+                continue
+            if len(predicate.arguments) != arity:
+                yield "environment", rule.id, f"'{text}' should have {arity} argument(s)"
+            elif arity and predicate.arguments[0] not in rule.parameters:
+                yield "environment", rule.id, f"'{text}' speaks of no parameter of '{rule.syntax}'"
+    for situation in manual.environment.situations:
+        for text in situation.when:
+            name = parse_predicate(text).name
+            if name not in PREDICATES and name not in SITUATIONAL:
+                yield "environment", situation.id, f"unknown predicate '{name}' in '{text}'"
+
+
+def _contradictions(manual: Manual) -> Iterator[Problem]:
+    """Rules that no situation can satisfy, or that forbid what a procedure demands."""
+    for rule in manual.actions:
+        for part, texts in (("preconditions", rule.preconditions), ("effects", rule.effects)):
+            held = [parse_predicate(text) for text in texts]
+            for one in held:
+                for other in held:
+                    same = one.arguments == other.arguments
+                    denied = one.name == other.name and not other.positive and same
+                    opposed = (one.name, other.name) in _OPPOSITES and other.positive
+                    if one.positive and (denied or (opposed and (same or not one.arguments))):
+                        yield (
+                            "environment",
+                            rule.id,
+                            f"{part} contain '{text_of(one)}' and "
+                            + (f"'{text_of(other)}', which exclude each other"),
+                        )
+    syntaxes = Counter(re.sub(r"\{\w+\}", "{}", rule.syntax) for rule in manual.actions)
+    for rule in manual.actions:
+        if syntaxes[re.sub(r"\{\w+\}", "{}", rule.syntax)] > 1:
+            yield "environment", rule.id, f"another action has the same syntax '{rule.syntax}'"
+    for pattern in manual.forbidden:
+        if set(pattern.where.values()) == {"$object"} and pattern.action in ("take", "put"):
+            yield "environment", pattern.id, f"forbids every '{pattern.action}' the goal demands"
+
+
+def text_of(predicate: Predicate) -> str:
+    """A predicate as it is written in the YAML."""
+    arguments = f"({', '.join(predicate.arguments)})" if predicate.arguments else ""
+    return f"{'' if predicate.positive else 'not '}{predicate.name}{arguments}"
+
+
+def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
+    """Every command of the engine has a rule or a stated reason for having none."""
+    taught = {rule.syntax.split()[0] for rule in manual.actions}
+    for name in real:
+        if name not in taught and name not in manual.environment.not_taught:
+            yield "environment", "actions", f"the environment's action '{name}' has no rule"
+    names = {rule.name for rule in manual.actions}
+    for pattern in manual.forbidden:
+        if pattern.action not in names:
+            yield "environment", pattern.id, f"forbids the unknown action '{pattern.action}'"
+
+
+def _line(file: Path, rule: str) -> int:
+    """The line where an id stands, or a section begins."""
+    node, _ = read_yaml(file)
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if re.match(rf"\s*-?\s*id:\s*{re.escape(rule)}\s*$", line):
+            return number
+    return line_of(node, [rule])

@@ -1,0 +1,98 @@
+"""Reading a YAML tier so that every mistake can be pointed at.
+
+PyYAML forgets where a value stood once it is built, so the document is kept as nodes long
+enough to find the line of whatever the schema refuses.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rules.predicates import parse_predicate
+from vocabulary.errors import RpmsError
+
+Tier = TypeVar("Tier", bound=BaseModel)
+
+
+def load_tier(file: Path, model: type[Tier]) -> Tier:
+    """Validate one tier file; the first mistake is reported as ``file:line: rule: what``."""
+    node, data = read_yaml(file)
+    try:
+        tier = model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [part for part in first["loc"] if isinstance(part, str | int)]
+        line = line_of(node, place)
+        raise RpmsError(
+            f"{file}:{line}: {_rule_id(data, place)}{'.'.join(map(str, place))}: {first['msg']}"
+        ) from error
+    _check_predicates(file, node, data)
+    return tier
+
+
+def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
+    """The document as nodes (for line numbers) and as data."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return node, yaml.safe_load(text)
+    except OSError as error:
+        raise RpmsError(f"cannot read rule file {file}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from error
+
+
+def line_of(node: yaml.Node | None, path: list[str | int]) -> int:
+    """The line of the deepest part of ``path`` that exists in the document."""
+    line = 1
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if key.value == part:
+                    line, node = key.start_mark.line + 1, value
+                    break
+            else:
+                return line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            if part >= len(node.value):
+                return line
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return line
+
+
+def _rule_id(data: object, path: list[str | int]) -> str:
+    """``U-SEARCH-001: `` when the path leads into a rule that has an id."""
+    found = ""
+    for part in path:
+        if isinstance(data, dict):
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        if isinstance(data, dict) and isinstance(data.get("id"), str):
+            found = f"{data['id']}: "
+    return found
+
+
+def _check_predicates(file: Path, node: yaml.Node | None, data: object) -> None:
+    """Preconditions, effects and conditions must at least read as predicates."""
+    if not isinstance(data, dict):
+        return
+    for section, keys in (("actions", ("preconditions", "effects")), ("situations", ("when",))):
+        for index, rule in enumerate(data.get(section) or []):
+            for key in keys:
+                for position, text in enumerate(rule.get(key) or []):
+                    try:
+                        parse_predicate(text)
+                    except ValueError as error:
+                        line = line_of(node, [section, index, key, position])
+                        raise RpmsError(f"{file}:{line}: {rule['id']}: {key}: {error}") from error

@@ -1,0 +1,176 @@
+"""The manual of one environment: loaded, validated and asked for its active rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TypedDict
+
+from rules.loader import load_tier
+from rules.predicates import World, evaluate, parse_predicate, phrase
+from rules.schema import (
+    ActionRule,
+    DomainTier,
+    EnvironmentTier,
+    Forbidden,
+    Rule,
+    UniversalTier,
+)
+from vocabulary.belief import Belief
+from vocabulary.goal import GoalSpec
+
+RULES_FOLDER = Path(__file__).parent
+
+
+class RuleLine(TypedDict):
+    """One line of the manual as it enters the prompt."""
+
+    id: str
+    text: str
+
+
+class ActiveRules(TypedDict):
+    """R_active: the rules that apply to this goal, and the lines that apply to this state.
+
+    The first three parts never change within an episode, which is what lets a prompt layout
+    keep them in a cached prefix; ``situation`` changes with the belief.
+    """
+
+    universal: list[RuleLine]
+    domain: list[RuleLine]
+    environment: list[RuleLine]
+    situation: list[RuleLine]
+
+
+class Manual:
+    """Three tiers and the questions the stages ask of them."""
+
+    def __init__(self, universal: UniversalTier, domain: DomainTier, env: EnvironmentTier) -> None:
+        """Keep the tiers; nothing is derived until it is asked for."""
+        self.universal = universal
+        self.domain = domain
+        self.environment = env
+        self._static: dict[tuple[str, str], ActiveRules] = {}
+
+    @property
+    def actions(self) -> list[ActionRule]:
+        """Tier-3 actions in file order."""
+        return self.environment.actions
+
+    @property
+    def forbidden(self) -> list[Forbidden]:
+        """Action patterns that rules forbid."""
+        return self.environment.forbidden
+
+    @cached_property
+    def world(self) -> World:
+        """Static properties of kinds, for evaluating predicates."""
+        return World(
+            {name: frozenset(kinds) for name, kinds in self.environment.affordances.items()},
+            {place: frozenset(kinds) for place, kinds in self.environment.contains.items()},
+            [frozenset(unit) for unit in self.environment.built_together],
+        )
+
+    def categories_of(self, kind: str) -> set[str]:
+        """The object categories a kind belongs to."""
+        return {name for name, kinds in self.domain.categories.items() if kind in kinds}
+
+    def likely_places(self, kind: str) -> list[str]:
+        """Kinds of places where a kind of object is usually found, likeliest first."""
+        mine = self.categories_of(kind)
+        return [
+            p for rule in self.domain.likely_places if mine & set(rule.about) for p in rule.places
+        ]
+
+    def active(
+        self,
+        goal: GoalSpec,
+        belief: Belief,
+        refused: tuple[str, Sequence[str]] | None = None,
+    ) -> ActiveRules:
+        """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
+
+        Args:
+            goal: its type and object select the domain rules.
+            belief: decides which situation lines apply.
+            refused: the last action and what it violated, when it was just refused.
+        """
+        key = (goal["type"], goal["object"])
+        if key not in self._static:
+            self._static[key] = self._assemble(*key)
+        return ActiveRules(
+            universal=self._static[key]["universal"],
+            domain=self._static[key]["domain"],
+            environment=self._static[key]["environment"],
+            situation=self._situations(belief, refused),
+        )
+
+    def _assemble(self, goal_type: str, kind: str) -> ActiveRules:
+        mine = self.categories_of(kind)
+
+        def applies(rule: Rule) -> bool:
+            by_type = "all" in rule.goal_types or goal_type in rule.goal_types
+            return by_type and (not rule.about or bool(mine & set(rule.about)))
+
+        locality = [
+            RuleLine(id=rule.id, text=f"{kind} is usually at: {' -> '.join(rule.places)}")
+            for rule in self.domain.likely_places
+            if mine & set(rule.about)
+        ]
+        return ActiveRules(
+            universal=[_line(rule) for rule in self.universal.rules if applies(rule)],
+            domain=locality + [_line(rule) for rule in self.domain.rules if applies(rule)],
+            environment=[_action_line(rule) for rule in self.actions]
+            + [_line(rule) for rule in self.environment.rules if applies(rule)],
+            situation=[],
+        )
+
+    def _situations(
+        self, belief: Belief, refused: tuple[str, Sequence[str]] | None
+    ) -> list[RuleLine]:
+        fields = {
+            "held": ", ".join(belief["holding"]),
+            "place": belief["location"] or "",
+            "action": refused[0] if refused else "",
+            "violated": "; ".join(refused[1]) if refused else "",
+        }
+        lines = []
+        for situation in self.environment.situations:
+            predicates = [parse_predicate(text) for text in situation.when]
+            if all(
+                refused is not None
+                if predicate.name == "last_failed"
+                else evaluate(predicate, belief, self.world, {})
+                for predicate in predicates
+            ):
+                lines.append(RuleLine(id=situation.id, text=situation.text.format(**fields)))
+        return lines
+
+
+def _line(rule: Rule) -> RuleLine:
+    return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
+
+
+def _action_line(rule: ActionRule) -> RuleLine:
+    """An action as the prompt shows it: syntax, needs, warning."""
+    blanks = {name: f"<{name}>" for name in rule.parameters}
+    needs = "; ".join(phrase(parse_predicate(text), blanks) for text in rule.preconditions)
+    text = rule.syntax.replace("{", "<").replace("}", ">")
+    if needs:
+        text += f" | needs: {needs}"
+    if rule.text:
+        text += f" | {rule.text}"
+    if rule.critical:
+        text += f" | CRITICAL: {rule.critical}"
+    return RuleLine(id=rule.id, text=text)
+
+
+@cache
+def load_manual(env: str, folder: Path = RULES_FOLDER) -> Manual:
+    """The validated manual of an environment; errors name the file, the rule id and the line."""
+    return Manual(
+        load_tier(folder / "universal.yaml", UniversalTier),
+        load_tier(folder / env / "domain.yaml", DomainTier),
+        load_tier(folder / env / "environment.yaml", EnvironmentTier),
+    )

@@ -1,0 +1,119 @@
+"""The shape of the three YAML tiers.
+
+The models refuse unknown keys, so a typo in a rule file is an error at load time and not a rule
+that silently never applies.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Rule(_Strict):
+    """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for."""
+
+    id: RuleId
+    text: Text
+    group: str = ""
+    critical: bool = False
+    goal_types: list[str] = Field(default=["all"], alias="for")
+    about: list[str] = []
+
+
+class Locality(_Strict):
+    """Where a category of objects is usually found, likeliest first."""
+
+    id: RuleId
+    about: list[str]
+    places: list[str] = Field(min_length=1)
+
+
+class ActionRule(_Strict):
+    """One action: its syntax, what must hold before it and what holds after it.
+
+    ``if_refused`` explains a refusal although every precondition seemed to hold: what the
+    belief cannot know by itself but the manual does.
+    """
+
+    id: RuleId
+    name: str
+    syntax: Text
+    preconditions: list[str]
+    effects: list[str]
+    text: str = ""
+    critical: str = ""
+    if_refused: str = ""
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """Parameter names in the order of the syntax."""
+        return re.findall(r"\{(\w+)\}", self.syntax)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Reads an action text of this syntax back into its parameters."""
+        escaped = re.escape(self.syntax).replace(r"\{", "{").replace(r"\}", "}")
+        return re.compile("^" + re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", escaped) + "$")
+
+
+class Forbidden(_Strict):
+    """An action the engine would allow and a rule forbids while pursuing certain goals.
+
+    ``where`` ties parameters to kinds; ``$object`` stands for the goal's object. The pattern
+    does not apply where a kind it names is the goal's own destination.
+    """
+
+    id: RuleId
+    goal_types: list[str] = Field(alias="for")
+    action: str
+    where: dict[str, str]
+
+
+class Situation(_Strict):
+    """A task-specific line, active only while its condition holds in the belief."""
+
+    id: RuleId
+    when: list[str]
+    text: Text
+
+
+class UniversalTier(_Strict):
+    """Tier 1."""
+
+    tier: Literal["universal"]
+    rules: list[Rule]
+
+
+class DomainTier(_Strict):
+    """Tier 2."""
+
+    tier: Literal["domain"]
+    procedures: dict[str, list[str]]
+    categories: dict[str, list[str]] = {}
+    likely_places: list[Locality] = []
+    rules: list[Rule]
+
+
+class EnvironmentTier(_Strict):
+    """Tier 3."""
+
+    tier: Literal["environment"]
+    affordances: dict[str, list[str]] = {}
+    contains: dict[str, list[str]] = {}
+    built_together: list[list[str]] = []
+    actions: list[ActionRule]
+    rules: list[Rule] = []
+    not_taught: dict[str, str] = {}
+    forbidden: list[Forbidden] = []
+    situations: list[Situation] = []

@@ -1,0 +1,132 @@
+"""Record the one-shot examples of the prompt from the real engine.
+
+One example per goal type, played in generated homes far outside the default splits, with a
+little searching and short thoughts. Run it again after changing the wording of observations:
+
+    python -m tools.record_examples
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
+from envs.alfworld.homes import ensure_games
+from envs.base import Task
+from rules import load_manual
+from vocabulary.belief import Belief, kind_of
+from vocabulary.goal import GoalSpec
+from vocabulary.turn import Message, Turn
+
+FIRST, LAST = 600, 780
+STEPS = range(7, 15)
+SEARCHED = range(1, 4)
+TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
+
+
+def main() -> None:
+    """Write envs/alfworld/prompts/examples/<goal type>.json for all six types."""
+    folder = ENVIRONMENT.prompts / "examples"
+    folder.mkdir(exist_ok=True)
+    game = AlfworldGame()
+    wanted = dict.fromkeys(GOAL_TYPES)
+    for file in ensure_games("generated_seen", LAST)[FIRST:]:
+        kind = file.parent.parent.name.split("-")[0]
+        if kind not in wanted:
+            continue
+        messages, fits = play(game, file)
+        if fits:
+            del wanted[kind]
+            text = json.dumps({"goal_type": kind, "messages": messages}, indent=1)
+            (folder / f"{kind}.json").write_text(text + "\n", encoding="utf-8")
+            print(f"{kind}: {len(messages) // 2} steps")
+    if wanted:
+        raise SystemExit(f"no fitting home for {', '.join(wanted)}; widen FIRST..LAST")
+
+
+def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:
+    """Play one home; the transcript, and whether it is short and searching enough."""
+    source = Task(env="alfworld", split="", index=0, id=file.parent.name, goal="", source=str(file))
+    observation = game.reset(source)
+    goal = ENVIRONMENT.parse_goal(observation.rpartition("Your task is to: ")[2])
+    belief = ENVIRONMENT.first_belief(observation)
+    messages = [Message(role="user", content=observation)]
+    history: list[Turn] = []
+    won = False
+    while not won and len(history) < STEPS.stop:
+        thought, action = decide(goal, belief, history)
+        said = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
+        observation, _, won, _ = game.step(action)
+        belief = ENVIRONMENT.update_belief(belief, action, observation)
+        messages += [
+            Message(role="assistant", content=said),
+            Message(role="user", content=observation),
+        ]
+        failed = ENVIRONMENT.failed(observation)
+        history.append(
+            Turn(step=len(history) + 1, thought=thought, action=action, observation=observation,
+                 failed=failed, reply="")
+        )  # fmt: skip
+    searched = sum(turn["thought"].startswith("No ") for turn in history)
+    return messages, won and len(history) in STEPS and searched in SEARCHED
+
+
+def decide(goal: GoalSpec, belief: Belief, history: list[Turn]) -> tuple[str, str]:
+    """The manual's procedure, thinking aloud only where the plan takes a turn."""
+    step = ENVIRONMENT.sub_goal(goal, belief, history)
+    here, doors = belief["location"], belief["containers"]
+    held = belief["holding"][0] if belief["holding"] else ""
+    if step["name"] in ("find_object", "find_lamp"):
+        return _search(goal, belief, history, step["target"])
+    if step["name"] == "take_object":
+        thing, place = step["target"].split(" from ")
+        if here != place:
+            return f"I saw {thing} at {place}.", f"go to {place}"
+        return f"Now I find {thing}. I take it.", f"take {thing} from {place}"
+    if step["name"] == "use_lamp":
+        lamp, place = step["target"].split(" at ")
+        if here == place:
+            return f"I hold {held} and the {lamp} is here.", f"use {lamp}"
+        return f"The {lamp} is at {place}.", f"go to {place}"
+    if step["name"] == "place_object":
+        place = next(p for p in belief["places"] if kind_of(p) == goal["destination"])
+        if kind_of(here or "") != goal["destination"]:
+            return f"Now I bring {held} to {place}.", f"go to {place}"
+        if doors.get(here or "") == "closed":
+            return "", f"open {here}"
+        return "", f"put {held} in/on {here}"
+    verb = step["name"].removesuffix("_object")
+    tool = next(p for p in belief["places"] if kind_of(p) == TOOLS[verb])
+    if here != tool:
+        return f"Now I {verb} it with {tool}.", f"go to {tool}"
+    return f"The {verb} action works with {held} in my hand.", f"{verb} {held} with {tool}"
+
+
+def _search(goal: GoalSpec, belief: Belief, history: list[Turn], target: str) -> tuple[str, str]:
+    here = belief["location"]
+    if here and belief["containers"].get(here) == "closed":
+        return f"The {here} is closed. I open it.", f"open {here}"
+    likely = load_manual("alfworld").likely_places(target) or ["desk", "sidetable", "dresser"]
+    left = [p for p in belief["places"] if p not in belief["searched"]]
+    left.sort(key=lambda p: (likely.index(kind_of(p)) if kind_of(p) in likely else 99, p))
+    if not left:
+        return "", "look"
+    if not history:
+        return f"{_plan(goal)} A {target} is often at {kind_of(left[0])}.", f"go to {left[0]}"
+    return f"No {target} here. Next I check {left[0]}.", f"go to {left[0]}"
+
+
+def _plan(goal: GoalSpec) -> str:
+    if goal["type"] == LOOK:
+        return f"I need to find a {goal['object']}, take it, and use the {goal['destination']}."
+    change = f" {TRANSFORMS[goal['state']][1]} it," if goal["state"] else ""
+    where = f"in/on {goal['destination']}"
+    if goal["count"] == 2:
+        return f"I need to find two of {goal['object']} and put them {where}, one by one."
+    return f"I need to find a {goal['object']}, take it,{change} and put it {where}."
+
+
+if __name__ == "__main__":
+    main()

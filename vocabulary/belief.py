@@ -1,0 +1,86 @@
+"""The belief state b_t: only what is needed to check preconditions and screen memories.
+
+One shape serves every environment: in ALFWorld a *place* is a receptacle and ``holding`` has
+at most one object; in ScienceWorld a place is a room and ``holding`` is the inventory.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+Door = Literal["open", "closed"]
+
+
+class Belief(TypedDict):
+    """b_t = (location, hand, open/closed, last-seen locations), plus what was searched.
+
+    Attributes:
+        location: the place the agent stands at; None before the first move.
+        reachable: other places known to share that spot, so usable without moving.
+        spots: for places whose spot was looked at as a whole, everything that stands there.
+        holding: objects in the hand (or the inventory).
+        containers: open or closed, for every openable place seen so far.
+        last_seen: where each object was last observed.
+        places: every place known to exist.
+        searched: places whose contents have been seen, in the order they were first seen.
+        visible: objects in view now, for environments that list them apart from places.
+        flags: observed states of objects, such as water -> gas.
+        progress: pointer into the goal's sub-goals, for environments that count it.
+    """
+
+    location: str | None
+    reachable: list[str]
+    spots: dict[str, list[str]]
+    holding: list[str]
+    containers: dict[str, Door]
+    last_seen: dict[str, str]
+    places: list[str]
+    searched: list[str]
+    visible: list[str]
+    flags: dict[str, str]
+    progress: int
+
+
+def empty_belief() -> Belief:
+    """Nothing is known yet."""
+    return Belief(
+        location=None,
+        reachable=[],
+        spots={},
+        holding=[],
+        containers={},
+        last_seen={},
+        places=[],
+        searched=[],
+        visible=[],
+        flags={},
+        progress=0,
+    )
+
+
+def copy_belief(belief: Belief) -> Belief:
+    """An independent copy, so that updates and simulations never touch their input."""
+    return Belief(
+        location=belief["location"],
+        reachable=list(belief["reachable"]),
+        spots=dict(belief["spots"]),
+        holding=list(belief["holding"]),
+        containers=dict(belief["containers"]),
+        last_seen=dict(belief["last_seen"]),
+        places=list(belief["places"]),
+        searched=list(belief["searched"]),
+        visible=list(belief["visible"]),
+        flags=dict(belief["flags"]),
+        progress=belief["progress"],
+    )
+
+
+def kind_of(name: str) -> str:
+    """The type word of an instance name: ``mug 2`` -> ``mug``."""
+    head, _, tail = name.rpartition(" ")
+    return head if head and tail.isdigit() else name
+
+
+def objects_at(belief: Belief, place: str) -> list[str]:
+    """Objects last seen at a place, in the order they were seen."""
+    return [thing for thing, where in belief["last_seen"].items() if where == place]

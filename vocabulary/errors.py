@@ -1,0 +1,16 @@
+"""Errors a person can act on.
+
+Anything a user can cause (a wrong name, a damaged file, a missing key) is raised as an
+``RpmsError`` whose message is one line: what is wrong, where, and what to do about it. The
+command line prints that line and exits with code 2; library users can catch one class.
+"""
+
+from __future__ import annotations
+
+
+class RpmsError(Exception):
+    """Something the user can fix; ``str(error)`` is the whole message, on one line."""
+
+
+class EnvironmentFault(RuntimeError):
+    """The simulator itself failed. Never counted as a failure of the agent."""
