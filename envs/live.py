@@ -16,7 +16,7 @@ import atexit
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from envs.base import LiveGame, Outcome, Task
 from envs.registry import get_environment
@@ -29,7 +29,16 @@ T = TypeVar("T")
 MAX_OPEN = 8
 
 _thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
-_open: OrderedDict[str, LiveGame] = OrderedDict()
+
+
+class _Live(NamedTuple):
+    """A simulator and the actions played in it since the episode began."""
+
+    game: LiveGame
+    played: list[str]
+
+
+_open: OrderedDict[str, _Live] = OrderedDict()
 _spare: dict[str, list[LiveGame]] = {}
 
 
@@ -46,11 +55,12 @@ def play(episode_id: str, task: Task, history: Sequence[Turn], action: str) -> O
     """Play one action, rebuilding the episode from its history first if needed."""
 
     def work() -> Outcome:
-        game = _open.get(episode_id)
-        if game is None:
-            game = _replay(episode_id, task, history)
+        live = _open.get(episode_id)
+        # The state may lie behind the simulator: a checkpoint taken up again, an answer lost.
+        if live is None or live.played != _actions(history):
+            _replay(episode_id, task, history)
         _open.move_to_end(episode_id)
-        return game.step(action)
+        return _step(episode_id, action)
 
     return _run(work)
 
@@ -59,8 +69,8 @@ def inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
     """Read the true state of a live episode, for metrics; None when it is not live here."""
 
     def work() -> T | None:
-        game = _open.get(episode_id)
-        return None if game is None else look(game)
+        live = _open.get(episode_id)
+        return None if live is None else look(live.game)
 
     return _run(work)
 
@@ -69,9 +79,9 @@ def finish(episode_id: str, task: Task) -> None:
     """End an episode and keep its simulator for the next one of the same world."""
 
     def work() -> None:
-        game = _open.pop(episode_id, None)
-        if game is not None:
-            _spare.setdefault(task["env"], []).append(game)
+        live = _open.pop(episode_id, None)
+        if live is not None:
+            _spare.setdefault(task["env"], []).append(live.game)
 
     _run(work)
 
@@ -79,10 +89,10 @@ def finish(episode_id: str, task: Task) -> None:
 def _start(episode_id: str, task: Task) -> str:
     stale = _open.pop(episode_id, None)
     if stale is not None:
-        _spare.setdefault(task["env"], []).append(stale)
+        _spare.setdefault(task["env"], []).append(stale.game)
     while len(_open) >= MAX_OPEN:
         _, oldest = _open.popitem(last=False)
-        oldest.close()
+        oldest.game.close()
     spare = _spare.get(task["env"])
     game = spare.pop() if spare else get_environment(task["env"]).open_game()
     try:
@@ -90,32 +100,48 @@ def _start(episode_id: str, task: Task) -> str:
     except BaseException:
         game.close()
         raise
-    _open[episode_id] = game
+    _open[episode_id] = _Live(game, [])
     return observation
 
 
-def _replay(episode_id: str, task: Task, history: Sequence[Turn]) -> LiveGame:
+def _step(episode_id: str, action: str) -> Outcome:
+    """A simulator that fails is given up, so that nothing continues from half a step."""
+    live = _open[episode_id]
+    try:
+        outcome = live.game.step(action)
+    except BaseException:
+        _open.pop(episode_id).game.close()
+        raise
+    live.played.append(action)
+    return outcome
+
+
+def _actions(history: Sequence[Turn]) -> list[str]:
+    """What reached the simulator; a reply without an action did not."""
+    return [turn["action"] for turn in history if turn["action"]]
+
+
+def _replay(episode_id: str, task: Task, history: Sequence[Turn]) -> None:
     _start(episode_id, task)
-    game = _open[episode_id]
     for turn in history:
         if not turn["action"]:
             continue
-        outcome = game.step(turn["action"])
+        outcome = _step(episode_id, turn["action"])
         if outcome.observation != turn["observation"]:
-            _open.pop(episode_id).close()
+            _open.pop(episode_id).game.close()
             raise EnvironmentFault(
                 f"replay of episode {episode_id} ({task['id']}) parted from its record at step "
                 f"{turn['step']}: after '{turn['action']}' the record says "
                 f"{turn['observation']!r}, the environment says {outcome.observation!r}"
             )
-    return game
 
 
 def close_all() -> None:
     """Close every simulator of this process."""
 
     def work() -> None:
-        games = [*_open.values(), *(game for games in _spare.values() for game in games)]
+        games = [live.game for live in _open.values()]
+        games += [game for spare in _spare.values() for game in spare]
         _open.clear()
         _spare.clear()
         for game in games:

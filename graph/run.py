@@ -12,6 +12,7 @@ from nodes.context import RunContext
 from nodes.state import EpisodeInput, EpisodeOutput
 from vocabulary.belief import Belief
 from vocabulary.goal import SubGoal
+from vocabulary.recall import Recall
 from vocabulary.turn import Turn
 
 
@@ -24,6 +25,7 @@ class StepEvent(TypedDict):
     rules: int
     memories: int
     dropped: int
+    recalls: list[Recall]
     knowledge_tokens: int
 
 

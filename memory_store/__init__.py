@@ -1,7 +1,20 @@
-"""Episodic memory M: entries, frozen snapshots, retrieval by goal signature."""
+"""Episodic memory M: entries, frozen snapshots, retrieval by goal signature, database stores."""
 
 from memory_store.entries import Entry, parse_entry
+from memory_store.merging import merge_entries
 from memory_store.retrieval import MemoryIndex
-from memory_store.snapshot import load_snapshot
+from memory_store.snapshot import Header, load_index, read_snapshot, write_snapshot
+from memory_store.stores import load_from_store, save_to_store
 
-__all__ = ["Entry", "MemoryIndex", "load_snapshot", "parse_entry"]
+__all__ = [
+    "Entry",
+    "Header",
+    "MemoryIndex",
+    "load_from_store",
+    "load_index",
+    "merge_entries",
+    "parse_entry",
+    "read_snapshot",
+    "save_to_store",
+    "write_snapshot",
+]

@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: str
-    retrieval_weight: float = 1.0
+    id: str = Field(min_length=1)
+    retrieval_weight: float = Field(default=1.0, gt=0)
 
 
 class _Recorded(_Entry):
     """Entries that remember the goal and the state they were recorded in."""
 
-    goal_signature: str
-    state_signature: str
+    goal_signature: str = Field(min_length=1)
+    state_signature: str = Field(min_length=1)
 
 
 class Success(_Recorded):
@@ -64,13 +64,13 @@ class CriticalFailure(_Recorded):
     failure_message: str
     corrective_rule: str
     occurrence_count: int = Field(default=1, ge=1)
-    retrieval_weight: float = 2.0
+    retrieval_weight: float = Field(default=2.0, gt=0)
 
 
-Entry = Annotated[Success | Failure | Schema | CriticalFailure, Field(discriminator="type")]
-_ADAPTER: TypeAdapter[Success | Failure | Schema | CriticalFailure] = TypeAdapter(Entry)
+Entry = Success | Failure | Schema | CriticalFailure
+ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 
-def parse_entry(data: object) -> Success | Failure | Schema | CriticalFailure:
+def parse_entry(data: object) -> Entry:
     """Validate one entry; raises pydantic's ValidationError."""
-    return _ADAPTER.validate_python(data)
+    return ADAPTER.validate_python(data)

@@ -1,90 +1,160 @@
 """M_cand: entries whose goal signature is near enough to the goal's (Eq. 4).
 
-Entries are grouped by unique goal signature when the memory is loaded, and the groups near a
-goal are scored once per goal, so a step never scans the store.
+Entries are grouped by unique goal signature when the memory is loaded, and sorted within each
+group. A goal is scored against the unique signatures once; a step only copies the result. So
+the cost of a step does not grow with the store.
 """
 
 from __future__ import annotations
 
+import heapq
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from rapidfuzz import fuzz
 
+from memory_store.entries import Entry, Schema, Success
 from vocabulary.recall import Recall
 from vocabulary.signature import GoalSignature
 
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
 
+# Entry type and whether the hand was empty. Recalling k of each bucket, not k of each type,
+# leaves the state filter something to choose from in either state of the hand.
+Bucket = tuple[str, bool | None]
+# Rank within a bucket: how often seen (negated, so that smaller is better), id, row.
+Ranked = tuple[int, str, int]
+
 
 class MemoryIndex:
-    """All entries of a snapshot, ready to be asked by goal."""
+    """All entries of a memory, ready to be asked by goal."""
 
-    def __init__(
-        self,
-        entries: Iterable[Mapping[str, Any]],
-        categories: Mapping[str, Sequence[str]] | None = None,
-    ) -> None:
-        """Group entries by goal signature; ``categories`` maps a name to its kinds."""
-        self._kinds: dict[str, set[str]] = defaultdict(set)
+    def __init__(self, categories: Mapping[str, Sequence[str]] | None = None) -> None:
+        """An empty index; ``categories`` maps a name to the kinds that belong together."""
+        self._categories: dict[str, frozenset[str]] = defaultdict(frozenset)
         for name, kinds in (categories or {}).items():
             for kind in kinds:
-                self._kinds[kind].add(name)
-        self._groups: dict[GoalSignature, list[Mapping[str, Any]]] = defaultdict(list)
-        self._schemas: list[Mapping[str, Any]] = []
-        for entry in entries:
-            if entry["type"] == "schema":
-                self._schemas.append(entry)
-            else:
-                self._groups[read_signature(entry["goal_signature"])].append(entry)
-        self._cache: dict[tuple[GoalSignature, float, int], list[Recall]] = {}
+                self._categories[kind] |= {name}
+        self._rows: list[bytes] = []
+        self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
+        self._schemas: list[tuple[float, str, int, str]] = []
+        self._signatures: dict[str, dict[Bucket, list[Ranked]]] = {}
+        self._cache: dict[tuple[GoalSignature, float, int, tuple[str, ...]], list[Recall]] = {}
 
-    def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Recall]:
-        """The k best entries of each type with d_gamma >= theta, best first."""
-        key = (goal, theta, k)
+    def __len__(self) -> int:
+        """How many entries there are."""
+        return len(self._rows)
+
+    @classmethod
+    def of(
+        cls, entries: Iterable[Entry], categories: Mapping[str, Sequence[str]] | None = None
+    ) -> MemoryIndex:
+        """An index over entries that are already in memory."""
+        index = cls(categories)
+        for entry in entries:
+            index.add(entry, entry.model_dump_json().encode())
+        index.freeze()
+        return index
+
+    def add(self, entry: Entry, row: bytes) -> None:
+        """Add one entry; ``row`` is its JSON text, kept until the entry is recalled."""
+        number = len(self._rows)
+        self._rows.append(row)
+        if isinstance(entry, Schema):
+            self._schemas.append((-entry.confidence, entry.id, number, entry.action_type))
+            return
+        group = self._signatures.get(entry.goal_signature)
+        if group is None:
+            signature = read_signature(entry.goal_signature)
+            group = self._groups.setdefault(signature, {})
+            self._signatures[entry.goal_signature] = group
+        count = entry.success_count if isinstance(entry, Success) else entry.occurrence_count
+        bucket = (entry.type, hand_was_empty(entry.state_signature))
+        group.setdefault(bucket, []).append((-count, entry.id, number))
+
+    def freeze(self) -> None:
+        """Sort every group once, so that recalling only looks at the head of each."""
+        self._schemas.sort()
+        for group in self._groups.values():
+            for ranked in group.values():
+                ranked.sort()
+        self._cache.clear()
+
+    def recall(
+        self, goal: GoalSignature, theta: float, k: int, actions: Sequence[str] = ()
+    ) -> list[Recall]:
+        """The k best entries of each type and hand state with d_gamma >= theta, best first.
+
+        Schemas carry no goal; those of the given actions (the ones the goal's procedure uses)
+        are recalled, most reliable first.
+        """
+        key = (goal, theta, k, tuple(actions))
         if key not in self._cache:
-            self._cache[key] = self._score(goal, theta, k)
+            self._cache[key] = self._find(*key)
         return [recall.copy() for recall in self._cache[key]]
 
-    def distance(self, goal: GoalSignature, other: GoalSignature) -> float:
-        """d_gamma: exact on type, fuzzy on object and destination."""
+    def nearness(self, goal: GoalSignature, other: GoalSignature) -> float:
+        """d_gamma: exact on type, fuzzy on object category and destination."""
         if goal.type != other.type:
             return 0.0
-        return (
-            self._alike(goal.object, other.object)
-            + self._alike(goal.destination, other.destination)
-        ) / 2
+        alike = self._alike(goal.object, other.object)
+        return (alike + self._alike(goal.destination, other.destination)) / 2
 
     def _alike(self, one: str, other: str) -> float:
         if one == other:
             return 1.0
-        spelled = fuzz.ratio(one, other) / 100
-        return max(spelled, SAME_CATEGORY if self._kinds[one] & self._kinds[other] else 0.0)
+        if self._categories[one] & self._categories[other]:
+            return SAME_CATEGORY
+        return fuzz.ratio(one, other) / 100
 
-    def _score(self, goal: GoalSignature, theta: float, k: int) -> list[Recall]:
-        by_type: dict[str, list[tuple[float, int, str, Mapping[str, Any]]]] = defaultdict(list)
-        for signature, entries in self._groups.items():
-            near = self.distance(goal, signature)
-            if near < theta:
-                continue
-            for entry in entries:
-                count = entry.get("success_count") or entry.get("occurrence_count") or 1
-                score = near * entry["retrieval_weight"]
-                by_type[entry["type"]].append((-score, -count, entry["id"], entry))
-        for entry in self._schemas:
-            by_type["schema"].append((-entry["confidence"], 0, entry["id"], entry))
-        return [
-            Recall(entry=dict(entry), score=-score, dropped_by="", reason="", warning="", rule="")
-            for kind in sorted(by_type)
-            for score, _, _, entry in sorted(by_type[kind], key=lambda row: row[:3])[:k]
-        ]
+    def _find(
+        self, goal: GoalSignature, theta: float, k: int, actions: tuple[str, ...]
+    ) -> list[Recall]:
+        near: dict[Bucket, list[tuple[float, list[Ranked]]]] = defaultdict(list)
+        for signature, group in self._groups.items():
+            score = self.nearness(goal, signature)
+            if score >= theta:
+                for bucket, ranked in group.items():
+                    near[bucket].append((score, ranked))
+        recalls = []
+        for bucket in sorted(near, key=str):
+            heads = [[(-s, *rank) for rank in ranked[:k]] for s, ranked in near[bucket]]
+            for score, _, _, row in islice(heapq.merge(*heads), k):
+                recalls.append(self._recall(row, -score))
+        useful = [row for _, _, row, action in self._schemas if action in actions]
+        recalls += [self._recall(row, 1.0) for row in useful[:k]]
+        recalls.sort(key=lambda recall: -recall["score"])
+        return recalls
+
+    def _recall(self, row: int, near: float) -> Recall:
+        entry: dict[str, Any] = json.loads(self._rows[row])
+        weight = float(entry["retrieval_weight"])
+        return Recall(
+            entry=entry, score=near * weight, dropped_by="", reason="", warning="", rule=""
+        )
 
 
 def read_signature(printed: str) -> GoalSignature:
-    """The three matching fields of a printed signature (type, object, state, destination)."""
-    parts = [*printed.split(":"), "", "", ""]
-    if parts[3]:
+    """The three matching fields of a printed signature.
+
+    ALFWorld prints type:object:state:destination, ScienceWorld family:verb:target.
+    """
+    parts = printed.split(":")
+    if len(parts) >= 4:
         return GoalSignature(parts[0], parts[1], parts[3])
+    parts += [""] * (3 - len(parts))
     return GoalSignature(parts[0], parts[2], parts[1])
+
+
+@lru_cache(maxsize=65536)
+def hand_was_empty(printed: str) -> bool:
+    """Whether a printed state signature tells of an empty hand or inventory."""
+    return not any(
+        part.startswith(("holding=", "inventory=")) and part.split("=")[1] not in ("none", "empty")
+        for part in printed.split("|")
+    )

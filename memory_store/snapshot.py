@@ -1,56 +1,139 @@
 """A frozen memory on disk: one JSON header line, then one entry per line.
 
-Readable, diffable and loaded whole. Evaluation never writes it.
+Readable, diffable and loaded whole. Evaluation never writes it. Writing is atomic: a process
+killed half-way leaves the old file as it was.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from memory_store.entries import parse_entry
+from memory_store.entries import ADAPTER, Entry
+from memory_store.retrieval import MemoryIndex
 from vocabulary.errors import RpmsError
 
+FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
-FORMAT = "rpms-memory"
 
 
-def load_snapshot(file: Path) -> list[dict[str, Any]]:
-    """Every entry of a snapshot as plain data; a wrong line is refused with its number."""
+class Header(BaseModel):
+    """The first line: what the file is, where it comes from and what must follow."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["rpms-memory"] = FORMAT
+    schema_version: int = SCHEMA_VERSION
+    env: str
+    sources: list[str] = []
+    rounds: int = 0
+    entries: int
+    counts: dict[str, int]
+
+
+def write_snapshot(
+    file: Path, env: str, entries: Sequence[Entry], sources: Sequence[str] = (), rounds: int = 0
+) -> Header:
+    """Write a whole snapshot beside the target, then put it in its place in one step."""
+    counts = Counter(entry.type for entry in entries)
+    header = Header(
+        env=env, sources=list(sources), rounds=rounds, entries=len(entries),
+        counts=dict(sorted(counts.items())),
+    )  # fmt: skip
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RpmsError(f"cannot read memory file {file}: {error}") from error
-    header = _parse(file, 1, lines[0]) if lines else None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise RpmsError(f"{file}:1: not an rpms memory file (its header line is missing)")
-    if header.get("schema_version") != SCHEMA_VERSION:
-        raise RpmsError(
-            f"{file}:1: schema version {header.get('schema_version')!r}; this program reads "
-            f"version {SCHEMA_VERSION}"
-        )
-    entries = []
-    for number, line in enumerate(lines[1:], start=2):
-        data = _parse(file, number, line)
-        try:
-            entries.append(parse_entry(data).model_dump(mode="json"))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise RpmsError(f"{file}:{number}: {where}: {first['msg']}") from error
-    if header.get("entries") != len(entries):
-        raise RpmsError(
-            f"{file}: the header announces {header.get('entries')} entries, the file holds "
-            f"{len(entries)}; it is cut short or was edited without updating the header"
-        )
-    return entries
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(header.model_dump_json() + "\n")
+            for entry in entries:
+                out.write(json.dumps(entry.model_dump(mode="json"), ensure_ascii=False) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return header
 
 
-def _parse(file: Path, number: int, line: str) -> Any:
+def read_snapshot(file: Path) -> tuple[Header, list[Entry]]:
+    """Every entry, validated; the first wrong line is refused with its number."""
+    rows = _rows(file)
+    header = next(rows)
+    assert isinstance(header, Header)
+    return header, [entry for _, entry in rows]
+
+
+def load_index(
+    file: Path, env: str, categories: Mapping[str, Sequence[str]] | None = None
+) -> MemoryIndex:
+    """The snapshot as a searchable index; entries stay as text until they are recalled."""
+    rows = _rows(file)
+    header = next(rows)
+    assert isinstance(header, Header)
+    if header.env != env:
+        raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
+    index = MemoryIndex(categories)
+    for line, entry in rows:
+        index.add(entry, line)
+    index.freeze()
+    return index
+
+
+def _rows(file: Path) -> Iterator[Any]:
+    """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
-        return json.loads(line)
-    except ValueError as error:
-        raise RpmsError(f"{file}:{number}: not valid JSON: {error}") from error
+        with file.open("rb") as lines:
+            header = _header(file, lines.readline())
+            yield header
+            number, found = 1, 0
+            for number, line in enumerate(lines, start=2):
+                if not line.endswith(b"\n"):
+                    raise RpmsError(f"{file}:{number}: the last line is cut short")
+                try:
+                    entry = ADAPTER.validate_json(line)
+                except ValidationError as error:
+                    raise RpmsError(f"{file}:{number}: {_problem(error)}") from error
+                found += 1
+                yield line, entry
+    except OSError as error:
+        raise RpmsError(f"cannot read memory file {file}: {error.strerror}") from error
+    if found != header.entries:
+        raise RpmsError(
+            f"{file}:{number + 1}: the header announces {header.entries} entries, the file holds "
+            f"{found}; it was cut short or edited by hand"
+        )
+
+
+def _header(file: Path, line: bytes) -> Header:
+    try:
+        data = json.loads(line)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise RpmsError(f"{file}:1: not an rpms memory file (no header line)")
+    version = data.get("schema_version")
+    if version != SCHEMA_VERSION:
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
+        advice = "update this program" if newer else "learn it again"
+        raise RpmsError(
+            f"{file}:1: schema version {version}, this program reads {SCHEMA_VERSION}; {advice}"
+        )
+    try:
+        return Header.model_validate(data)
+    except ValidationError as error:
+        raise RpmsError(f"{file}:1: {_problem(error)}") from error
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])

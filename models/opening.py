@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +23,11 @@ def open_model(
     max_tokens: int = 256,
     timeout_s: float = 60.0,
     base_url: str = "",
+    seed: int = 0,
 ) -> BaseChatModel:
     """The chat model called ``name``; nothing is sent over the network yet."""
     if name == "sim":
-        return SimPlanner()
+        return SimPlanner(whim=seed)
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(
@@ -38,6 +40,8 @@ def open_model(
         "timeout": timeout_s,
         "max_retries": 0,
     }
+    if seed and provider == "openai":
+        options["seed"] = seed
     if base_url:
         options["base_url"] = base_url
         if provider == "openai" and not _has_key(provider):
@@ -66,6 +70,4 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
 
 
 def _has_key(provider: str) -> bool:
-    import os
-
     return bool(os.environ.get(_KEYS.get(provider, ""), ""))

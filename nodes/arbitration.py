@@ -1,21 +1,35 @@
 """Stage 5: rules-first arbitration of the surviving memories.
 
-The entry's advice is played through in imagination, from the current belief and with Tier-3
+An entry's advice is played through in imagination, from the current belief and with Tier-3
 effects. A definite violation or a forbidden pattern is a hard conflict; something the belief
-does not settle is a soft one. Rules always win: memory is removed or annotated, never a rule.
+does not settle is a soft one. A lesson that warns against the very action the procedure demands
+now, although its preconditions hold, is a conflict too. Rules always win: memory is removed or
+annotated, never a rule.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
+from memory_store.retrieval import read_signature
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
-from rules import Manual, check_action, forbidden_by, load_manual, simulate
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec
+from rules import (
+    Manual,
+    already_done,
+    can_work,
+    check_action,
+    forbidden_by,
+    load_manual,
+    match_action,
+    simulate,
+)
+from vocabulary.belief import Belief, kind_of
+from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.recall import Recall
 
 
@@ -34,7 +48,9 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
     judged = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
-            conflict = find_conflict(recall, state["belief"], state["goal"], manual)
+            conflict = find_conflict(
+                recall, state["belief"], state["goal"], state["sub_goal"], manual
+            )
             if conflict is not None:
                 recall = _settle(recall, conflict, mode)
         judged.append(recall)
@@ -42,30 +58,63 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
 
 
 def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
+    """Hard conflicts are removed where the mode removes, and warned about where it only warns."""
+    settled = recall.copy()
     if conflict.hard and "hard" in mode:
-        return Recall(
-            **{
-                **recall,
-                "dropped_by": "arbitration",
-                "reason": conflict.reason,
-                "rule": conflict.rule,
-            }
-        )
-    if "soft" in mode:
-        return Recall(**{**recall, "warning": conflict.reason, "rule": conflict.rule})
-    return recall
+        settled["dropped_by"] = "arbitration"
+        settled["reason"] = conflict.reason
+        settled["rule"] = conflict.rule
+    elif "soft" in mode:
+        settled["warning"] = conflict.reason
+        settled["rule"] = conflict.rule
+    return settled
 
 
 def find_conflict(
-    recall: Recall, belief: Belief, goal: GoalSpec, manual: Manual
+    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
 ) -> Conflict | None:
-    """The first conflict met when the entry's advice is simulated; None when there is none."""
+    """How an entry conflicts with the rules here and now; None when it does not."""
+    entry = recall["entry"]
+    if "actions" in entry:
+        actions = transfer(entry["actions"], entry["goal_signature"], belief, goal)
+        return snippet_conflict(actions, belief, goal, manual)
+    if "failed_action" in entry:
+        return lesson_conflict(entry["failed_action"], belief, sub_goal, manual)
+    return None
+
+
+def transfer(
+    actions: Sequence[str], recorded_goal: str, belief: Belief, goal: GoalSpec
+) -> list[str]:
+    """The advice as it reads for the object in hand.
+
+    ``put mug 2 in/on shelf 1`` was said of another home's mug; what it advises to someone who
+    holds cup 1 for the same kind of goal is to put cup 1 there. Judged by its letter, every
+    such entry would violate ``holding``.
+    """
+    held = next((h for h in belief["holding"] if kind_of(h) == goal["object"]), None)
+    if held is None:
+        return list(actions)
+    kind = re.escape(read_signature(recorded_goal).object)
+    return [re.sub(rf"\b{kind} \d+\b", held, action) for action in actions]
+
+
+def snippet_conflict(
+    actions: Sequence[str], belief: Belief, goal: GoalSpec, manual: Manual
+) -> Conflict | None:
+    """The first hard conflict met when the advice is simulated, else the first soft one.
+
+    A step whose effects hold already (the door is open, the agent is there) is passed over:
+    leaving it out is no violation.
+    """
     imagined = belief
     soft: Conflict | None = None
-    for action in recall["entry"].get("actions", []):
+    for action in actions:
         rule = forbidden_by(manual, action, goal)
         if rule:
             return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+        if already_done(manual, action, imagined):
+            continue
         diagnosis = check_action(manual, action, imagined)
         if diagnosis.verdict in ("fails", "no_such_action"):
             return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
@@ -73,3 +122,19 @@ def find_conflict(
             soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {diagnosis.unsure[0]}")
         imagined = simulate(manual, action, imagined)
     return soft
+
+
+def lesson_conflict(
+    action: str, belief: Belief, sub_goal: SubGoal, manual: Manual
+) -> Conflict | None:
+    """A lesson says "avoid"; where the rules say "do", the rules win.
+
+    A lesson about an action that cannot work now agrees with the rules and stays as it is.
+    """
+    matched = match_action(manual, action)
+    if matched is None or not can_work(manual, action, belief):
+        return None
+    rule = matched[0]
+    if manual.domain.advances.get(sub_goal["name"]) == rule.name:
+        return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
+    return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")

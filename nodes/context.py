@@ -39,6 +39,7 @@ class RunContext:
         model: ``sim`` or ``provider:name``.
         base_url: address of an OpenAI-compatible server; empty for the provider's own.
         temperature: 0 is greedy decoding.
+        seed: varies sampling, and the whims of the built-in planner.
         max_tokens: reply length; 0 means the environment's own.
         timeout_s: how long one model call may take.
         memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
@@ -55,6 +56,7 @@ class RunContext:
     model: str = "sim"
     base_url: str = ""
     temperature: float = 0.0
+    seed: int = 0
     max_tokens: int = 0
     timeout_s: float = 60.0
     memory_file: str = ""
@@ -82,8 +84,10 @@ class RunContext:
                 raise RpmsError(
                     f"{field.name}='{value}' is not possible; choose from {', '.join(allowed)}"
                 )
-        if self.max_steps < 0 or self.k < 0 or not 0 <= self.theta <= 1:
-            raise RpmsError("max_steps and k must not be negative, theta must lie in 0..1")
+        if min(self.max_steps, self.k, self.max_tokens, self.temperature) < 0:
+            raise RpmsError("max_steps, k, max_tokens and temperature must not be negative")
+        if not 0 <= self.theta <= 1 or not self.timeout_s > 0:
+            raise RpmsError("theta must lie in 0..1, and timeout_s above 0")
         return self
 
     def with_(self, **changes: Any) -> RunContext:

@@ -86,9 +86,10 @@ def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
         "turn": turn,
         "belief": state["belief"],
         "sub_goal": state["sub_goal"],
-        "rules": sum(len(lines) for lines in state["rules"].values()) if "rules" in state else 0,  # type: ignore[arg-type,misc]
+        "rules": sum(len(lines) for lines in state["rules"].values()),  # type: ignore[arg-type,misc]
         "memories": sum(not recall["dropped_by"] for recall in recalls),
         "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
+        "recalls": recalls,
         "knowledge_tokens": state["knowledge_tokens"],
     }
 

@@ -1,4 +1,4 @@
-"""Stage 3: M_cand, the memories whose goal resembles this one."""
+"""Stage 3: M_cand, the memories whose goal resembles this one (Eq. 4)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,58 @@ from functools import lru_cache
 from pathlib import Path
 
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
-from memory_store import MemoryIndex, load_snapshot
+from memory_store import MemoryIndex, load_from_store, load_index
+from memory_store.stores import store_size
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from rules import load_manual
+from vocabulary.goal import GoalSpec
+from vocabulary.recall import Recall
 from vocabulary.signature import goal_signature
+
+SHIPPED = Path(__file__).parents[1] / "memory_store" / "snapshots"
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the goal; return the candidates, best first, with their scores."""
     context = settings(runtime.context)
-    index = open_memory(state["env"], context.memory_file)
-    return EpisodeState(
-        recalls=index.recall(goal_signature(state["goal"]), context.theta, context.k)
-    )
+    index = find_memory(state["env"], context.memory_file, runtime.store)
+    return EpisodeState(recalls=recall(index, state["env"], state["goal"], context))
+
+
+def recall(index: MemoryIndex, env: str, goal: GoalSpec, context: RunContext) -> list[Recall]:
+    """Ask an index for a goal, with the schemas of the actions its procedure uses."""
+    domain = load_manual(env).domain
+    steps = domain.procedures.get(goal["type"], [])
+    actions = tuple(domain.advances[step] for step in steps if step in domain.advances)
+    return index.recall(goal_signature(goal), context.theta, context.k, actions)
+
+
+def find_memory(env: str, file: str, store: BaseStore | None) -> MemoryIndex:
+    """The named snapshot; else the deployment's store; else the snapshot shipped with us."""
+    if not file and store is not None and (size := _size(store, env)):
+        return _from_store(store, env, size)
+    return open_memory(env, file)
 
 
 @lru_cache(maxsize=4)
 def open_memory(env: str, file: str) -> MemoryIndex:
-    """The named snapshot, or an empty memory: the agent then has nothing to recall."""
-    entries = load_snapshot(Path(file)) if file else []
-    return MemoryIndex(entries, load_manual(env).domain.categories)
+    """A snapshot, loaded once per process; a world without one has an empty memory."""
+    path = Path(file) if file else SHIPPED / f"{env}.jsonl"
+    if not file and not path.exists():
+        return MemoryIndex()
+    return load_index(path, env, load_manual(env).domain.categories)
+
+
+# A memory is frozen while it is used, so its size tells whether a new one was saved. Asking the
+# store for that at every step would be a query per step; once per process is enough to find it.
+@lru_cache(maxsize=4)
+def _size(store: BaseStore, env: str) -> int:
+    return store_size(store, env)
+
+
+@lru_cache(maxsize=4)
+def _from_store(store: BaseStore, env: str, size: int) -> MemoryIndex:
+    return MemoryIndex.of(load_from_store(store, env), load_manual(env).domain.categories)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import RetryPolicy
 
@@ -19,8 +19,9 @@ from models import open_model
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 
-# Calls are made from here so that a synchronous run can give up on one that hangs.
-_calls = ThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
+# Calls are made from here so that a synchronous run can give up on one that hangs; the context
+# goes with them, so that token streaming and tracing see the call.
+_calls = ContextThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
 
 TRANSIENT_STATUS = {408, 409, 425, 429}
 TRANSIENT_NAMES = {
@@ -35,6 +36,10 @@ def is_transient(error: Exception) -> bool:
     if isinstance(status, int):
         return status in TRANSIENT_STATUS or status >= 500
     names = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
+        # A client keeps its connections between episodes; after a second asyncio.run() the old
+        # ones belong to a loop that is gone, and the next attempt opens a new one.
+        return True
     return isinstance(error, TimeoutError | ConnectionError) or bool(names & TRANSIENT_NAMES)
 
 
@@ -71,13 +76,17 @@ def make_llm_call(
         runtime = get_runtime(RunContext)
         context = settings(runtime.context)
         try:
-            chat = model or _from_context(state, context)
+            chat = model
+            if chat is None:
+                # Opening a client imports it and reads certificates: not on the event loop.
+                chat = await asyncio.to_thread(_from_context, state, context)
             async with asyncio.timeout(context.timeout_s):
                 reply = await chat.ainvoke(_messages(state))
         except TimeoutError:
-            return _give_up(state, runtime, TimeoutError(f"no reply in {context.timeout_s:g} s"))
+            late = TimeoutError(f"no reply in {context.timeout_s:g} s")
+            return await asyncio.to_thread(_give_up, state, runtime, late)
         except Exception as error:  # every client raises its own kinds
-            return _give_up(state, runtime, error)
+            return await asyncio.to_thread(_give_up, state, runtime, error)
         return _record(state, reply)
 
     return RunnableLambda(call, afunc=acall, name="llm_call")
@@ -86,7 +95,12 @@ def make_llm_call(
 def _from_context(state: EpisodeState, context: RunContext) -> BaseChatModel:
     max_tokens = context.max_tokens or get_environment(state["env"]).max_tokens
     return open_model(
-        context.model, context.temperature, max_tokens, context.timeout_s, context.base_url
+        context.model,
+        context.temperature,
+        max_tokens,
+        context.timeout_s,
+        context.base_url,
+        context.seed,
     )
 
 

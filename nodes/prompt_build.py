@@ -59,16 +59,17 @@ def _conversation(
     history: Sequence[Turn],
     closing: Sequence[str],
 ) -> list[Message]:
-    """System, the example as earlier turns, then the task as turns of its own."""
+    """System, the example as earlier turns, then the task as turns of its own.
+
+    ``closing`` stands right before the newest observation and moves on with it.
+    """
     messages = [Message(role="system", content=system), *example[:-1]]
-    start = "\n\n".join([example[-1]["content"], NEW_TASK, *opening, first])
-    messages.append(Message(role="user", content=start))
-    for turn in history:
+    start = [example[-1]["content"], NEW_TASK, *opening, *([] if history else closing), first]
+    messages.append(Message(role="user", content="\n\n".join(start)))
+    for number, turn in enumerate(history, start=1):
+        seen = [*closing, turn["observation"]] if number == len(history) else [turn["observation"]]
         messages.append(Message(role="assistant", content=said(turn)))
-        messages.append(Message(role="user", content=turn["observation"]))
-    if closing:
-        last = messages[-1]
-        messages[-1] = Message(role="user", content="\n\n".join([*closing, last["content"]]))
+        messages.append(Message(role="user", content="\n\n".join(seen)))
     return messages
 
 

@@ -12,6 +12,9 @@ from typing import NamedTuple
 _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)
 _STOP = re.compile(r"^[\s>*_#`-]*(?:obs|observation)\s*[*_`]*\s*:", re.I)
+_FENCE = re.compile(r"^\s*```\w*\s*$")
+# "Thought: ... Action: ..." on one line is as common as the two lines asked for.
+_INLINE = re.compile(r"(?<=[\w.,;:!?)\"'])\s+(?=[*_`]*Action\s?\d*\s?[*_`]*:)")
 # Words that models use for the commands of any world, besides the manual's own verbs.
 _LOOSE_VERBS = ("go", "goto", "walk", "pick", "grab", "place", "move", "toggle", "turn", "check")
 _WRAPPING = " \t`*_\"'[]<>\u201c\u201d\u2018\u2019"
@@ -33,31 +36,44 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
     A model that plays on by itself ("Action: ... Obs: ... Action: ...") is held to its first
     action: what it imagined after that did not happen.
     """
-    lines = [line for line in text.splitlines() if not line.strip().startswith("```")]
+    # Whitespace is collapsed because a degenerate reply can hold pages of it.
+    spread = _INLINE.sub("\n", text).splitlines()
+    lines = [" ".join(line.split()) for line in spread if line.strip() and not _FENCE.match(line)]
+    since = 0
     for number, line in enumerate(lines):
         if _STOP.match(line):
-            lines = lines[:number]
-            break
+            if (early := _unlabelled(lines[since:number], verbs)).action:
+                return early
+            since = number + 1
         found = _LABEL.match(line)
         if found:
             action = _clean(found[1])
-            if not action and number + 1 < len(lines):
+            if not action and number + 1 < len(lines) and not _labelled(lines[number + 1]):
                 action = _clean(lines[number + 1])
             if action:
                 return Reply(_thought(lines[:number]), action)
-    return _unlabelled(lines, {*verbs, *_LOOSE_VERBS})
+    return _unlabelled(lines, verbs)
+
+
+def _labelled(line: str) -> bool:
+    return any(label.match(line) for label in (_LABEL, _THOUGHT, _STOP))
 
 
 def _unlabelled(lines: list[str], verbs: Collection[str]) -> Reply:
-    """No "Action:" line: accept a bare command, the commonest slip of small models."""
+    """No "Action:" line: accept a bare command, the commonest slip of small models.
+
+    Reasoning comes before the command, so the last commands count; of a list, the first.
+    """
+    chosen = len(lines)
+    action = ""
     for number in range(len(lines) - 1, -1, -1):
-        if _THOUGHT.match(lines[number]):
-            continue
-        action = _clean(lines[number])
-        words = action.lower().split()
-        if words and words[0] in verbs and len(words) <= 8:
-            return Reply(_thought(lines[:number]), action)
-    return Reply(_thought(lines), "")
+        said = "" if _labelled(lines[number]) else _clean(lines[number])
+        words = said.lower().split()
+        if words and (words[0] in verbs or words[0] in _LOOSE_VERBS) and len(words) <= 8:
+            chosen, action = number, said
+        elif action:
+            break
+    return Reply(_thought(lines[:chosen]), action)
 
 
 def _thought(lines: list[str]) -> str:
@@ -69,5 +85,5 @@ def _clean(text: str) -> str:
     """Strip markdown, quotes, list marks and trailing remarks from an action."""
     action = re.sub(r"^\s*(?:\d+[.)]|[-*>])\s+", "", text).strip(_WRAPPING)
     action = re.split(r"\s+(?:action|obs|observation|thought)\s*:", action, flags=re.I)[0]
-    action = re.split(r"[;\n]|\.\s|,? then |\s\(|\s#", action)[0]
+    action = re.split(r"[;\n]|\.\s|,?(?: and)? then |\s\(|\s#", action)[0]
     return action.strip(_WRAPPING).rstrip(".!,").strip(_WRAPPING)

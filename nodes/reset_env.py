@@ -6,12 +6,16 @@ from uuid import uuid4
 
 from langgraph.runtime import Runtime
 
-from envs import Task, get_environment
+from envs import Task, environment_names, get_environment
 from envs import live as episodes
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
+from rules import ActiveRules
 from vocabulary.belief import empty_belief
 from vocabulary.errors import RpmsError
+
+# Growing a generated split to a mistyped index of ten digits would fill the disk.
+DIGITS = 4
 
 
 def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -20,8 +24,8 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
     Every key a later stage writes is set here, so that a thread that is run a second time
     starts clean instead of continuing the previous episode.
     """
-    context = settings(runtime.context)
-    env = get_environment(state.get("env") or "alfworld")
+    context = settings(runtime.context).checked()
+    env = get_environment(state.get("env") or environment_names()[0])
     spec = find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
     goal = env.parse_goal(spec["goal"])
     episode_id = uuid4().hex
@@ -37,7 +41,10 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
         first_observation=observation,
         observation=observation,
         belief=empty_belief(),
+        rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
         recalls=[],
+        prompt=[],
+        knowledge_tokens=0,
         history=[],
         steps=0,
         invalid_actions=0,
@@ -58,14 +65,15 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
 def find_task(env: str, split: str, task: str) -> Task:
     """A task by id, by the end of its id (the trial), or by index within the split."""
     wanted = task.strip()
-    if wanted.isdigit():
+    if wanted.isdecimal():
         tasks = get_environment(env).tasks(split)
-        if int(wanted) >= len(tasks):
+        index = int(wanted) if len(wanted) <= DIGITS else 10**DIGITS
+        if len(tasks) <= index < 10**DIGITS:
             # Generated splits grow on request: ask for as many as the index needs.
-            tasks = get_environment(env).tasks(split, int(wanted) + 1)
-        if int(wanted) < len(tasks):
-            return tasks[int(wanted)]
-        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {wanted}")
+            tasks = get_environment(env).tasks(split, index + 1)
+        if index < len(tasks):
+            return tasks[index]
+        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {wanted[:20]}")
     tasks = get_environment(env).tasks(split)
     found = [t for t in tasks if t["id"] == wanted] or [
         t for t in tasks if t["id"].endswith("/" + wanted)

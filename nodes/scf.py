@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
+from memory_store.retrieval import hand_was_empty
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from rules import Manual, check_action, load_manual
@@ -26,7 +27,9 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         if not reason and mode == "preconditions":
             reason = precondition_conflict(recall, state["belief"], manual)
         if reason:
-            recall = Recall(**{**recall, "dropped_by": "scf", "reason": reason})
+            recall = recall.copy()
+            recall["dropped_by"] = "scf"
+            recall["reason"] = reason
         checked.append(recall)
     return EpisodeState(recalls=checked)
 
@@ -34,14 +37,12 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
 def occupancy_conflict(recall: Recall, belief: Belief) -> str:
     """Why the entry's hand does not match the present one; empty when it does.
 
-    Schemas are recorded in no particular state and failure lessons warn in any state that
-    shares their hand, so only entries that carry a state signature are compared.
+    Schemas are recorded in no particular state, so they pass in any.
     """
     printed = recall["entry"].get("state_signature")
     if printed is None:
         return ""
-    fields = dict(part.split("=", 1) for part in printed.split("|") if "=" in part)
-    was_empty = fields.get("holding", fields.get("inventory", "none")) in ("none", "empty")
+    was_empty = hand_was_empty(printed)
     if was_empty and belief["holding"]:
         return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
     if not was_empty and not belief["holding"]:

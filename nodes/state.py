@@ -38,6 +38,8 @@ class EpisodeOutput(TypedDict, total=False):
         error: the message behind a model or infrastructure error.
         prompt_tokens: as reported by the model, else estimated.
         output_tokens: likewise.
+        goal: what the task asked for.
+        first_observation: o_0, which states the task and stays in every prompt.
         history: every turn.
     """
 
@@ -52,6 +54,8 @@ class EpisodeOutput(TypedDict, total=False):
     error: str
     prompt_tokens: int
     output_tokens: int
+    goal: GoalSpec
+    first_observation: str
     history: list[Turn]
 
 
@@ -61,8 +65,6 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     Attributes:
         episode_id: key of the live environment.
         spec: the resolved task.
-        goal: g, parsed once.
-        first_observation: o_0, which states the task and stays in every prompt.
         observation: o_t.
         belief: b_t.
         sub_goal: where the agent is within the goal.
@@ -78,8 +80,6 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
 
     episode_id: str
     spec: Task
-    goal: GoalSpec
-    first_observation: str
     observation: str
     belief: Belief
     sub_goal: SubGoal

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rpms.memory_cli import memory_app
 from rpms.rules_cli import rules_app
 from vocabulary.errors import EnvironmentFault, RpmsError
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="Environment, e.g. alfworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which list of tasks.")]
@@ -42,6 +44,7 @@ def run(
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
+    memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Play one episode and watch each decision."""
@@ -59,7 +62,7 @@ def run(
         base_url=base_url,
         timeout_s=timeout,
     )
-    result = play(env, split, task, context, show=not as_json, prompts=prompts)
+    result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
         _print_json(result)
 
@@ -68,7 +71,9 @@ def run(
 def tasks(
     env: EnvOption = "alfworld",
     split: SplitOption = "generated_unseen",
-    limit: Annotated[int, typer.Option(help="0: all. Generated splits grow on request.")] = 0,
+    limit: Annotated[
+        int, typer.Option(min=0, help="0: all. Generated splits grow on request.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
@@ -83,6 +88,27 @@ def tasks(
 
 
 @app.command()
+def learn(
+    out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
+    env: EnvOption = "alfworld",
+    split: SplitOption = "generated_seen",
+    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
+    limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
+    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
+    runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
+    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
+) -> None:
+    """Play the seen split under Rules-only and turn what happened into memory."""
+    from rpms.learning import learn_from_folder, learn_rounds
+
+    if from_runs:
+        learn_from_folder(from_runs, out, env)
+    else:
+        learn_rounds(out, env, split, model, rounds, limit or None, runs or f"{out}.runs", base_url)
+
+
+@app.command()
 def graph() -> None:
     """Print the agent graph as Mermaid; works offline."""
     from graph import build_graph
@@ -93,13 +119,25 @@ def graph() -> None:
 @app.command()
 def demo(
     tasks: Annotated[int, typer.Option(help="How many tasks per condition.")] = 30,
-    conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B",
+    conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
     split: SplitOption = "generated_unseen",
 ) -> None:
     """Compare conditions with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
 
     run_demo([name.strip() for name in conditions.split(",")], split, tasks)
+
+
+@app.command()
+def bench(
+    only: Annotated[str, typer.Option(help="engine or memory; both by default.")] = "",
+    games: Annotated[int, typer.Option(help="Games for the engine benchmark.")] = 5,
+    largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
+) -> None:
+    """Measure ratios: our engine to stock TextWorld, a large memory to a small one."""
+    from rpms.bench import run_bench
+
+    run_bench(only, games, largest)
 
 
 def _print_json(data: Any) -> None:
@@ -126,6 +164,9 @@ def main() -> None:
         raise SystemExit(1) from None
     except Exception as error:
         # Typer raises its own usage errors (and only those) with a ready exit code.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())  # type: ignore[attr-defined]
+            raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
             fail(f"{error.format_message()} (see: rpms --help)")
         raise

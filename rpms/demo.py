@@ -39,6 +39,8 @@ def run_demo(conditions: Sequence[str], split: str, count: int) -> dict[str, Tal
             won = ", ".join(f"{name} {t.wins}/{t.episodes}" for name, t in tallies.items())
             progress.update(bar, advance=1, description=f"won: {won}")
     console.print(result_table(conditions, tallies, split))
+    if set("ABCD") <= set(tallies):
+        console.print(interaction_line(tallies))
     console.print(
         "Planner demo: these figures show the pipeline at work. They are not results of a "
         "language model."
@@ -47,29 +49,28 @@ def run_demo(conditions: Sequence[str], split: str, count: int) -> dict[str, Tal
 
 
 def result_table(conditions: Sequence[str], tallies: dict[str, Tally], split: str) -> Table:
-    """Success rate and mean steps per task type and condition."""
-    table = Table(title=f"ALFWorld {split}, model: {LABEL}")
-    table.add_column("task type")
+    """Wins and mean steps per task type and condition."""
+    table = Table(title=f"ALFWorld {split}: won, mean steps\nmodel: {LABEL}")
+    table.add_column("task type", no_wrap=True)
     for name in conditions:
-        table.add_column(f"{NAMES[name]}\nsuccess", justify="right")
-        table.add_column("\nsteps", justify="right")
+        table.add_column(NAMES[name], justify="right", no_wrap=True)
     kinds = sorted({kind for tally in tallies.values() for kind in tally.by_type})
     for kind in kinds:
-        table.add_row(
-            kind, *_cells([tallies[name].by_type.get(kind, Tally()) for name in conditions])
-        )
+        rows = [tallies[name].by_type.get(kind, Tally()) for name in conditions]
+        short = kind.removeprefix("pick_").removesuffix("_in_recep")
+        table.add_row(short, *(f"{t.wins}/{t.episodes} {t.mean_steps:4.1f}" for t in rows))
     table.add_section()
-    table.add_row("all", *_cells([tallies[name] for name in conditions]))
-    table.add_row(
-        "refused actions",
-        *(cell for name in conditions for cell in ("", f"{tallies[name].invalid_rate:.1f}%")),
-    )
+    rows = [tallies[name] for name in conditions]
+    table.add_row("all", *(f"{t.wins}/{t.episodes} {t.mean_steps:4.1f}" for t in rows))
+    table.add_row("success rate", *(f"{t.rate:.1f}%" for t in rows))
+    table.add_row("refused actions", *(f"{t.invalid_rate:.1f}%" for t in rows))
     return table
 
 
-def _cells(tallies: Sequence[Tally]) -> list[str]:
-    return [
-        cell
-        for tally in tallies
-        for cell in (f"{tally.wins}/{tally.episodes} {tally.rate:.0f}%", f"{tally.mean_steps:.1f}")
-    ]
+def interaction_line(tallies: dict[str, Tally]) -> str:
+    """(D - A) - (B - A) - (C - A): what rules and memory do together beyond their sum."""
+    a, b, c, d = (tallies[name].rate for name in "ABCD")
+    return (
+        f"rules {b - a:+.1f} pp, memory {c - a:+.1f} pp, both {d - a:+.1f} pp; "
+        f"interaction {d - b - c + a:+.1f} pp"
+    )

@@ -15,10 +15,18 @@ from models.sim import LABEL
 from nodes.context import RunContext
 from nodes.reset_env import find_task
 from nodes.state import EpisodeOutput
+from vocabulary.recall import Recall
 
 
 def play(
-    env: str, split: str, task: str, context: RunContext, *, show: bool, prompts: bool = False
+    env: str,
+    split: str,
+    task: str,
+    context: RunContext,
+    *,
+    show: bool,
+    prompts: bool = False,
+    memories: bool = False,
 ) -> dict[str, Any]:
     """Play an episode; with ``show``, print each decision as it is made.
 
@@ -33,6 +41,7 @@ def play(
         context.max_tokens or world.max_tokens,
         context.timeout_s,
         context.base_url,
+        context.seed,
     )
     console = Console(quiet=not show, highlight=False)
     name = LABEL if context.model == "sim" else context.model
@@ -40,9 +49,11 @@ def play(
     console.print(f"[dim]{env} {split}, condition {context.condition}, model {escape(name)}[/]\n")
     result: EpisodeOutput = {}
     graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
-    for event in stream_episode(spec["id"], env=env, split=split, context=context, graph=graph):
+    for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
             _print_step(console, cast(StepEvent, event))
+            if memories:
+                _print_memories(console, cast(StepEvent, event)["recalls"])
         else:
             result = event
     _print_end(console, result)
@@ -83,6 +94,22 @@ def _print_step(console: Console, event: StepEvent) -> None:
     console.print(f"     [bold cyan]> {escape(action)}[/]")
     style = "red" if turn["failed"] else "green"
     console.print(f"     [{style}]{escape(turn['observation'])}[/]\n")
+
+
+def _print_memories(console: Console, recalls: list[Recall]) -> None:
+    """Every candidate's fate: its score, what dropped it and why, or the warning it carries."""
+    for recall in recalls:
+        entry = recall["entry"]
+        advice = " -> ".join(entry.get("actions", [])) or entry.get("failed_action", "")
+        text = escape(f"{entry['type']} {recall['score']:.2f} {advice or entry['action_template']}")
+        if recall["dropped_by"]:
+            rule = f" by {recall['rule']}" if recall["rule"] else ""
+            fate = f"[red]dropped in {recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
+        elif recall["warning"]:
+            fate = f"[yellow]warned by {recall['rule']}: {escape(recall['warning'])}[/]"
+        else:
+            fate = "[green]used[/]"
+        console.print(f"     {text}\n       {fate}")
 
 
 def _print_end(console: Console, result: EpisodeOutput) -> None:

@@ -3,10 +3,14 @@
 from rules.manual import ActiveRules, Manual, load_manual
 from rules.semantics import (
     Diagnosis,
+    already_done,
+    can_work,
     check_action,
+    corrective_rule,
     explain_refusal,
     forbidden_by,
     match_action,
+    needed_actions,
     simulate,
 )
 
@@ -14,10 +18,14 @@ __all__ = [
     "ActiveRules",
     "Diagnosis",
     "Manual",
+    "already_done",
+    "can_work",
     "check_action",
+    "corrective_rule",
     "explain_refusal",
     "forbidden_by",
     "load_manual",
     "match_action",
+    "needed_actions",
     "simulate",
 ]

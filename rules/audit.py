@@ -165,6 +165,9 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
         if name not in taught and name not in manual.environment.not_taught:
             yield "environment", "actions", f"the environment's action '{name}' has no rule"
     names = {rule.name for rule in manual.actions}
+    for step, action in manual.domain.advances.items():
+        if action not in names:
+            yield "domain", "advances", f"'{step}' is advanced by the unknown action '{action}'"
     for pattern in manual.forbidden:
         if pattern.action not in names:
             yield "environment", pattern.id, f"forbids the unknown action '{pattern.action}'"

@@ -24,7 +24,10 @@ def load_tier(file: Path, model: type[Tier]) -> Tier:
     try:
         tier = model.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A mistyped key is refused twice, as missing and as unknown; the second shows the typo.
+        mistakes = error.errors()
+        typos = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
+        first = (typos or mistakes)[0]
         place = [part for part in first["loc"] if isinstance(part, str | int)]
         line = line_of(node, place)
         raise RpmsError(
@@ -42,6 +45,8 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
         return node, yaml.safe_load(text)
     except OSError as error:
         raise RpmsError(f"cannot read rule file {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise RpmsError(f"cannot read rule file {file}: it is not UTF-8 text") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1

@@ -100,6 +100,7 @@ class DomainTier(_Strict):
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
+    advances: dict[str, str] = {}
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]

@@ -6,14 +6,18 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rules.manual import Manual
-from rules.predicates import evaluate, parse_predicate, phrase
+from rules.predicates import Truth, evaluate, parse_predicate, phrase
 from rules.schema import ActionRule
 from vocabulary.belief import Belief, copy_belief, kind_of
 from vocabulary.goal import GoalSpec
+
+# Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
+_SOMEWHERE = ("at", "*")
 
 Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
 
@@ -27,6 +31,7 @@ class Diagnosis(NamedTuple):
         violated: the definite failures, in words with the actual names.
         unsure: what the belief does not tell.
         violated_predicates: the same failures as written in the YAML.
+        unsure_predicates: likewise for what is unsure.
     """
 
     verdict: Verdict
@@ -34,8 +39,10 @@ class Diagnosis(NamedTuple):
     violated: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
     violated_predicates: tuple[str, ...] = ()
+    unsure_predicates: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=65536)
 def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, str]] | None:
     """The Tier-3 rule an action text belongs to, with its parameters."""
     for rule in manual.actions:
@@ -52,17 +59,46 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     rule, bindings = matched
     violated: list[str] = []
     unsure: list[str] = []
-    predicates: list[str] = []
+    broken: list[str] = []
+    open_: list[str] = []
     for text in rule.preconditions:
         predicate = parse_predicate(text)
         truth = evaluate(predicate, belief, manual.world, bindings)
         if truth is False:
             violated.append(phrase(predicate, bindings))
-            predicates.append(text)
+            broken.append(text)
         elif truth is None:
             unsure.append(phrase(predicate, bindings))
+            open_.append(text)
     verdict: Verdict = "fails" if violated else "unknown" if unsure else "holds"
-    return Diagnosis(verdict, rule.id, tuple(violated), tuple(unsure), tuple(predicates))
+    return Diagnosis(verdict, rule.id, tuple(violated), tuple(unsure), tuple(broken), tuple(open_))
+
+
+def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
+    """Whether all preconditions hold: the verdict alone, without the words for it."""
+    matched = match_action(manual, action)
+    if matched is None:
+        return False
+    rule, bindings = matched
+    result: Truth = True
+    for text in rule.preconditions:
+        truth = evaluate(parse_predicate(text), belief, manual.world, bindings)
+        if truth is False:
+            return False
+        if truth is None:
+            result = None
+    return result
+
+
+def already_done(manual: Manual, action: str, belief: Belief) -> bool:
+    """Whether everything the action would bring about holds already, so it can be left out."""
+    matched = match_action(manual, action)
+    if matched is None or not matched[0].effects:
+        return False
+    rule, bindings = matched
+    return all(
+        evaluate(parse_predicate(text), belief, manual.world, bindings) for text in rule.effects
+    )
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
@@ -74,6 +110,67 @@ def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, .
     if matched and matched[0].if_refused:
         return (matched[0].if_refused.format(**matched[1]),)
     return diagnosis.unsure or ("reason unknown",)
+
+
+def corrective_rule(manual: Manual, action: str, belief: Belief) -> tuple[str, str]:
+    """(failure type, corrective rule) of a refused action, in words that fit other homes too."""
+    matched = match_action(manual, action)
+    if matched is None:
+        return "unknown_action", f"'{action.split()[0] if action else ''}' is no available action"
+    rule = matched[0]
+    diagnosis = check_action(manual, action, belief)
+    blanks = {name: f"<{name}>" for name in rule.parameters}
+    broken = diagnosis.violated_predicates
+    if not broken and rule.if_refused:
+        return "precondition_not_met", rule.if_refused.format(**blanks)
+    # It was refused, so one of the preconditions the belief could not settle did not hold.
+    broken = broken or diagnosis.unsure_predicates
+    if broken:
+        needs = "; ".join(phrase(parse_predicate(text), blanks) for text in broken)
+        return "precondition_not_met", f"before {blank_syntax(rule)}: {needs}"
+    return "unexplained", f"{blank_syntax(rule)} was refused for an unknown reason"
+
+
+def blank_syntax(rule: ActionRule) -> str:
+    """The syntax as people read it: ``take <object> from <place>``."""
+    return rule.syntax.replace("{", "<").replace("}", ">")
+
+
+def needed_actions(manual: Manual, actions: Sequence[str]) -> list[str]:
+    """The actions of a sequence without which its last one would not have been possible.
+
+    Works backwards from the last action, keeping those whose effects a later kept action
+    needs: the detours of a search drop out, the way to the object stays.
+    """
+    kept: list[str] = []
+    needed: set[tuple[str, ...]] = set()
+    for action in reversed(actions):
+        matched = match_action(manual, action)
+        if matched is None:
+            continue
+        rule, bindings = matched
+        made = {_ground(text, bindings) for text in rule.effects}
+        if any(name == "at" for name, *_ in made):
+            made.add(_SOMEWHERE)
+        if kept and not made & needed:
+            continue
+        kept.append(action)
+        needed -= made
+        needed |= {_ground(text, bindings) for text in rule.preconditions}
+    return kept[::-1]
+
+
+def _ground(text: str, bindings: Mapping[str, str]) -> tuple[str, ...]:
+    """A predicate with names filled in.
+
+    Being accessible comes about by opening, and seeing a thing here by having come here.
+    """
+    predicate = parse_predicate(text)
+    name = "open" if predicate.name == "accessible" else predicate.name
+    if predicate.name == "here":
+        return _SOMEWHERE
+    sign = "" if predicate.positive else "not "
+    return (sign + name, *(bindings.get(argument, argument) for argument in predicate.arguments))
 
 
 def simulate(manual: Manual, action: str, belief: Belief) -> Belief:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import pickle
+import random
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from envs.alfworld.homes import ensure_games
+from envs.base import Task
+from rules import load_manual
+from tests.openai_server import OpenAIServer, serving
+from vocabulary.belief import Belief
 
 ARCHIVES = Path(__file__).resolve().parents[1].parent / "shared" / "alfworld"
 HAVE_OFFICIAL = (ARCHIVES / "valid_seen.tar.xz").is_file()
@@ -75,3 +86,133 @@ def put_games() -> list[Path]:
         files = sorted(_unpack("put_dialect_sample.tar.xz").glob("json_2.1.1/*/*/*/game.tw-pddl"))
         return [file for file in files if json.loads(file.read_text())["solvable"]]
     return ensure_games("generated_seen", 12, dialect="put")
+
+
+class Step(NamedTuple):
+    """One step of a random walk."""
+
+    before: Belief
+    action: str
+    observation: str
+    after: Belief
+
+
+class Walk(NamedTuple):
+    """The steps of a walk through one game, and where its belief parted from the truth."""
+
+    game: Path
+    steps: list[Step]
+    disagreements: list[str]
+
+
+# So many parts can be walked at the same time by different test workers.
+CHUNKS = 4
+STEPS_PER_GAME = 320
+IDLE = ("examine", "inventory", "look")
+TOOLS = ("go to microwave", "go to fridge", "go to sinkbasin", "go to desk", "go to sidetable")
+
+
+def task_of(file: Path) -> Task:
+    """A task for a game file that stands in no split."""
+    return Task(env="alfworld", split="", index=0, id=file.parent.name, goal="", source=str(file))
+
+
+@pytest.fixture(scope="session")
+def as_task() -> Callable[[Path], Task]:
+    """Makes a task of any game file."""
+    return task_of
+
+
+@pytest.fixture(scope="session")
+def walked_games(official_games: list[Path], put_games: list[Path]) -> list[Path]:
+    """Games for random walks: official and generated ones, in both wordings."""
+    return [
+        *official_games[:: max(1, len(official_games) // 40)][:40],
+        *put_games[:10],
+        *ensure_games("generated_unseen", 12),
+        *ensure_games("generated_unseen", 6, dialect="put"),
+    ]
+
+
+@pytest.fixture(scope="session")
+def walk_length() -> int:
+    """Steps of each walk."""
+    return STEPS_PER_GAME
+
+
+@pytest.fixture(params=range(CHUNKS))
+def chunk(request: pytest.FixtureRequest) -> int:
+    """A test that asks for this runs once per chunk of the walks."""
+    number: int = request.param
+    return number
+
+
+@pytest.fixture(scope="session")
+def walks(
+    walked_games: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int], list[Walk]]:
+    """The random walks of one chunk, walked once per run by the first worker to need them."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    @lru_cache(maxsize=1)
+    def load(number: int) -> list[Walk]:
+        store = shared / f"walks-{number}.pickle"
+        with store.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not store.is_file():
+                game = AlfworldGame()
+                found = [_walk(game, file) for file in walked_games[number::CHUNKS]]
+                game.close()
+                store.write_bytes(pickle.dumps(found))
+        walked: list[Walk] = pickle.loads(store.read_bytes())
+        return walked
+
+    return load
+
+
+def _walk(game: AlfworldGame, file: Path) -> Walk:
+    """Two thirds admissible commands in the agent's wording, one third anything at all."""
+    rng = random.Random(file.parent.name)
+    belief = ENVIRONMENT.first_belief(game.reset(task_of(file)))
+    walk = Walk(file, [], ENVIRONMENT.drift(belief, game.facts()))
+    for _ in range(STEPS_PER_GAME):
+        action = _propose(rng, game, belief)
+        observation = game.step(action).observation
+        after = ENVIRONMENT.update_belief(belief, action, observation)
+        walk.steps.append(Step(belief, action, observation, after))
+        wrong = ENVIRONMENT.drift(after, game.facts())
+        walk.disagreements.extend(f"after '{action}' -> '{observation}': {what}" for what in wrong)
+        belief = after
+    return walk
+
+
+def _propose(rng: random.Random, game: AlfworldGame, belief: Belief) -> str:
+    if rng.random() < 2 / 3:
+        # Verbs take turns and a full hand draws towards the tools; among all commands alike most
+        # would be walks, and hardly ever would an object be brought to where it can be heated.
+        by_verb: dict[str, list[str]] = {}
+        for command in map(ENVIRONMENT.read_action, game.admissible()):
+            by_verb.setdefault(command.split()[0], []).append(command)
+        verbs = sorted(by_verb.keys() - {"help"})
+        verb = rng.choices(verbs, [1 if verb in IDLE else 4 for verb in verbs])[0]
+        tools = [c for c in by_verb[verb] if c.startswith(TOOLS)]
+        wanted = tools if tools and belief["holding"] and rng.random() < 0.5 else by_verb[verb]
+        return rng.choice(wanted)
+    rule = rng.choice(load_manual("alfworld").actions)
+    things = [*belief["last_seen"], *belief["holding"]] or ["mug 1"]
+    near = [p for p in (belief["location"], *belief["reachable"]) if p] or belief["places"]
+    pool = {"object": things, "tool": things, "thing": [*things, *near], "place": belief["places"]}
+    names = {
+        name: rng.choice(near if name == "place" and rng.random() < 0.5 else pool[name])
+        for name in rule.parameters
+    }
+    return rule.syntax.format(**names)
+
+
+@pytest.fixture
+def openai_server() -> Iterator[OpenAIServer]:
+    """A scripted OpenAI-compatible server on this machine."""
+    with serving() as server:
+        yield server

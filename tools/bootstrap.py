@@ -274,20 +274,25 @@ def try_engine(place: Place, env: Mapping[str, str], wheel: Path) -> int:
     return place.run([str(place.python), "-m", "envs.alfworld.selfcheck"], env, TRIAL_SECONDS)
 
 
+def crashed(code: int) -> bool:
+    """Tell a process ended by a signal from one that reported an error no rebuild would mend."""
+    return code < 0 or code > 128
+
+
 def install_engine(place: Place, env: Mapping[str, str], pin: str) -> None:
     """Find a build of the planner that survives a game, the fastest first."""
     for wheel in cached_wheels(place, pin):
-        if try_engine(place, env, wheel) == 0:
-            return
-        say("the cached engine does not run here; building one")
+        code = try_engine(place, env, wheel)
+        if not crashed(code):
+            return must(place, code, f"the trial game (engine from {wheel.parent})")
+        say("the cached engine crashes here; building one")
         wheel.unlink(missing_ok=True)
     for level in LEVELS:
         wheel = build_engine(place, env, pin, level)
         code = try_engine(place, env, wheel)
-        if code == 0:
-            return keep(place, wheel)
-        if 0 < code <= 128:  # an error it reported itself, which no rebuild would mend
-            must(place, code, "the trial game")
+        if not crashed(code):
+            keep(place, wheel)
+            return must(place, code, "the trial game")
         say(f"the engine built with -{level} crashed in its first game")
     raise SetupError(
         f"the ALFWorld engine crashes however {env['CXX']} builds it: name another compiler, "
@@ -318,20 +323,15 @@ def set_up(place: Place, dev: bool) -> None:
     say("ready")
 
 
-def default_place() -> Place:
-    """Locate this clone and the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    cache = os.environ.get("RPMS_CACHE") or os.path.join(base, "rpms")
-    root = Path(__file__).resolve().parent.parent
-    return Place(root, Path(cache).expanduser().absolute(), log_to(root))
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Set up if anything changed; otherwise return at once."""
     parser = argparse.ArgumentParser(description="Create or update .venv for this clone.")
     parser.add_argument("--dev", action="store_true", help="also what tests and linters need")
     dev: bool = parser.parse_args(argv).dev
-    place = default_place()
+    root = Path(__file__).resolve().parent.parent
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    cache = Path(os.environ.get("RPMS_CACHE") or f"{base}/rpms").expanduser().absolute()
+    place = Place(root, cache, log_to(root))
     with open(__file__, "rb") as lock:
         # Two makes in one clone would otherwise install over each other.
         fcntl.flock(lock, fcntl.LOCK_EX)

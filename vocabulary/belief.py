@@ -6,6 +6,7 @@ at most one object; in ScienceWorld a place is a room and ``holding`` is the inv
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, TypedDict
 
 Door = Literal["open", "closed"]
@@ -63,7 +64,7 @@ def copy_belief(belief: Belief) -> Belief:
     return Belief(
         location=belief["location"],
         reachable=list(belief["reachable"]),
-        spots=dict(belief["spots"]),
+        spots={place: list(spot) for place, spot in belief["spots"].items()},
         holding=list(belief["holding"]),
         containers=dict(belief["containers"]),
         last_seen=dict(belief["last_seen"]),
@@ -75,6 +76,7 @@ def copy_belief(belief: Belief) -> Belief:
     )
 
 
+@lru_cache(maxsize=65536)
 def kind_of(name: str) -> str:
     """The type word of an instance name: ``mug 2`` -> ``mug``."""
     head, _, tail = name.rpartition(" ")

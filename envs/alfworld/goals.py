@@ -81,14 +81,7 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     outcomes out of the belief: no precondition depends on them.
     """
     ready = _transformed(goal, history)
-    placed = [
-        thing
-        for thing, where in belief["last_seen"].items()
-        if kind_of(thing) == goal["object"]
-        and kind_of(where) == goal["destination"]
-        and (goal["state"] is None or thing in ready)
-        and goal["type"] != LOOK
-    ]
+    placed = _placed(goal, belief, ready)
     stages = _stages(goal)
     done = min(len(placed), goal["count"]) * stages
     name, target, reached = _pointer(goal, belief, ready, placed)
@@ -114,6 +107,20 @@ def _transformed(goal: GoalSpec, history: Sequence[Turn]) -> set[str]:
     return ready
 
 
+def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
+    """Objects already where they belong; two of them count only in one and the same place."""
+    by_place: dict[str, list[str]] = {}
+    for thing, where in belief["last_seen"].items():
+        if (
+            kind_of(thing) == goal["object"]
+            and kind_of(where) == goal["destination"]
+            and (goal["state"] is None or thing in ready)
+            and goal["type"] != LOOK
+        ):
+            by_place.setdefault(where, []).append(thing)
+    return max(by_place.values(), key=len, default=[])
+
+
 def _pointer(
     goal: GoalSpec, belief: Belief, ready: set[str], placed: list[str]
 ) -> tuple[str, str, int]:
@@ -126,7 +133,8 @@ def _pointer(
             return "find_lamp", goal["destination"], 2
         if goal["state"] and held not in ready:
             return f"{TRANSFORMS[goal['state']][1]}_object", held, 2
-        return "place_object", f"{held} in/on {goal['destination']}", _stages(goal) - 1
+        where = belief["last_seen"][placed[0]] if placed else goal["destination"]
+        return "place_object", f"{held} in/on {where}", _stages(goal) - 1
     if held:
         return "free_hand", f"put down {held}", 0
     for thing, where in belief["last_seen"].items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,6 +22,8 @@ from envs.alfworld.facts import FactBase, Placeholder, Query, Variable, parse_qu
 _SENTINEL = "THE TASK SENTENCE"
 # The task sentence is all that differs between the grammars of two official games.
 _TASK = re.compile(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)"([^"\\\n]*)"')
+# TextWorld's parsers are module globals with state of their own.
+_parsing = threading.Lock()
 # Templates only read names; anything that could call or import is foreign to these games.
 _HARMLESS = (
     ast.Expression,
@@ -194,16 +197,17 @@ def parse_grammar(source: str) -> Grammar:
     """Parse a game's grammar, paying only for the task sentence when the rest is known.
 
     Raises:
-        ValueError: the grammar is not one TextWorld can read.
+        Exception: the grammar is not one TextWorld can read; its parsers raise many kinds.
     """
     found = _TASK.findall(source)
-    if len(found) == 1:
-        shared = _parse_document(_TASK.sub(rf'\1"{_SENTINEL}"', source))
-        # Only if the sentence is the whole rule "task" may the shared parse stand for this one.
-        if shared.rules.get("task") == (Production(None, (_SENTINEL,)),):
-            sentence = Production(None, _parse_text(found[0][1]))
-            return replace(shared, rules={**shared.rules, "task": (sentence,)})
-    return _parse_document(source)
+    with _parsing:
+        if len(found) == 1:
+            shared = _parse_document(_TASK.sub(rf'\1"{_SENTINEL}"', source))
+            # Only if the sentence is the whole rule may the shared parse stand for this one.
+            if shared.rules.get("task") == (Production(None, (_SENTINEL,)),):
+                sentence = Production(None, _parse_text(found[0][1]))
+                return replace(shared, rules={**shared.rules, "task": (sentence,)})
+        return _parse_document(source)
 
 
 @lru_cache(maxsize=16)

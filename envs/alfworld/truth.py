@@ -14,6 +14,7 @@ from vocabulary.belief import Belief
 def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     """Every statement of the belief that the true facts contradict, in words."""
     opened: set[str] = set()
+    doors: set[str] = set()
     held: set[str] = set()
     inside: set[tuple[str, str]] = set()
     spot = ""
@@ -24,6 +25,8 @@ def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
             spot = names[1]
         elif name == "receptacleatlocation":
             spots[names[0]] = names[1]
+        elif name == "openable":
+            doors.add(names[0])
         elif name == "opened":
             opened.add(names[0])
         elif name == "holds":
@@ -41,11 +44,18 @@ def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     wrong += [
         f"{place}: believed {door}"
         for place, door in belief["containers"].items()
-        if (door == "open") != (place in opened)
+        if place not in doors or (door == "open") != (place in opened)
     ]
     wrong += [
         f"last seen: {thing} is not at {place}"
         for thing, place in belief["last_seen"].items()
         if (thing, place) not in inside
     ]
+    wrong += [
+        f"spot of {place}: believed {sorted(together)}"
+        for place, together in belief["spots"].items()
+        if set(together) != {other for other, where in spots.items() if where == spots.get(place)}
+    ]
+    if set(belief["places"]) != set(spots):
+        wrong.append(f"places: {sorted(set(belief['places']) ^ set(spots))} should not differ")
     return wrong

@@ -60,8 +60,8 @@ def to_agent(feedback: str) -> str:
 
 def read_action(text: str) -> str:
     """Bring a loosely worded action to the canonical one; unknown text passes through."""
-    action = " ".join(text.lower().split()).rstrip(".!")
-    action = re.sub(r"\b(?:the|a|an) (?=[a-z]+ \d)", "", action)
+    action = " ".join(text.lower().split()).rstrip(" .!")
+    action = re.sub(r"\b(?:(?:the|a|an) )+(?=[a-z]+ \d)", "", action)
     for pattern, command in _LOOSE:
         if found := pattern.match(action):
             return found.expand(command)

@@ -24,7 +24,9 @@ LABEL = "sim (built-in planner, not a language model)"
 
 
 class SimPlanner(BaseChatModel):
-    """Deterministic: the same messages always get the same reply."""
+    """Deterministic: the same messages (and the same ``whim``) always get the same reply."""
+
+    whim: int = 0
 
     @property
     def _llm_type(self) -> str:
@@ -32,7 +34,7 @@ class SimPlanner(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {"model": "sim"}
+        return {"model": "sim", "whim": self.whim}
 
     def _generate(
         self,
@@ -42,7 +44,7 @@ class SimPlanner(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         view = read_prompt([(message.type, str(message.text)) for message in messages])
-        thought, action = decide(view)
+        thought, action = decide(view, self.whim)
         text = f"Thought: {thought}\nAction: {action}"
         spent, written = count_tokens_approximately(messages), len(text) // 4
         usage = UsageMetadata(

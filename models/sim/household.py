@@ -37,8 +37,9 @@ class Situation(NamedTuple):
     visited: list[str]
 
 
-def decide(view: View) -> tuple[str, str]:
-    """A thought and an action."""
+def decide(view: View, whim: int = 0) -> tuple[str, str]:
+    """A thought and an action; another ``whim`` is another beginner with the same habits."""
+    view = view._replace(whim=whim)
     task = read_task(view.task)
     now = assess(view)
     refused = bool(view.turns) and view.turns[-1][1].startswith(REFUSED)
@@ -162,6 +163,8 @@ def _transform(view: View, task: Task, now: Situation) -> tuple[str, str]:
     command = f"{task.verb} {now.held} with {tool}"
     if LESSONS[task.verb] in view.rules:
         return f"{LESSONS[task.verb]}: it stays in my hand.", command
+    if task.verb in view.schemas:
+        return f"I know how to {task.verb}: with it in my hand.", command
     # A beginner treats the tool as a container: in it goes. Having just taken the object back
     # out, it tries the command instead.
     if any(action.startswith(f"put {now.held}") for action, _ in view.turns[-ATTENTION:]):
@@ -207,13 +210,15 @@ def _search(view: View, now: Situation, thing: str, likely: list[str]) -> tuple[
     """The next place to look: by the rules' order where there is one, else by whim."""
     if now.closed and ("D-CONT-001" in view.rules or _coin(view, 2)):
         return f"The {now.closed} is closed.", f"open {now.closed}"
+    if not view.places:
+        return "I do not see where to go.", "look"
     left = [p for p in view.places if p not in now.visited and p != now.here]
     hinted = _hints(view, thing)
     if not left:
         left = [p for p in view.places if p != now.here] or view.places
     if "U-SEARCH-001" in view.rules:
         rank = {name: position for position, name in enumerate([*hinted, *likely])}
-        left.sort(key=lambda p: (rank.get(kind(p), len(rank)), kind(p), int(p.split()[1])))
+        left.sort(key=lambda p: (rank.get(kind(p), len(rank)), kind(p), _turn(view, p)))
         place = left[0]
     elif known := [p for p in left if kind(p) in hinted]:
         place = known[0]
@@ -223,6 +228,12 @@ def _search(view: View, now: Situation, thing: str, likely: list[str]) -> tuple[
         choice = surfaces if surfaces and _coin(view, 4) else left
         place = choice[_coin(view, len(choice))]
     return f"Look for {thing} at {place}.", f"go to {place}"
+
+
+def _turn(view: View, place: str) -> int:
+    """Numbers in order; another beginner goes through them in another order."""
+    number = int(place.split()[1])
+    return crc32(f"{view.whim}:{place}".encode()) if view.whim else number
 
 
 def _hints(view: View, thing: str) -> list[str]:
@@ -239,4 +250,5 @@ def _hints(view: View, thing: str) -> list[str]:
 def _coin(view: View, sides: int) -> int:
     """Whim without chance: the same prompt always gives the same choice."""
     trail = "|".join(action for action, _ in view.turns[-ATTENTION:])
-    return crc32(f"{view.task}|{len(view.turns)}|{trail}".encode()) % max(1, sides)
+    text = f"{view.whim}|{view.task}|{len(view.turns)}|{trail}"
+    return crc32(text.encode()) % max(1, sides)

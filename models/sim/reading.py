@@ -24,6 +24,8 @@ class View(NamedTuple):
         needs: what the last refused action lacked, from the situation lines.
         snippets: action sequences from past successes.
         avoid: actions that past failures warn about.
+        schemas: verbs whose needs a verified schema states.
+        whim: which beginner reads it; not part of the prompt.
     """
 
     places: list[str]
@@ -36,13 +38,15 @@ class View(NamedTuple):
     needs: str
     snippets: list[list[str]]
     avoid: list[str]
+    schemas: set[str]
+    whim: int = 0
 
 
 def read_prompt(messages: Sequence[tuple[str, str]]) -> View:
     """Read (role, text) messages; only what follows the example is the task at hand."""
     start = max(
         (i for i, (role, text) in enumerate(messages) if role == "human" and NEW_TASK in text),
-        default=max(i for i, (role, _) in enumerate(messages) if role == "human"),
+        default=max((i for i, (role, _) in enumerate(messages) if role == "human"), default=0),
     )
     opening = messages[start][1].rpartition(NEW_TASK)[2]
     turns = []
@@ -63,6 +67,7 @@ def read_prompt(messages: Sequence[tuple[str, str]]) -> View:
         needs=_first(r"was refused: (.+)", text),
         snippets=[line.split(" -> ") for line in re.findall(r"^  OK: \w+: (.+)$", text, re.M)],
         avoid=re.findall(r"^  AVOID[^:]*: (.+)$", text, re.M),
+        schemas=set(re.findall(r"^  SCHEMA: (\w+) ", text, re.M)),
     )
 
 

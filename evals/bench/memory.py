@@ -1,0 +1,163 @@
+"""Does the memory stay cheap as it grows?
+
+Measures one step's retrieval + SCF + arbitration on synthetic memories of growing size, spread
+over realistic goals, and reports each size as a ratio to the smallest in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from langgraph.runtime import Runtime
+
+from envs import get_environment
+from memory_store import load_index
+from memory_store.snapshot import FORMAT, SCHEMA_VERSION
+from nodes.arbitration import arbitration
+from nodes.context import RunContext
+from nodes.goal_retrieval import recall
+from nodes.scf import scf
+from nodes.state import EpisodeState
+from rules import load_manual
+
+SIZES = (233, 10_000, 100_000, 1_000_000)
+PAPER_MIX = (64, 157, 12)
+"""Success snippets, failure lessons and schemas after the paper's first round."""
+SEEN, ASKED = 60, 24
+"""Tasks whose goals the memories are about, and tasks that ask for them."""
+
+
+def bench_memory(sizes: Sequence[int] = SIZES, steps: int = 200) -> list[dict[str, float]]:
+    """One row per size: load time, memory and per-step cost, with ratios to the first row."""
+    rows: list[dict[str, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            file = Path(folder) / f"{size}.jsonl"
+            write_synthetic(file, size)
+            rows.append(_measure(file, size, steps))
+            file.unlink()
+    for row in rows:
+        row["step_ratio"] = row["step_ms"] / rows[0]["step_ms"]
+    return rows
+
+
+def _measure(file: Path, size: int, steps: int) -> dict[str, float]:
+    began = time.perf_counter()
+    index = load_index(file, "alfworld", load_manual("alfworld").domain.categories)
+    loaded = time.perf_counter() - began
+    context = RunContext(memory=True, rules=True)
+    runtime = cast(Runtime[RunContext], SimpleNamespace(context=context, store=None))
+    states = list(situations())
+    first = time.perf_counter()
+    for state in states:
+        recall(index, "alfworld", state["goal"], context)
+    first_goal = (time.perf_counter() - first) / len(states)
+    costs = []
+    for number in range(steps):
+        state = states[number % len(states)]
+        start = time.perf_counter()
+        state["recalls"] = recall(index, "alfworld", state["goal"], context)
+        state["recalls"] = scf(state, runtime)["recalls"]
+        arbitration(state, runtime)
+        costs.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "entries": size,
+        "load_s": loaded,
+        "peak_mb": peak,
+        "once_per_goal_ms": first_goal * 1000,
+        "step_ms": statistics.median(costs) * 1000,
+    }
+
+
+def situations() -> Iterator[EpisodeState]:
+    """Goals of unseen tasks, each in a state with an empty and with a full hand."""
+    env = get_environment("alfworld")
+    opening = (
+        "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, "
+        "a countertop 1, a fridge 1, a microwave 1, a sinkbasin 1, a desk 1, and a drawer 1.\n\n"
+    )
+    for task in env.tasks("generated_unseen", ASKED):
+        goal = env.parse_goal(task["goal"])
+        belief = env.first_belief(opening)
+        thing = f"{goal['object']} 1"
+        for action, answer in (
+            ("go to countertop 1", f"On the countertop 1, you see a {thing}."),
+            (f"take {thing} from countertop 1", f"You pick up the {thing} from the countertop 1."),
+        ):
+            belief = env.update_belief(belief, action, answer)
+            yield EpisodeState(
+                env="alfworld", goal=goal, belief=belief, sub_goal=env.sub_goal(goal, belief, [])
+            )
+
+
+def write_synthetic(file: Path, size: int, seed: int = 0) -> None:
+    """A memory in the paper's proportions, over the goals of a seen split."""
+    rng = random.Random(seed)
+    goals = _goals()
+    total = sum(PAPER_MIX)
+    with file.open("w", encoding="utf-8") as out:
+        header = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "env": "alfworld",
+                  "sources": ["synthetic"], "rounds": 0, "entries": size, "counts": {}}  # fmt: skip
+        out.write(json.dumps(header) + "\n")
+        for number in range(size):
+            kind = number % total
+            if kind < PAPER_MIX[0]:
+                entry = _success(rng, goals)
+            elif kind < PAPER_MIX[0] + PAPER_MIX[1]:
+                entry = _failure(rng, goals)
+            else:
+                entry = _schema(rng)
+            out.write(json.dumps({"id": f"{entry['type']}_{number:07}", **entry}) + "\n")
+
+
+def _goals() -> list[tuple[str, str, str]]:
+    """The goals of a seen split as large as the paper's."""
+    env = get_environment("alfworld")
+    goals = [env.parse_goal(task["goal"]) for task in env.tasks("generated_seen", SEEN)]
+    return [(goal["signature"], goal["object"], goal["destination"]) for goal in goals]
+
+
+def _success(rng: random.Random, goals: list[tuple[str, str, str]]) -> dict[str, Any]:
+    signature, thing, place = rng.choice(goals)
+    name, spot = f"{thing} {rng.randint(1, 4)}", f"{place} {rng.randint(1, 9)}"
+    if rng.random() < 0.5:
+        held, actions = "none", [f"go to {spot}", f"open {spot}", f"take {name} from {spot}"]
+    else:
+        held, actions = name, [f"go to {spot}", f"put {name} in/on {spot}"]
+    return {
+        "type": "success", "goal_signature": signature, "state_signature": f"holding={held}",
+        "sub_goal_type": "take_object", "actions": actions,
+        "success_count": rng.randint(1, 9), "retrieval_weight": 1.0,
+    }  # fmt: skip
+
+
+def _failure(rng: random.Random, goals: list[tuple[str, str, str]]) -> dict[str, Any]:
+    signature, thing, place = rng.choice(goals)
+    name, spot = f"{thing} {rng.randint(1, 4)}", f"{place} {rng.randint(1, 9)}"
+    return {
+        "type": "failure", "goal_signature": signature,
+        "state_signature": f"holding={rng.choice(['none', name])}",
+        "failed_action": f"take {name} from {spot}", "failure_type": "precondition_not_met",
+        "failure_message": "Nothing happens.", "corrective_rule": "be at <place>",
+        "occurrence_count": rng.randint(1, 9), "retrieval_weight": 1.0,
+    }  # fmt: skip
+
+
+def _schema(rng: random.Random) -> dict[str, Any]:
+    action = rng.choice(["take", "put", "heat", "cool", "clean", "open"])
+    good, bad = rng.randint(1, 99), rng.randint(0, 20)
+    return {
+        "type": "schema", "action_template": f"{action} {{object}}", "action_type": action,
+        "preconditions": ["be at place"], "effects": [], "success_count": good,
+        "failure_count": bad, "confidence": round(good / (good + bad), 4), "retrieval_weight": 1.0,
+    }  # fmt: skip

@@ -1,0 +1,71 @@
+"""The same memory in any LangGraph store, for deployments that share one database.
+
+Works with every ``BaseStore``: in memory, SQLite, PostgreSQL. The snapshot file stays the
+format of record; a store is filled from it and can be read back into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langgraph.store.base import BaseStore, PutOp, SearchItem
+from pydantic import ValidationError
+
+from memory_store.entries import Entry, parse_entry
+from vocabulary.errors import RpmsError
+
+_BATCH = 500
+_HEADER = "header"
+
+
+def namespace(env: str) -> tuple[str, ...]:
+    """Where an environment's memory lives in a store."""
+    return ("rpms", env, "memory")
+
+
+def save_to_store(store: BaseStore, env: str, entries: Sequence[Entry]) -> None:
+    """Replace an environment's memory by these entries."""
+    wanted = {entry.id: entry for entry in entries}
+    stale = [item.key for item in _items(store, env) if item.key not in wanted]
+    changes = [PutOp(namespace(env), key, None) for key in stale]
+    changes += [
+        PutOp(namespace(env), key, entry.model_dump(mode="json"), index=False)
+        for key, entry in wanted.items()
+    ]
+    for start in range(0, len(changes), _BATCH):
+        store.batch(changes[start : start + _BATCH])
+    # Written last: a reader that finds a matching count finds all entries.
+    store.put((*namespace(env), _HEADER), _HEADER, {"entries": len(wanted)}, index=False)
+
+
+def load_from_store(store: BaseStore, env: str) -> list[Entry]:
+    """Every entry of an environment, in the order of ids; empty when there is none."""
+    header = store.get((*namespace(env), _HEADER), _HEADER)
+    if header is None:
+        return []
+    entries = []
+    for item in _items(store, env):
+        try:
+            entries.append(parse_entry(item.value))
+        except ValidationError as error:
+            first = error.errors()[0]["msg"]
+            raise RpmsError(f"store {item.namespace} key {item.key}: {first}") from error
+    if len(entries) != header.value["entries"]:
+        raise RpmsError(
+            f"the store announces {header.value['entries']} memories for {env} and holds "
+            f"{len(entries)}; save them again"
+        )
+    return sorted(entries, key=lambda entry: (entry.type, entry.id))
+
+
+def store_size(store: BaseStore, env: str) -> int:
+    """How many memories of an environment a store holds, without reading them."""
+    header = store.get((*namespace(env), _HEADER), _HEADER)
+    return 0 if header is None else int(header.value["entries"])
+
+
+def _items(store: BaseStore, env: str) -> list[SearchItem]:
+    """Everything in one query: stores order by time of writing, which pages cannot rely on."""
+    size = store_size(store, env)
+    found = store.search(namespace(env), limit=2 * size + _BATCH)
+    return [item for item in found if item.key != _HEADER]

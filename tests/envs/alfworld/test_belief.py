@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.alfworld.belief import describe_belief, first_belief, print_state, update_belief
+from envs.alfworld.goals import parse_goal
+from vocabulary.belief import Belief, empty_belief
+
+OPENING = (
+    "You are in the middle of a room. Looking quickly around you, you see a bed 1, a desk 2, "
+    "a desk 1, a drawer 10, and a safe 1.\n\nYour task is to: put a cd in safe."
+)
+ROOM = ["bed 1", "desk 2", "desk 1", "drawer 10", "safe 1"]
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+def changed(before: Belief, action: str, observation: str) -> dict[str, Any]:
+    """The fields that an observation changed, with their new values."""
+    after = update_belief(before, action, observation)
+    return {key: value for key, value in after.items() if value != before[key]}  # type: ignore[literal-required]
+
+
+def test_the_opening_text_names_the_places() -> None:
+    assert first_belief(OPENING) == believing(places=ROOM)
+
+
+def test_an_opening_without_places_is_an_empty_belief() -> None:
+    assert first_belief("Welcome!") == empty_belief()
+
+
+@pytest.mark.parametrize(
+    ("before", "action", "observation", "expected"),
+    [
+        # Arriving: contents in the order they are listed, one, two, many or none.
+        ({}, "go to desk 1", "On the desk 1, you see a mug 2, a mug 1, and a pen 3.",
+         {"location": "desk 1", "searched": ["desk 1"],
+          "last_seen": {"mug 2": "desk 1", "mug 1": "desk 1", "pen 3": "desk 1"}}),
+        ({}, "go to desk 1", "On the desk 1, you see a desklamp 2, and a mug 3.",
+         {"location": "desk 1", "searched": ["desk 1"],
+          "last_seen": {"desklamp 2": "desk 1", "mug 3": "desk 1"}}),
+        ({}, "go to desk 1", "On the desk 1, you see a pencil 2.",
+         {"location": "desk 1", "searched": ["desk 1"], "last_seen": {"pencil 2": "desk 1"}}),
+        ({}, "go to bed 1", "On the bed 1, you see nothing.",
+         {"location": "bed 1", "searched": ["bed 1"]}),
+        ({}, "go to safe 1", "The safe 1 is closed.",
+         {"location": "safe 1", "containers": {"safe 1": "closed"}}),
+        ({}, "go to safe 1", "The safe 1 is open. In it, you see a cd 1.",
+         {"location": "safe 1", "searched": ["safe 1"], "containers": {"safe 1": "open"},
+          "last_seen": {"cd 1": "safe 1"}}),
+        # What stood within reach stays behind, unless that spot is known.
+        ({"location": "desk 1", "reachable": ["drawer 1"]}, "go to bed 1",
+         "On the bed 1, you see nothing.",
+         {"location": "bed 1", "reachable": [], "searched": ["bed 1"]}),
+        ({"location": "bed 1", "spots": {"desk 1": ["desk 1", "drawer 1"]}, "searched": ["desk 1"]},
+         "go to desk 1", "On the desk 1, you see nothing.",
+         {"location": "desk 1", "reachable": ["drawer 1"]}),
+        # A new look at a place replaces what was believed of it, and only of it.
+        ({"location": "desk 1", "searched": ["desk 1"],
+          "last_seen": {"cd 1": "desk 1", "pen 1": "desk 1", "mug 1": "bed 1"}},
+         "examine desk 1", "On the desk 1, you see a pen 1, and a pen 2.",
+         {"last_seen": {"pen 1": "desk 1", "mug 1": "bed 1", "pen 2": "desk 1"}}),
+        # Doors.
+        ({"location": "safe 1", "containers": {"safe 1": "closed"}}, "open safe 1",
+         "You open the safe 1. The safe 1 is open. In it, you see a cd 1, and a watch 2.",
+         {"containers": {"safe 1": "open"}, "searched": ["safe 1"],
+          "last_seen": {"cd 1": "safe 1", "watch 2": "safe 1"}}),
+        ({"location": "safe 1"}, "open safe 1",
+         "You open the safe 1. The safe 1 is open. In it, you see nothing.",
+         {"containers": {"safe 1": "open"}, "searched": ["safe 1"]}),
+        ({"location": "safe 1", "containers": {"safe 1": "open"}, "last_seen": {"cd 1": "safe 1"}},
+         "close safe 1", "You close the safe 1.", {"containers": {"safe 1": "closed"}}),
+        # Acting on a place from elsewhere shows that it shares this spot.
+        ({"location": "desk 1"}, "open drawer 2",
+         "You open the drawer 2. The drawer 2 is open. In it, you see nothing.",
+         {"reachable": ["drawer 2"], "containers": {"drawer 2": "open"},
+          "searched": ["drawer 2"]}),
+        ({"location": "desk 1", "reachable": ["drawer 2"]}, "examine drawer 2",
+         "The drawer 2 is closed.", {"containers": {"drawer 2": "closed"}}),
+        # The hand.
+        ({"location": "desk 1", "last_seen": {"cd 1": "desk 1", "cd 2": "desk 1"}},
+         "take cd 1 from desk 1", "You pick up the cd 1 from the desk 1.",
+         {"holding": ["cd 1"], "last_seen": {"cd 2": "desk 1"}}),
+        ({"location": "desk 1", "holding": ["cd 1"]}, "put cd 1 in/on desk 1",
+         "You put the cd 1 in/on the desk 1.",
+         {"holding": [], "last_seen": {"cd 1": "desk 1"}}),
+        ({"location": "desk 1", "holding": ["cd 1"]}, "put cd 1 in/on drawer 3",
+         "You put the cd 1 in/on the drawer 3.",
+         {"holding": [], "last_seen": {"cd 1": "drawer 3"}, "reachable": ["drawer 3"]}),
+        ({}, "inventory", "You are carrying: a cd 1.", {"holding": ["cd 1"]}),
+        ({"holding": ["cd 1"]}, "inventory", "You are carrying: a cd 1.", {}),
+        ({"holding": ["cd 1"]}, "inventory", "You are not carrying anything.", {"holding": []}),
+        # Looking around fixes what stands at this spot.
+        ({"location": "desk 1"}, "look",
+         "You are facing the desk 1, drawer 3, and drawer 2. Next to it, you see nothing.",
+         {"reachable": ["drawer 3", "drawer 2"],
+          "spots": {place: ["desk 1", "drawer 3", "drawer 2"]
+                    for place in ("desk 1", "drawer 3", "drawer 2")}}),
+        ({"location": "desk 1"}, "look",
+         "You are facing the desk 1. Next to it, you see nothing.",
+         {"spots": {"desk 1": ["desk 1"]}}),
+        ({"places": ROOM}, "look", OPENING, {}),
+        # Sentences that carry no state the belief keeps.
+        ({"location": "fridge 1", "holding": ["mug 1"]}, "cool mug 1 with fridge 1",
+         "You cool the mug 1 using the fridge 1.", {}),
+        ({"location": "desk 1", "last_seen": {"desklamp 1": "desk 1"}}, "use desklamp 1",
+         "You turn on the desklamp 1.", {}),
+        ({"holding": ["mug 2"]}, "examine mug 2",
+         "This is a normal mug 2. In it, you see nothing.", {}),
+        ({"holding": ["cloth 2"]}, "examine cloth 2", "This is a clean cloth 2.", {}),
+        ({"holding": ["cd 2"]}, "examine cd 2", "There's nothing special about cd 2.", {}),
+        # A walk is believed only if the answer describes the place.
+        ({"location": "desk 1"}, "go to bed 1", "Something else entirely.", {}),
+    ],
+)  # fmt: skip
+def test_what_each_sentence_changes(
+    before: dict[str, Any], action: str, observation: str, expected: dict[str, Any]
+) -> None:
+    assert changed(believing(**before), action, observation) == expected
+
+
+NAMES = [f"{kind} {n}" for kind in ("desk", "drawer", "safe", "cd", "mug", "pen") for n in (1, 2)]
+LISTS = st.lists(st.sampled_from(NAMES), max_size=5, unique=True)
+NAME = st.sampled_from(NAMES)
+BELIEFS = st.builds(
+    Belief,
+    location=st.none() | NAME,
+    reachable=LISTS,
+    spots=st.dictionaries(NAME, LISTS, max_size=3),
+    holding=st.lists(NAME, max_size=1),
+    containers=st.dictionaries(NAME, st.sampled_from(["open", "closed"]), max_size=4),
+    last_seen=st.dictionaries(NAME, NAME, max_size=5),
+    places=LISTS,
+    searched=LISTS,
+    visible=st.just([]),
+    flags=st.just({}),
+    progress=st.just(0),
+)
+ACTIONS = st.one_of(
+    st.sampled_from(["look", "inventory", "", "dance"]),
+    st.builds("{} {}".format, st.sampled_from(["go to", "open", "close", "examine", "use"]), NAME),
+    st.builds("take {} from {}".format, NAME, NAME),
+    st.builds("put {} in/on {}".format, NAME, NAME),
+    st.text(max_size=30),
+)
+LISTING = st.lists(NAME, max_size=4).map(
+    lambda names: "nothing" if not names else ", and ".join(f"a {name}" for name in names)
+)
+OBSERVATIONS = st.one_of(
+    st.builds("On the {}, you see {}.".format, NAME, LISTING),
+    st.builds("The {} is open. In it, you see {}.".format, NAME, LISTING),
+    st.builds("The {} is closed.".format, NAME),
+    st.builds("You close the {}.".format, NAME),
+    st.builds("You pick up the {} from the {}.".format, NAME, NAME),
+    st.builds("You put the {} in/on the {}.".format, NAME, NAME),
+    st.builds("You are facing the {}. Next to it, you see nothing.".format, LISTING),
+    st.builds("You are carrying: a {}.".format, NAME),
+    st.just("You are not carrying anything."),
+    st.text(max_size=60),
+)
+
+
+@given(BELIEFS, ACTIONS, st.sampled_from(["", " ", "\n\nYou see a cd 1."]))
+def test_a_refused_action_changes_nothing(belief: Belief, action: str, tail: str) -> None:
+    after = update_belief(belief, action, "Nothing happens." + tail)
+    assert after == belief
+    assert after is not belief
+
+
+@given(BELIEFS, ACTIONS, OBSERVATIONS)
+def test_an_update_leaves_its_input_alone_and_is_always_the_same(
+    belief: Belief, action: str, observation: str
+) -> None:
+    before = copy.deepcopy(belief)
+    after = update_belief(belief, action, observation)
+    assert belief == before
+    assert update_belief(belief, action, observation) == after
+    after["reachable"].append("x 1")
+    for spot in after["spots"].values():
+        spot.append("x 1")
+    assert belief == before
+
+
+@given(BELIEFS, ACTIONS, OBSERVATIONS)
+def test_what_an_update_leaves_behind_is_coherent(
+    belief: Belief, action: str, observation: str
+) -> None:
+    after = update_belief(belief, action, observation)
+    assert len(after["holding"]) <= 1
+    # What went into the hand at this step is nowhere else.
+    if after["holding"] != belief["holding"] and observation.startswith("You pick up"):
+        assert not set(after["holding"]) & set(after["last_seen"])
+    assert set(belief["searched"]) <= set(after["searched"])
+    assert set(after["containers"].values()) <= {"open", "closed"}
+    assert after["places"] == belief["places"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "printed"),
+    [
+        ({}, "holding=none"),
+        ({"containers": {"microwave 1": "open", "fridge 1": "open", "safe 1": "closed"}},
+         "holding=none|open=fridge 1,microwave 1"),
+        ({"holding": ["mug 2"]}, "holding=mug 2"),
+        ({"holding": ["mug 2"], "containers": {"fridge 1": "open"}, "location": "fridge 1"},
+         "holding=mug 2|open=fridge 1"),
+        ({"containers": {"fridge 1": "closed"}}, "holding=none"),
+    ],
+)  # fmt: skip
+def test_the_state_prints_as_in_the_paper(fields: dict[str, Any], printed: str) -> None:
+    assert print_state(believing(**fields)) == printed
+
+
+def test_the_printed_state_does_not_depend_on_the_order_of_opening() -> None:
+    doors = [(f"drawer {n}", "open") for n in range(1, 12)]
+    printed = print_state(believing(containers=dict(doors)))
+    random.Random(1).shuffle(doors)
+    assert print_state(believing(containers=dict(doors))) == printed
+
+
+GOAL = parse_goal("look at cd under the desklamp")
+
+
+def test_the_described_state_of_a_beginner() -> None:
+    lines = describe_belief(first_belief(OPENING), GOAL)
+    assert lines == ["Location: middle of the room", "Holding: nothing"]
+
+
+def test_the_described_state_names_what_helps_and_nothing_else() -> None:
+    belief = believing(
+        location="desk 1",
+        reachable=["drawer 1", "drawer 2"],
+        holding=["cd 2"],
+        containers={"drawer 1": "open", "safe 1": "closed"},
+        last_seen={"cd 1": "bed 1", "mug 1": "desk 1", "desklamp 1": "desk 1"},
+        places=ROOM,
+        searched=["bed 1", "desk 1"],
+    )
+    assert describe_belief(belief, GOAL) == [
+        "Location: desk 1",
+        "Within reach: drawer 1, drawer 2",
+        "Holding: cd 2",
+        "Open: drawer 1",
+        "Closed: safe 1",
+        "Seen: cd 1 at bed 1, desklamp 1 at desk 1",
+        "Searched: bed 1, desk 1",
+    ]

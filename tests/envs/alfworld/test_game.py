@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs.alfworld import memo
+from envs.alfworld.engine import GameEngine
+from vocabulary.errors import EnvironmentFault, RpmsError
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("RPMS_CACHE", str(folder))
+    memo.forget()
+    return folder
+
+
+@pytest.fixture
+def engine() -> Iterator[GameEngine]:
+    engine = GameEngine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def game(official_games: list[Path], tmp_path: Path) -> Path:
+    """A private copy of the smallest game."""
+    smallest = min(official_games, key=lambda path: path.stat().st_size)
+    return Path(shutil.copy(smallest, tmp_path / "game.tw-pddl"))
+
+
+def edited(game: Path, **changes: Any) -> Path:
+    data = json.loads(game.read_text())
+    data.update(changes)
+    game.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+    return game
+
+
+def test_walkthrough_comes_from_the_file_only(game: Path, engine: GameEngine) -> None:
+    engine.load(edited(game, walkthrough=["look", "help"]))
+    assert engine.walkthrough == ["look", "help"]
+    engine.load(edited(game, walkthrough=None))
+    assert engine.walkthrough is None
+
+
+def damage(kind: str, game: Path) -> Path:
+    data = json.loads(game.read_text())
+    problem, grammar = data["pddl_problem"], data["grammar"]
+    if kind == "missing file":
+        return game.with_name("absent.tw-pddl")
+    if kind == "empty":
+        game.write_text("")
+    elif kind == "half":
+        game.write_text(game.read_text()[: game.stat().st_size // 2])
+    elif kind == "binary":
+        game.write_bytes(bytes(range(256)))
+    elif kind == "list":
+        game.write_text("[1, 2]")
+    elif kind == "nested":
+        game.write_text("[" * 100_000)
+    else:
+        changes: dict[str, dict[str, Any]] = {
+            "no grammar": {"grammar": None},
+            "no problem": {"pddl_problem": None},
+            "domain is a number": {"pddl_domain": 7},
+            "cut problem": {"pddl_problem": problem[: len(problem) // 2]},
+            "other domain": {"pddl_problem": problem.replace("(:domain alfred)", "(:domain x)")},
+            "empty problem": {"pddl_problem": ""},
+            "unknown predicate": {"pddl_problem": no_goal(problem, "(and (isNear agent1))")},
+            "undeclared object": {"pddl_problem": problem.replace("agent1 - agent", "")},
+            "hopeless goal": {"pddl_problem": no_goal(problem, "(and (holds agent1 agent1))")},
+            "long names": {"pddl_problem": problem.replace("agent1", "a" * 2000)},
+            "nul in names": {"pddl_problem": problem.replace("agent1", "agent\0")},
+            "accents": {"pddl_problem": problem.replace("agent1", "agént")},
+            "huge cost": {
+                "pddl_problem": problem.rstrip()[:-1] + "(:metric minimize (total-cost)))",
+                "pddl_domain": data["pddl_domain"].replace(
+                    "(increase (total-cost) 1)", "(increase (total-cost) 99999999999999)"
+                ),
+            },
+            "not a grammar": {"grammar": "To be, or not to be"},
+            "cut grammar": {"grammar": grammar[: len(grammar) // 2]},
+            "no intro": {"grammar": grammar.replace('"intro"', '"outro"')},
+            "wordless action": {"grammar": grammar.replace("action look", "action stare")},
+            "code in a template": {
+                "grammar": grammar.replace("{o.name}", "{o.name.__class__.mro()}", 1)
+            },
+        }
+        edited(game, **changes[kind])
+    return game
+
+
+def no_goal(problem: str, goal: str) -> str:
+    return problem[: problem.index("(:goal")] + f"(:goal {goal}))"
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("missing file", "cannot read"),
+        ("empty", "not JSON"),
+        ("half", "not JSON"),
+        ("binary", "not JSON"),
+        ("list", "no JSON object"),
+        ("nested", "not JSON"),
+        ("no grammar", "'grammar'"),
+        ("no problem", "'pddl_problem'"),
+        ("domain is a number", "'pddl_domain'"),
+        ("cut problem", "PDDL"),
+        ("other domain", "PDDL"),
+        ("empty problem", "PDDL"),
+        ("unknown predicate", "PDDL"),
+        ("undeclared object", ""),
+        ("hopeless goal", "goal"),
+        ("long names", "longer"),
+        ("nul in names", "ASCII"),
+        ("accents", "ASCII"),
+        ("huge cost", "too large"),
+        ("not a grammar", "grammar"),
+        ("cut grammar", "grammar"),
+        ("no intro", "intro"),
+        ("wordless action", "look"),
+        ("code in a template", "read names"),
+    ],
+)
+def test_a_damaged_game_is_refused_by_name(
+    kind: str, says: str, game: Path, engine: GameEngine
+) -> None:
+    good = Path(shutil.copy(game, game.with_name("good.tw-pddl")))
+    with pytest.raises(RpmsError) as caught:
+        engine.load(damage(kind, game))
+    message = str(caught.value)
+    assert says in message
+    assert "tw-pddl" in message
+    assert "\n" not in message
+    with pytest.raises(EnvironmentFault):
+        engine.reset()
+    engine.load(good)
+    assert "Your task is to" in engine.reset().feedback

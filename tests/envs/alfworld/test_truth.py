@@ -1,0 +1,138 @@
+"""Belief against truth on random walks: no system publishes this, so it is tested hardest."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from envs.alfworld.engine import Fact
+from envs.alfworld.homes import ensure_games
+from envs.alfworld.truth import disagreements
+from envs.alfworld.wording import dialect_of
+from envs.base import Task
+from vocabulary.belief import Belief
+
+Walks = Callable[[int], list[Any]]
+
+
+@pytest.mark.engine
+def test_the_belief_never_parts_from_the_truth(chunk: int, walks: Walks) -> None:
+    found = walks(chunk)
+    assert sum(len(walk.steps) for walk in found) >= 5_000
+    parted = {walk.game.parent.name: walk.disagreements for walk in found if walk.disagreements}
+    assert parted == {}
+
+
+def test_the_walks_are_long_and_varied(
+    walked_games: list[Path], walk_length: int, have_official: bool
+) -> None:
+    assert len(walked_games) >= 60
+    assert len(set(walked_games)) == len(walked_games)
+    assert len(walked_games) * walk_length >= 20_000
+    spoken = [dialect_of(json.loads(file.read_text())["grammar"]) for file in walked_games]
+    assert spoken.count("move") >= 40 and spoken.count("put") >= 10
+    generated = [file for file in walked_games if "generated" in file.parent.parent.parent.name]
+    assert len(generated) >= 10
+    if have_official:
+        assert len(walked_games) - len(generated) >= 40
+
+
+@pytest.mark.engine
+def test_the_walks_do_everything_an_agent_can_do(chunk: int, walks: Walks) -> None:
+    done: dict[str, int] = {}
+    refused = 0
+    for walk in walks(chunk):
+        for step in walk.steps:
+            verb = step.action.split()[0]
+            if ENVIRONMENT.failed(step.observation):
+                refused += 1
+            else:
+                done[verb] = done.get(verb, 0) + 1
+    assert refused >= 500
+    common = ("go", "open", "close", "take", "put", "examine", "look", "inventory")
+    assert all(done.get(verb, 0) >= 30 for verb in common), done
+    assert sum(done.get(verb, 0) for verb in ("heat", "cool", "clean")) >= 10, done
+    assert done.get("use", 0) >= 3, done
+
+
+@pytest.fixture(scope="module")
+def midgame() -> tuple[Belief, list[Fact]]:
+    """A belief with something in every field, and the true facts it agrees with."""
+    file = ensure_games("generated_seen", 1)[0]
+    task = Task(env="alfworld", split="", index=0, id="", goal="", source=str(file))
+    game = AlfworldGame()
+    belief = ENVIRONMENT.first_belief(game.reset(task))
+    plan = json.loads(file.read_text())["walkthrough"]
+    for action in [*plan[:3], "look"]:
+        belief = ENVIRONMENT.update_belief(belief, action, game.step(action).observation)
+    facts = game.facts()
+    game.close()
+    return belief, facts
+
+
+def wrong_beliefs() -> Iterator[tuple[str, Callable[[Belief], None], str]]:
+    def change(field: str, value: Any) -> Callable[[Belief], None]:
+        return lambda belief: belief.__setitem__(field, value)  # type: ignore[literal-required]
+
+    def add(field: str, key: str, value: Any) -> Callable[[Belief], None]:
+        return lambda belief: belief[field].__setitem__(key, value)  # type: ignore[literal-required]
+
+    def flip_a_door(belief: Belief) -> None:
+        place, door = next(iter(belief["containers"].items()))
+        belief["containers"][place] = "closed" if door == "open" else "open"
+
+    def flip_every_door(belief: Belief) -> None:
+        belief["containers"] = dict.fromkeys(belief["containers"], "closed")
+
+    def misplace(belief: Belief) -> None:
+        thing = next(iter(belief["last_seen"]))
+        belief["last_seen"][thing] = next(
+            place for place in belief["places"] if place != belief["last_seen"][thing]
+        )
+
+    def break_a_spot(belief: Belief) -> None:
+        next(iter(belief["spots"].values())).append("moon 1")
+
+    yield "elsewhere", change("location", "moon 1"), "location: believed moon 1"
+    yield "nowhere", change("location", None), "location: believed None"
+    yield "within reach", lambda belief: belief["reachable"].append("moon 1"), "reachable: moon 1"
+    yield "empty hand", change("holding", []), "holding: believed []"
+    yield "wrong hand", change("holding", ["moon 1"]), "holding: believed ['moon 1']"
+    yield "full hand", lambda belief: belief["holding"].append("moon 1"), "holding: believed"
+    yield "door", flip_a_door, ": believed closed"
+    yield "doors", flip_every_door, ": believed closed"
+    yield "no such door", add("containers", "shelf 1", "closed"), "shelf 1: believed closed"
+    yield "misplaced", misplace, "last seen: "
+    yield "invented", add("last_seen", "moon 1", "shelf 1"), "last seen: moon 1 is not at shelf 1"
+    yield "spot", break_a_spot, "spot of "
+    yield "invented spot", add("spots", "moon 1", ["moon 1"]), "spot of moon 1"
+    yield "place", lambda belief: belief["places"].append("moon 1"), "places: ['moon 1']"
+    yield "missing place", lambda belief: belief["places"].remove("shelf 1"), "places: ['shelf 1']"
+
+
+@pytest.mark.engine
+def test_a_true_belief_is_not_blamed(midgame: tuple[Belief, list[Fact]]) -> None:
+    belief, facts = midgame
+    for field in ("location", "holding", "containers", "last_seen", "spots", "places", "searched"):
+        assert belief[field], field  # type: ignore[literal-required]
+    assert disagreements(belief, facts) == []
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("spoil", "complaint"), [pytest.param(*row[1:], id=row[0]) for row in wrong_beliefs()]
+)
+def test_every_wrong_belief_is_found(
+    midgame: tuple[Belief, list[Fact]], spoil: Callable[[Belief], None], complaint: str
+) -> None:
+    belief, facts = copy.deepcopy(midgame)
+    spoil(belief)
+    wrong = disagreements(belief, facts)
+    assert len(wrong) == 1
+    assert complaint in wrong[0]

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from envs import get_environment
+from envs.alfworld.adapter import AlfworldGame
+from envs.alfworld.homes import ensure_games
+from envs.base import Task
+from evals.learning import learn, lessons
+from evals.records import EpisodeRecord, RecordedTurn
+from rules import check_action, load_manual
+from rules.predicates import parse_predicate
+from rules.semantics import match_action
+from vocabulary.belief import Belief, kind_of
+
+ENV = get_environment("alfworld")
+MANUAL = load_manual("alfworld")
+
+OPENING = (
+    "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, "
+    "a countertop 1, a desk 1, a fridge 1, and a microwave 1.\n\nYour task is to: "
+    "put a hot mug in cabinet."
+)
+TURNS = [
+    ("go to desk 1", "On the desk 1, you see a pen 1."),
+    ("take mug 1 from fridge 1", "Nothing happens."),
+    ("go to fridge 1", "The fridge 1 is closed."),
+    ("open fridge 1", "You open the fridge 1. The fridge 1 is open. In it, you see a mug 1."),
+    ("take mug 1 from fridge 1", "You pick up the mug 1 from the fridge 1."),
+    ("heat mug 1 with microwave 1", "Nothing happens."),
+    ("go to microwave 1", "The microwave 1 is closed."),
+    ("heat mug 1 with microwave 1", "You heat the mug 1 using the microwave 1."),
+    ("go to cabinet 1", "The cabinet 1 is closed."),
+    ("open cabinet 1", "You open the cabinet 1. The cabinet 1 is open. In it, you see nothing."),
+    ("put mug 1 in/on cabinet 1", "You put the mug 1 in/on the cabinet 1."),
+]
+
+
+def record(turns: list[tuple[str, str]] = TURNS, success: bool = True) -> EpisodeRecord:
+    return EpisodeRecord(
+        env="alfworld", split="s", task="t", goal="put a hot mug in cabinet",
+        first_observation=OPENING, success=success,
+        history=[
+            RecordedTurn(action=a, observation=o, failed=o == "Nothing happens.") for a, o in turns
+        ],
+    )  # fmt: skip
+
+
+def test_an_episode_is_split_at_its_sub_goals() -> None:
+    found = [lesson for lesson in lessons(record()) if lesson["type"] == "success"]
+    assert [(s["sub_goal_type"], s["state_signature"], s["actions"]) for s in found] == [
+        ("take_object", "holding=none",
+         ["go to fridge 1", "open fridge 1", "take mug 1 from fridge 1"]),
+        ("heat_object", "holding=mug 1|open=fridge 1",
+         ["go to microwave 1", "heat mug 1 with microwave 1"]),
+        ("place_object", "holding=mug 1|open=fridge 1",
+         ["go to cabinet 1", "open cabinet 1", "put mug 1 in/on cabinet 1"]),
+    ]  # fmt: skip
+    assert found[1]["precondition"] == {
+        "holding": "mug 1", "action_type": "heat", "tool_location": "microwave 1"
+    }  # fmt: skip
+    assert found[1]["outcome"] == {"heat": "mug 1"}
+    assert {s["goal_signature"] for s in found} == {"pick_heat_then_place_in_recep:mug:hot:cabinet"}
+
+
+def test_a_refused_action_becomes_a_lesson_with_the_precondition_it_violated() -> None:
+    found = [lesson for lesson in lessons(record()) if lesson["type"] == "failure"]
+    assert [(f["failed_action"], f["state_signature"], f["corrective_rule"]) for f in found] == [
+        ("take mug 1 from fridge 1", "holding=none", "before take <object> from <place>: be at <place>"),
+        ("heat mug 1 with microwave 1", "holding=mug 1|open=fridge 1",
+         "before heat <object> with <place>: be at <place>"),
+    ]  # fmt: skip
+    assert all(f["failure_message"] == "Nothing happens." for f in found)
+
+
+def test_schemas_count_what_worked_and_what_did_not() -> None:
+    schemas = {e.action_template: e for e in learn([record()]) if e.type == "schema"}
+    heat = schemas["heat {object} with microwave 1"]
+    assert (heat.success_count, heat.failure_count, heat.confidence) == (1, 1, 0.5)
+    assert schemas["go to {place}"].confidence == 1.0
+
+
+def test_the_same_experience_twice_is_one_entry_counted_twice() -> None:
+    once, twice = learn([record()]), learn([record(), record()])
+    assert [entry.id for entry in once] == [entry.id for entry in twice]
+    counts = {e.success_count for e in twice if e.type == "success"}
+    assert counts == {2}
+
+
+def test_replies_without_an_action_teach_nothing() -> None:
+    assert learn([record([*TURNS[:1], ("", "No action could be read.")], success=False)]) == learn(
+        [record(TURNS[:1], success=False)]
+    )
+
+
+@pytest.fixture(scope="module")
+def random_records() -> list[EpisodeRecord]:
+    """Random play in generated homes: a real engine makes the refusals."""
+    game, rng, records = AlfworldGame(), random.Random(7), []
+    for file in ensure_games("generated_seen", 24):
+        records.append(_play_randomly(game, file, rng, 70)[0])
+    return records
+
+
+def _play_randomly(
+    game: AlfworldGame, file: Path, rng: random.Random, steps: int
+) -> tuple[EpisodeRecord, list[tuple[str, Belief, list[tuple[str, tuple[str, ...]]]]]]:
+    spec = Task(env="alfworld", split="g", index=0, id=file.parent.name, goal="", source=str(file))
+    opening = game.reset(spec)
+    belief = ENV.first_belief(opening)
+    turns, refused = [], []
+    for _ in range(steps):
+        rule = rng.choice(MANUAL.actions[:10])
+        near = [p for p in (belief["location"], *belief["reachable"]) if p] or belief["places"]
+        things = [*belief["last_seen"], *belief["holding"]] or ["mug 1"]
+        pool = {"place": near if rng.random() < 0.6 else belief["places"]}
+        names = {name: rng.choice(pool.get(name, things)) for name in rule.parameters}
+        action = rule.syntax.format(**names)
+        if rng.random() < 0.5:
+            action = ENV.read_action(rng.choice([c for c in game.admissible() if c != "help"]))
+        outcome = game.step(action)
+        failed = ENV.failed(outcome.observation)
+        if failed:
+            refused.append((action, belief, game.facts()))
+        turns.append(RecordedTurn(action=action, observation=outcome.observation, failed=failed))
+        belief = ENV.update_belief(belief, action, outcome.observation)
+        if outcome.done:
+            break
+    goal = opening.rpartition("Your task is to: ")[2]
+    return (
+        EpisodeRecord(env="alfworld", split="g", task=file.parent.name, goal=goal,
+                      first_observation=opening, success=False, history=turns),
+        refused,
+    )  # fmt: skip
+
+
+@pytest.mark.engine
+def test_learning_does_not_depend_on_the_order_of_trajectories(
+    random_records: list[EpisodeRecord],
+) -> None:
+    expected = learn(random_records)
+    assert {entry.type for entry in expected} == {"success", "failure", "schema"}
+    for seed in range(5):
+        shuffled = list(random_records)
+        random.Random(seed).shuffle(shuffled)
+        assert learn(shuffled) == expected
+
+
+@pytest.mark.engine
+def test_more_rounds_give_growing_memories(random_records: list[EpisodeRecord]) -> None:
+    sizes = [len(learn(random_records[:n])) for n in (8, 16, 24)]
+    assert sizes[0] < sizes[1] < sizes[2]
+
+
+def _truly_false(
+    text: str, bindings: dict[str, str], facts: list[tuple[str, tuple[str, ...]]]
+) -> bool:
+    """Whether a violated precondition is false in TextWorld's own facts."""
+    known = {(name, tuple(arg.strip() for arg in args)) for name, args in facts}
+    predicate = parse_predicate(text)
+    args = [bindings.get(a, a) for a in predicate.arguments]
+    spot = next(a[1] for n, a in known if n == "atlocation")
+    held = {a[1] for n, a in known if n == "holds"}
+    here = {a[0] for n, a in known if n == "receptacleatlocation" and a[1] == spot}
+    truths = {
+        "at": lambda: args[0] in here,
+        "at_hand": lambda: args[0] in here or args[0] in held,
+        "holding": lambda: args[0] in held,
+        "hand_empty": lambda: not held,
+        "place": lambda: any(n == "receptacleatlocation" and a[0] == args[0] for n, a in known),
+        "open": lambda: ("opened", (args[0],)) in known,
+        "closed": lambda: ("openable", (args[0],)) in known and ("opened", (args[0],)) not in known,
+        "accessible": lambda: ("openable", (args[0],)) not in known or ("opened", (args[0],)) in known,
+        "in": lambda: ("inreceptacle", tuple(args)) in known,
+        "here": lambda: any(("inreceptacle", (args[0], p)) in known for p in here),
+        "kind": lambda: kind_of(args[0]) == args[1],
+        "portable": lambda: ("pickupable", (args[0],)) in known,
+        "heatable": lambda: ("heatable", (args[0],)) in known,
+        "coolable": lambda: ("coolable", (args[0],)) in known,
+        "cleanable": lambda: ("cleanable", (args[0],)) in known,
+        "sliceable": lambda: ("sliceable", (args[0],)) in known,
+        "switchable": lambda: ("toggleable", (args[0],)) in known,
+        "blade": lambda: kind_of(args[0]) in ("knife", "butterknife"),
+        "can_contain": lambda: _can_contain(known, args),
+    }  # fmt: skip
+    return truths[predicate.name]() is not predicate.positive
+
+
+def _can_contain(known: set[tuple[str, tuple[str, ...]]], args: list[str]) -> bool:
+    place = {a[1] for n, a in known if n == "receptacletype" and a[0] == args[0]}
+    thing = {a[1] for n, a in known if n == "objecttype" and a[0] == args[1]}
+    return any(("cancontain", (p, t)) in known for p in place for t in thing)
+
+
+@pytest.mark.engine
+def test_the_diagnosis_of_refused_actions_agrees_with_the_true_facts(
+    official_games: list[Path], put_games: list[Path], record_property: pytest.FixtureRequest
+) -> None:
+    game, rng = AlfworldGame(), random.Random(11)
+    total = right = 0
+    for file in [*official_games[::14], *put_games[:6]]:
+        for action, belief, facts in _play_randomly(game, file, rng, 110)[1]:
+            diagnosis = check_action(MANUAL, action, belief)
+            matched = match_action(MANUAL, action)
+            assert matched is not None
+            rule, bindings = matched
+            total += 1
+            if diagnosis.violated_predicates:
+                right += all(
+                    _truly_false(text, dict(bindings), facts)
+                    for text in diagnosis.violated_predicates
+                )
+            elif rule.if_refused:  # "it is at this very spot"
+                right += _truly_false("not at(place)", dict(bindings), facts)
+            else:
+                right += any(
+                    _truly_false(text, dict(bindings), facts)
+                    for text in diagnosis.unsure_predicates
+                )
+    print(f"diagnosis: {right} of {total} refused actions agree with the facts")
+    record_property("diagnosis_rate", right / total)  # type: ignore[operator]
+    assert total >= 1000
+    assert right / total >= 0.98

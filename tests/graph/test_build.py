@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.cache.memory import InMemoryCache
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+
+from graph import STAGES, build_graph
+from graph.run import run_episode
+from nodes import RunContext
+from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from vocabulary.errors import RpmsError
+
+MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
+EDGES = {
+    ("__start__", "reset_env"),
+    ("reset_env", "belief_update"),
+    ("belief_update", "rule_assembly"),
+    ("belief_update", "goal_retrieval"),
+    ("belief_update", "prompt_build"),
+    ("rule_assembly", "goal_retrieval"),
+    ("rule_assembly", "prompt_build"),
+    ("goal_retrieval", "scf"),
+    ("goal_retrieval", "arbitration"),
+    ("goal_retrieval", "prompt_build"),
+    ("scf", "arbitration"),
+    ("scf", "prompt_build"),
+    ("arbitration", "prompt_build"),
+    ("prompt_build", "llm_call"),
+    ("llm_call", "env_step"),
+    ("llm_call", "__end__"),
+    ("env_step", "belief_update"),
+    ("env_step", "__end__"),
+}
+
+
+def visited(**settings: Any) -> list[str]:
+    """Stages in the order they ran, over one decision."""
+    context = RunContext(max_steps=1, **settings)
+    stream = build_graph().stream({"task": "0"}, context=context, stream_mode="updates")
+    return [name for part in stream for name in part]
+
+
+def test_nine_stages_in_the_papers_order() -> None:
+    assert STAGES == (
+        "reset_env", "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
+        "prompt_build", "llm_call", "env_step",
+    )  # fmt: skip
+    assert set(build_graph().get_graph().nodes) == {*STAGES, "__start__", "__end__"}
+
+
+def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
+    drawn = build_graph().get_graph()
+    assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES
+    conditional = {(edge.source, edge.target) for edge in drawn.edges if edge.conditional}
+    assert conditional == {
+        edge
+        for edge in EDGES
+        if edge[0]
+        in {"belief_update", "rule_assembly", "goal_retrieval", "scf", "llm_call", "env_step"}
+    }
+    mermaid = drawn.draw_mermaid()
+    assert mermaid.startswith("---\nconfig")
+    for source, target in EDGES:
+        assert re.search(rf"\b{source}(?:\(.*\))? -[-.]+> (?:&nbsp;.*&nbsp;)?{target}\b", mermaid)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("settings", "skipped"),
+    [
+        ({}, set()),
+        ({"rules": False}, {"rule_assembly", "arbitration"}),
+        ({"memory": False}, MEMORY_STAGES),
+        ({"rules": False, "memory": False}, {"rule_assembly", *MEMORY_STAGES}),
+        ({"scf": "off"}, {"scf"}),
+        ({"scf": "preconditions"}, set()),
+        ({"arbitration": "none"}, {"arbitration"}),
+        ({"arbitration": "soft"}, set()),
+        ({"scf": "off", "arbitration": "none"}, {"scf", "arbitration"}),
+        ({"rules": False, "scf": "off"}, {"rule_assembly", "scf", "arbitration"}),
+    ],
+)
+def test_a_stage_that_is_off_is_not_visited(settings: dict[str, Any], skipped: set[str]) -> None:
+    assert visited(**settings) == [name for name in STAGES if name not in skipped]
+
+
+@pytest.mark.engine
+def test_each_decision_passes_all_stages_again() -> None:
+    context = RunContext.for_condition("B", max_steps=3)
+    stream = build_graph().stream({"task": "5"}, context=context, stream_mode="updates")
+    names = [name for part in stream for name in part]
+    loop = ["belief_update", "rule_assembly", "prompt_build", "llm_call", "env_step"]
+    assert names == ["reset_env", *loop * 3]
+
+
+@pytest.mark.engine
+def test_a_stage_can_be_swapped() -> None:
+    seen: list[list[Any]] = []
+
+    def drop_everything(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        assert isinstance(runtime.context, RunContext)
+        seen.append(state["recalls"])
+        return EpisodeState(
+            recalls=[{**r, "dropped_by": "scf", "reason": "no"} for r in state["recalls"]]
+        )
+
+    graph = build_graph(nodes={"scf": drop_everything})
+    result = run_episode(0, context=RunContext(max_steps=2), graph=graph)
+    assert len(seen) == 2
+    assert result["steps"] == 2
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_can_be_swapped(stage: str) -> None:
+    """Each replacement is reached, and runs in the place of ours."""
+
+    class Reached(Exception):
+        pass
+
+    def mine(state: EpisodeState) -> EpisodeState:
+        raise Reached
+
+    with pytest.raises(Reached):
+        run_episode(0, context=RunContext(max_steps=1), graph=build_graph(nodes={stage: mine}))
+
+
+def test_an_unknown_stage_is_refused() -> None:
+    with pytest.raises(RpmsError) as caught:
+        build_graph(nodes={"scff": lambda state: state, "zz": lambda state: state})
+    assert str(caught.value).startswith("no stage called scff, zz; the stages are reset_env, ")
+
+
+def test_schemas_are_apart() -> None:
+    graph = build_graph()
+    given = graph.get_input_jsonschema()["properties"]
+    answered = graph.get_output_jsonschema()["properties"]
+    assert set(given) == set(EpisodeInput.__annotations__) == {"env", "split", "task"}
+    assert set(answered) == set(EpisodeOutput.__annotations__)
+    assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
+    assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)
+    inside = set(graph.builder.schemas[EpisodeState])
+    assert set(given) | set(answered) < inside
+
+
+def test_context_is_a_form() -> None:
+    schema = build_graph().get_context_jsonschema()
+    assert schema is not None
+    assert schema["properties"]["rules"]["type"] == "boolean"
+    assert schema["properties"]["arbitration"]["enum"] == ["none", "soft", "hard", "hard+soft"]
+    assert schema["properties"]["max_steps"]["default"] == 0
+    assert json.dumps(schema)
+
+
+@pytest.mark.engine
+def test_everything_in_the_state_is_plain_json() -> None:
+    states = build_graph().stream(
+        {"task": "8"}, context=RunContext(max_steps=6), stream_mode="values"
+    )
+    count = 0
+    for state in states:
+        assert json.loads(json.dumps(state)) == state
+        count += 1
+    assert count > 40
+
+
+def test_checkpointer_store_and_cache_are_taken_over() -> None:
+    store, cache = InMemoryStore(), InMemoryCache()
+    graph = build_graph(store=store, cache=cache)
+    assert graph.store is store
+    assert graph.cache is cache
+    assert graph.checkpointer is None
+    assert graph.name == "rpms"
+
+
+def test_langgraph_json_names_the_graph() -> None:
+    from graph.studio import graph
+
+    root = Path(__file__).resolve().parents[2]
+    data = json.loads((root / "langgraph.json").read_text(encoding="utf-8"))
+    file, name = data["graphs"]["rpms"].split(":")
+    assert (root / file).is_file()
+    assert name == "graph"
+    # The server brings its own.
+    assert graph.checkpointer is None
+    assert graph.store is None

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from envs import live
+from graph import (
+    arun_episode,
+    astream_episode,
+    build_graph,
+    run_episode,
+    stream_episode,
+)
+from nodes import RunContext
+from nodes.state import EpisodeOutput
+from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.turn import Turn
+
+pytestmark = pytest.mark.engine
+
+B = RunContext.for_condition("B")
+
+
+def test_an_episode_in_one_call() -> None:
+    result = run_episode(0, context=B)
+    assert set(result) == set(EpisodeOutput.__annotations__)
+    assert result["success"]
+    assert result["failure_mode"] is None
+    assert result["steps"] == len(result["history"])
+    assert result["prompt_tokens"] > 1000
+    assert result["task_id"].startswith("pick_and_place_simple-")
+
+
+def test_defaults_are_the_full_method_on_the_first_unseen_home() -> None:
+    result = run_episode()
+    assert result["condition"] == "D"
+    assert result["task_id"] == run_episode("0", split="generated_unseen")["task_id"]
+
+
+async def test_the_same_asynchronously() -> None:
+    assert await arun_episode(1, context=B) == run_episode(1, context=B)
+
+
+def test_step_by_step() -> None:
+    *events, last = stream_episode(2, context=B)
+    assert last == run_episode(2, context=B)
+    assert [event["turn"] for event in events] == last["history"]
+    assert all(event["rules"] > 20 for event in events)
+
+
+async def test_step_by_step_asynchronously() -> None:
+    parts = [part async for part in astream_episode(2, context=B)]
+    assert parts == list(stream_episode(2, context=B))
+
+
+async def test_many_in_flight_give_what_one_by_one_gives() -> None:
+    """More episodes than the registry keeps open, so some are rebuilt on the way."""
+    tasks = [(task, condition) for task in range(live.MAX_OPEN // 2 + 2) for condition in "AB"]
+    assert len(tasks) > live.MAX_OPEN
+    contexts = [RunContext.for_condition(c, max_steps=12) for _, c in tasks]
+    together = await asyncio.gather(
+        *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))
+    )
+    alone = [run_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True)]
+    assert together == alone
+    assert {result["condition"] for result in together} == {"A", "B"}
+
+
+def test_bad_input_is_an_error_of_the_users_kind() -> None:
+    with pytest.raises(RpmsError, match="unknown environment 'mars'"):
+        run_episode(env="mars")
+    with pytest.raises(RpmsError, match="no task 'x'"):
+        run_episode("x")
+    with pytest.raises(RpmsError, match="layout='wide'"):
+        run_episode(context=RunContext(layout="wide"))  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
+    if request.param == "memory":
+        yield InMemorySaver()
+        return
+    connection = sqlite3.connect(tmp_path / "episodes.sqlite", check_same_thread=False)
+    yield SqliteSaver(connection)
+    connection.close()
+
+
+def config(name: str) -> dict[str, Any]:
+    return {"configurable": {"thread_id": name}}
+
+
+def test_after_a_crash_the_episode_goes_on_by_replay(
+    saver: BaseCheckpointSaver[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = run_episode(5, context=B)
+    assert whole["steps"] > 6
+    graph = build_graph(checkpointer=saver)
+    given: Any = {"task": "5", "split": "generated_unseen"}
+    for stop in range(whole["steps"]):
+        graph.invoke(given, config("a"), context=B, interrupt_before=["env_step"])
+        given = None
+        if stop in (0, 3, 6):
+            live.close_all()  # every simulator of this process is gone
+    result = graph.invoke(None, config("a"), context=B)
+    assert result == whole
+    assert "unregistered type" not in caplog.text
+    assert not caplog.records
+
+
+def test_a_new_process_finds_the_episode_in_the_file(tmp_path: Path) -> None:
+    """Another connection, another graph, no simulator: only the file is the same."""
+    file = tmp_path / "episodes.sqlite"
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        first = build_graph(checkpointer=saver)
+        first.invoke({"task": "2", "split": "generated_unseen"}, config("t"), context=B,
+                     interrupt_after=["env_step"])  # fmt: skip
+        first.invoke(None, config("t"), context=B, interrupt_after=["env_step"])
+    live.close_all()
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        second = build_graph(checkpointer=saver)
+        assert second.get_state(config("t")).values["steps"] == 2
+        assert second.invoke(None, config("t"), context=B) == run_episode(2, context=B)
+
+
+def test_an_earlier_checkpoint_can_be_taken_up_again() -> None:
+    """Time travel: the simulator is further on than the state, and must be set back."""
+    graph = build_graph(checkpointer=InMemorySaver())
+    whole = graph.invoke({"task": "2", "split": "generated_unseen"}, config("t"), context=B)
+    early = next(
+        snapshot
+        for snapshot in graph.get_state_history(config("t"))
+        if snapshot.next == ("env_step",) and snapshot.values["steps"] == 2
+    )
+    assert graph.invoke(None, early.config, context=B) == whole
+
+
+def test_a_record_that_does_not_fit_the_world_is_never_continued() -> None:
+    graph = build_graph(checkpointer=InMemorySaver())
+    graph.invoke({"task": "2", "split": "generated_unseen"}, config("t"), context=B,
+                 interrupt_after=["env_step"])  # fmt: skip
+    (turn,) = graph.get_state(config("t")).values["history"]
+    forged = Turn(**{**turn, "observation": "You see a dragon."})
+    graph.update_state(config("t"), {"history": [forged]}, as_node="env_step")
+    live.close_all()
+    result = graph.invoke(None, config("t"), context=B)
+    assert result["failure_mode"] == "infrastructure_error"
+    assert "parted from its record at step 1" in result["error"]
+    assert "dragon" in result["error"]
+    assert not result["success"]
+
+
+def test_a_thread_can_play_one_episode_after_another() -> None:
+    graph = build_graph(checkpointer=InMemorySaver())
+    given = {"split": "generated_unseen"}
+    graph.invoke({**given, "task": "1"}, config("t"), context=B)
+    second = graph.invoke(
+        {**given, "task": "2"}, config("t"), context=RunContext.for_condition("A")
+    )
+    assert second == run_episode(2, context=RunContext.for_condition("A"))
+    state = graph.get_state(config("t")).values
+    assert not any(state["rules"].values())
+    assert state["recalls"] == []
+
+
+def test_evaluation_can_save_only_the_end() -> None:
+    saver = InMemorySaver()
+    graph = build_graph(checkpointer=saver)
+    graph.invoke({"task": "0"}, config("t"), context=B, durability="exit")
+    assert len(list(saver.list(config("t")))) == 1
+
+
+def test_simulators_are_handed_back() -> None:
+    live.close_all()
+    for task in range(3):
+        run_episode(task, context=B)
+    assert live._open == {}
+    assert len(live._spare["alfworld"]) == 1
+
+
+def test_a_fault_while_playing_ends_the_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise EnvironmentFault("the engine died")
+
+    monkeypatch.setattr(live, "play", broken)
+    result = run_episode(0, context=B)
+    assert (result["failure_mode"], result["error"]) == ("infrastructure_error", "the engine died")
+    assert result["steps"] == 0

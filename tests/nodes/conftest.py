@@ -1,0 +1,174 @@
+"""A scripted episode: the real graph and the real stages, with a recorded game underneath."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from envs import live
+from envs.base import Outcome, Task
+from graph import build_graph
+from nodes.context import RunContext
+from nodes.state import EpisodeState
+
+TASK = Task(
+    env="alfworld", split="scripted", index=0, id="heat/trial", goal="put a hot apple in fridge.",
+    source="",
+)  # fmt: skip
+OPENING = (
+    "You are in the middle of a room. Looking quickly around you, you see a cabinet 2, a cabinet "
+    "1, a countertop 1, a fridge 1, a microwave 1, and a sinkbasin 1.\n\n"
+    "Your task is to: put a hot apple in fridge."
+)
+SCRIPT = [
+    ("Thought: Apples are kept cold.\nAction: go to fridge 1", "The fridge 1 is closed."),
+    (
+        "Action: open fridge 1",
+        "You open the fridge 1. The fridge 1 is open. In it, you see a lettuce 1, and a mug 1.",
+    ),
+    ("Action: take apple 1 from countertop 1", "Nothing happens."),
+    ("I wonder where the apple is.", ""),
+    ("Action: go to countertop 1", "On the countertop 1, you see a apple 1, and a knife 1."),
+    (
+        "Thought: There it is.\nAction: take apple 1 from countertop 1",
+        "You pick up the apple 1 from the countertop 1.",
+    ),
+]
+STEPS = len(SCRIPT) + 1
+
+# The first three are the examples of the paper's appendix.
+MEMORIES: list[dict[str, Any]] = [
+    {
+        "id": "success_000008",
+        "type": "success",
+        "goal_signature": "pick_heat_then_place_in_recep:mug:hot:cabinet",
+        "state_signature": "holding=none",
+        "sub_goal_type": "transformed",
+        "precondition": {"holding": None, "action_type": "heat", "tool_location": "microwave 1"},
+        "actions": [
+            "open fridge 1",
+            "go to countertop 1",
+            "take mug 2 from countertop 1",
+            "go to microwave 1",
+            "open microwave 1",
+            "heat mug 2 with microwave 1",
+        ],
+        "outcome": {"heat": "mug 2"},
+        "success_count": 1,
+    },
+    {
+        "id": "failure_000090",
+        "type": "failure",
+        "goal_signature": "pick_heat_then_place_in_recep:potato:hot:fridge",
+        "state_signature": "holding=none|open=fridge 1,microwave 1",
+        "failed_action": "take potato 1 from countertop 3",
+        "failure_type": "precondition_not_met",
+        "failure_message": "Nothing happens.",
+        "corrective_rule": "must be at location and container must be open before taking",
+        "occurrence_count": 3,
+    },
+    {
+        "id": "schema_000222",
+        "type": "schema",
+        "action_template": "cool {object} with fridge 1",
+        "action_type": "cool",
+        "preconditions": ["holding target object", "at cool tool location"],
+        "effects": ["object cooled", "still holding object"],
+        "success_count": 1,
+        "failure_count": 0,
+        "confidence": 1.0,
+    },
+    {
+        "id": "success_000010",
+        "type": "success",
+        "goal_signature": "pick_heat_then_place_in_recep:apple:hot:fridge",
+        "state_signature": "holding=apple 1",
+        "sub_goal_type": "transformed",
+        "actions": ["go to microwave 1", "heat apple 1 with microwave 1"],
+        "outcome": {"heat": "apple 1"},
+        "success_count": 2,
+    },
+    {
+        "id": "schema_000223",
+        "type": "schema",
+        "action_template": "heat {object} with microwave 1",
+        "action_type": "heat",
+        "preconditions": ["holding target object", "at heat tool location"],
+        "effects": ["object heated", "still holding object"],
+        "success_count": 4,
+        "failure_count": 0,
+        "confidence": 1.0,
+    },
+]
+
+
+@pytest.fixture
+def memory_file(tmp_path: Path) -> Path:
+    """A small snapshot, written by hand as a person might."""
+    counts = {
+        kind: sum(m["type"] == kind for m in MEMORIES) for kind in ("success", "failure", "schema")
+    }
+    header = {
+        "format": "rpms-memory",
+        "schema_version": 1,
+        "env": "alfworld",
+        "entries": len(MEMORIES),
+        "counts": counts,
+    }
+    rows = [{**memory, "retrieval_weight": 1.0} for memory in MEMORIES]
+    file = tmp_path / "memory.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *rows]))
+    return file
+
+
+Script = list[tuple[str, str]]
+Play = Callable[..., list[EpisodeState]]
+
+
+@pytest.fixture
+def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
+    """Plays the script under a condition; returns the state after each prompt was built."""
+
+    def play(condition: str, script: Script = SCRIPT, **settings: Any) -> list[EpisodeState]:
+        answers = iter([*(seen for _, seen in script if seen), "Nothing happens."])
+        monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: TASK)
+        monkeypatch.setattr(live, "start", lambda *_: OPENING)
+        monkeypatch.setattr(live, "play", lambda *_: Outcome(next(answers), False, False, 0.0))
+        monkeypatch.setattr(live, "finish", lambda *_: None)
+        said = [AIMessage(reply) for reply, _ in script] + [AIMessage("Action: look")]
+        context = RunContext.for_condition(
+            condition,
+            memory_file=str(memory_file),
+            theta=0.0,
+            max_steps=len(script) + 1,
+            **settings,
+        )
+        graph = build_graph(model=GenericFakeChatModel(messages=iter(said)))
+        states = graph.stream({}, context=context, stream_mode=["updates", "values"])
+        found, after_prompt = [], False
+        for mode, part in states:
+            if mode == "updates":
+                after_prompt = "prompt_build" in part
+            elif after_prompt:
+                found.append(part)
+        return found
+
+    return play
+
+
+@pytest.fixture
+def runtime() -> Callable[..., Runtime[RunContext]]:
+    """A runtime as LangGraph would hand it to a stage."""
+
+    def make(condition: str = "D", **settings: Any) -> Runtime[RunContext]:
+        return Runtime(context=RunContext.for_condition(condition, **settings))
+
+    return make

@@ -1,0 +1,141 @@
+"""The paper's conflicts, each settled the way the paper settles it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from envs import get_environment
+from nodes.arbitration import arbitration, transfer
+from nodes.context import RunContext
+from nodes.state import EpisodeState
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.recall import Recall
+
+ENV = get_environment("alfworld")
+PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
+COOL = "cool some apple and put it in countertop"
+
+
+def belief(**fields: Any) -> Belief:
+    return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
+
+
+def snippet(
+    *actions: str, goal: str = "pick_cool_then_place_in_recep:apple:cool:countertop"
+) -> Recall:
+    entry = {"type": "success", "goal_signature": goal, "actions": list(actions)}
+    return Recall(entry=entry, score=1.0, dropped_by="", reason="", warning="", rule="")
+
+
+def lesson(action: str) -> Recall:
+    entry = {"type": "failure", "failed_action": action, "goal_signature": "x:y:z:w"}
+    return Recall(entry=entry, score=1.0, dropped_by="", reason="", warning="", rule="")
+
+
+def judge(recall: Recall, sentence: str, now: Belief, mode: str = "hard+soft") -> Recall:
+    goal = ENV.parse_goal(sentence)
+    state = EpisodeState(
+        env="alfworld", goal=goal, belief=now, recalls=[recall],
+        sub_goal=ENV.sub_goal(goal, now, []),
+    )  # fmt: skip
+    runtime = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
+    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+
+
+HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1": "open"},
+                 searched=["fridge 1"])  # fmt: skip
+
+
+def test_putting_the_apple_into_the_fridge_before_cooling_is_removed() -> None:
+    advice = snippet("put apple 1 in/on fridge 1", "cool apple 1 with fridge 1")
+    judged = judge(advice, COOL, HOLDING)
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "D-COOL-001")
+    assert judged["reason"] == "'put apple 1 in/on fridge 1' is forbidden for this goal"
+
+
+def test_cooling_in_hand_is_kept() -> None:
+    judged = judge(snippet("cool apple 1 with fridge 1", "go to countertop 1"), COOL, HOLDING)
+    assert judged["dropped_by"] == "" and judged["warning"] == ""
+
+
+def test_putting_into_the_fridge_is_fine_when_the_fridge_is_the_destination() -> None:
+    judged = judge(snippet("put apple 1 in/on fridge 1"), "put a apple in fridge", HOLDING)
+    assert judged["dropped_by"] == ""
+
+
+def test_advice_that_cannot_work_is_removed_with_the_rule() -> None:
+    advice = snippet("take apple 1 from fridge 1")
+    judged = judge(advice, COOL, belief(location="cabinet 1", spots={"cabinet 1": ["cabinet 1"]}))
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-004")
+    assert judged["reason"] == "'take apple 1 from fridge 1' needs: be at fridge 1"
+
+
+def test_the_whole_advice_is_simulated_not_only_its_first_action() -> None:
+    advice = snippet("go to microwave 1", "go to shelf 9", "take apple 1 from shelf 9")
+    judged = judge(advice, COOL, belief(location="cabinet 1"))
+    assert judged["dropped_by"] == "arbitration" and "shelf 9" in judged["reason"]
+
+
+def test_what_the_belief_does_not_settle_is_kept_with_a_warning() -> None:
+    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
+    judged = judge(advice, COOL, belief(location="fridge 1"))
+    assert judged["dropped_by"] == ""
+    assert judged["rule"] == "E-ACT-004" and "countertop 1" in judged["warning"]
+
+
+def test_a_lesson_against_what_a_rule_demands_is_caught() -> None:
+    judged = judge(lesson("cool apple 1 with fridge 1"), COOL, HOLDING)
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-007")
+    assert judged["reason"] == "'cool apple 1 with fridge 1' is what cool_object demands now"
+
+
+def test_a_lesson_against_something_merely_possible_is_warned_about() -> None:
+    judged = judge(lesson("go to cabinet 1"), COOL, HOLDING)
+    assert judged["dropped_by"] == "" and judged["warning"].endswith("its preconditions hold now")
+
+
+def test_a_lesson_that_agrees_with_the_rules_stays_as_it_is() -> None:
+    judged = judge(lesson("take apple 2 from cabinet 1"), COOL, HOLDING)
+    assert judged["dropped_by"] == "" and judged["warning"] == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "dropped", "warned"),
+    [
+        ("hard+soft", True, False),
+        ("hard", True, False),
+        ("soft", False, True),
+        ("none", False, False),
+    ],
+)
+def test_modes_on_a_hard_conflict(mode: str, dropped: bool, warned: bool) -> None:
+    judged = judge(snippet("put apple 1 in/on fridge 1"), COOL, HOLDING, mode)
+    assert bool(judged["dropped_by"]) is dropped and bool(judged["warning"]) is warned
+
+
+@pytest.mark.parametrize(
+    ("mode", "warned"), [("hard+soft", True), ("soft", True), ("hard", False), ("none", False)]
+)
+def test_modes_on_a_soft_conflict(mode: str, warned: bool) -> None:
+    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
+    judged = judge(advice, COOL, belief(location="fridge 1"), mode)
+    assert judged["dropped_by"] == "" and bool(judged["warning"]) is warned
+
+
+def test_advice_is_read_for_the_object_in_hand() -> None:
+    goal = ENV.parse_goal(COOL)
+    recorded = "pick_cool_then_place_in_recep:tomato:cool:countertop"
+    advice = ["go to countertop 1", "put tomato 2 in/on countertop 1"]
+    assert transfer(advice, recorded, HOLDING, goal)[1] == "put apple 1 in/on countertop 1"
+    assert transfer(advice, recorded, belief(), goal) == advice
+    judged = judge(snippet(*advice, goal=recorded), COOL, HOLDING)
+    assert judged["dropped_by"] == ""
+
+
+def test_an_entry_that_scf_dropped_is_left_alone() -> None:
+    gone = snippet("put apple 1 in/on fridge 1")
+    gone["dropped_by"], gone["reason"] = "scf", "the hand"
+    assert judge(gone, COOL, HOLDING) == gone

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from pydantic import TypeAdapter
+
+from nodes.context import CONDITIONS, RunContext, settings
+from vocabulary.errors import RpmsError
+
+
+@pytest.mark.parametrize(
+    ("letter", "rules", "memory"),
+    [("A", False, False), ("B", True, False), ("C", False, True), ("D", True, True)],
+)
+def test_conditions(letter: str, rules: bool, memory: bool) -> None:
+    context = RunContext.for_condition(letter)
+    assert (context.rules, context.memory) == (rules, memory)
+    assert context.condition == letter
+    assert RunContext(rules=rules, memory=memory).condition == letter
+
+
+def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
+    context = RunContext()
+    assert context.condition == "D"
+    assert (context.scf, context.arbitration) == ("occupancy", "hard+soft")
+    assert context.temperature == 0
+    assert context.model == "sim"
+    assert context.checked() is context
+
+
+def test_other_settings_pass_through() -> None:
+    context = RunContext.for_condition("B", max_steps=7, layout="cache_friendly")
+    assert (context.max_steps, context.layout) == (7, "cache_friendly")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
+        ({"arbitration": "all"}, "choose from none, soft, hard, hard+soft"),
+        ({"layout": "wide"}, "choose from paper, cache_friendly"),
+        ({"max_steps": -1}, "max_steps"),
+        ({"k": -1}, "k"),
+        ({"theta": 1.1}, "theta"),
+        ({"theta": float("nan")}, "theta"),
+        ({"max_tokens": -5}, "max_tokens"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": float("nan")}, "timeout_s"),
+    ],
+)
+def test_impossible_values_are_refused(change: dict[str, object], message: str) -> None:
+    for attempt in (
+        lambda: RunContext(**change).checked(),  # type: ignore[arg-type]
+        lambda: RunContext().with_(**change),
+        lambda: RunContext.for_condition("A", **change),
+        lambda: settings(change),
+    ):
+        with pytest.raises(RpmsError) as caught:
+            attempt()
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_unknown_condition() -> None:
+    with pytest.raises(RpmsError, match="unknown condition 'E'; known: A, B, C, D"):
+        RunContext.for_condition("E")
+    assert list(CONDITIONS) == ["A", "B", "C", "D"]
+
+
+def test_a_server_may_give_a_dictionary_or_nothing() -> None:
+    assert settings(None) == RunContext()
+    assert settings({"rules": False, "max_steps": 3}) == RunContext(rules=False, max_steps=3)
+    context = RunContext(k=1)
+    assert settings(context) is context
+    with pytest.raises(RpmsError, match="unknown setting scff; known: arbitration, base_url"):
+        settings({"scff": "off"})
+
+
+def test_with_gives_a_changed_copy() -> None:
+    context = RunContext()
+    assert context.with_(k=1) == RunContext(k=1)
+    assert context.k == 3
+
+
+def test_studio_can_show_it_as_a_form() -> None:
+    """Plain values with the choices listed; anything else would break the JSON schema."""
+    schema = TypeAdapter(RunContext).json_schema()
+    assert set(schema["properties"]) == {field.name for field in fields(RunContext)}
+    assert schema["properties"]["scf"]["enum"] == ["off", "occupancy", "preconditions"]
+    assert schema["properties"]["rules"] == {"default": True, "title": "Rules", "type": "boolean"}
+    kinds = {p.get("type") for p in schema["properties"].values()}
+    assert kinds <= {"boolean", "string", "integer", "number"}
+
+
+def test_every_setting_is_described() -> None:
+    described = RunContext.__doc__ or ""
+    assert not [f.name for f in fields(RunContext) if f"        {f.name}: " not in described]

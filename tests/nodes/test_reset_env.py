@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import get_type_hints
+
+import pytest
+from langgraph.runtime import Runtime
+
+from envs import Task, get_environment, live
+from nodes import reset_env
+from nodes.context import RunContext
+from nodes.reset_env import find_task
+from nodes.state import EpisodeInput, EpisodeState
+from vocabulary.errors import RpmsError
+
+MakeRuntime = Callable[..., Runtime[RunContext]]
+ENV, SPLIT = "alfworld", "generated_unseen"
+# Written by the stage that follows at once, in every condition.
+WRITTEN_NEXT = {"sub_goal"}
+
+
+def test_by_index_by_id_and_by_trial() -> None:
+    tasks = get_environment(ENV).tasks(SPLIT)
+    third = tasks[3]
+    trial = third["id"].split("/")[1]
+    for name in ("3", " 3 ", "003", third["id"], trial):
+        assert find_task(ENV, SPLIT, name) == third
+
+
+def test_a_generated_split_grows_to_the_index() -> None:
+    task = find_task(ENV, SPLIT, "75")
+    assert task["index"] == 75
+    assert len(get_environment(ENV).tasks(SPLIT)) == 60
+
+
+@pytest.mark.parametrize("wanted", ["10000", "9" * 30, "9" * 5000])
+def test_a_mistyped_index_is_refused_without_generating_anything(
+    wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    world = get_environment(ENV)
+    tasks = world.tasks(SPLIT)
+    monkeypatch.setattr(world, "tasks", lambda *args: asked.append(args) or tasks)
+    with pytest.raises(RpmsError, match=r"'generated_unseen' has 60 tasks; there is no task") as e:
+        find_task(ENV, SPLIT, wanted)
+    assert len(str(e.value)) < 120
+    assert all(len(args) == 1 for args in asked)
+
+
+def test_an_index_beyond_a_fixed_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = get_environment(ENV)
+    tasks = world.tasks(SPLIT)[:5]
+    monkeypatch.setattr(world, "tasks", lambda split, count=None: tasks)
+    assert find_task(ENV, SPLIT, "4") == tasks[4]
+    with pytest.raises(RpmsError, match="split 'generated_unseen' has 5 tasks; there is no task 5"):
+        find_task(ENV, SPLIT, "5")
+
+
+@pytest.mark.parametrize("wanted", ["nosuch", "-1", "1.5", "\u00b2", "", "trial", "../etc"])
+def test_unknown_task(wanted: str) -> None:
+    with pytest.raises(
+        RpmsError, match=r"no task .* in split 'generated_unseen' of alfworld.*rpms"
+    ):
+        find_task(ENV, SPLIT, wanted)
+
+
+def test_a_trial_name_that_fits_two_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = get_environment(ENV).tasks(SPLIT)[0]
+    tasks = [Task(**{**base, "id": name}) for name in ("a/trial_1", "b/trial_1", "trial_1/x")]
+    monkeypatch.setattr(get_environment(ENV), "tasks", lambda split, count=None: tasks)
+    with pytest.raises(RpmsError, match="'trial_1' names 2 tasks of 'generated_unseen'; give the"):
+        find_task(ENV, SPLIT, "trial_1")
+    assert find_task(ENV, SPLIT, "b/trial_1") == tasks[1]
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(RpmsError, match="unknown environment 'mars'; known environments: alfworld"):
+        find_task("mars", SPLIT, "0")
+    with pytest.raises(RpmsError, match="unknown ALFWorld split 'dev'"):
+        find_task(ENV, "dev", "0")
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "start", lambda episode_id, spec: f"opening of {spec['id']}")
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_sets_every_key_anew(runtime: MakeRuntime) -> None:
+    """A thread that is run a second time must not see anything of the first episode."""
+    update = reset_env(EpisodeState(env=ENV, split=SPLIT, task="1"), runtime("B"))
+    state_only = set(get_type_hints(EpisodeState)) - set(get_type_hints(EpisodeInput))
+    assert state_only - set(update) == WRITTEN_NEXT
+    assert update["task_id"] == update["spec"]["id"]
+    assert update["condition"] == "B"
+    assert update["observation"] == update["first_observation"]
+    assert update["observation"] == f"opening of {update['task_id']}"
+    assert update["goal"]["type"] in update["task_id"]
+    assert (update["steps"], update["success"], update["done"]) == (0, False, False)
+    assert not any(update["rules"].values())
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_an_empty_input_plays_the_first_task(runtime: MakeRuntime) -> None:
+    update = reset_env(EpisodeState(), runtime())
+    world = get_environment(update["env"])
+    assert update["spec"] == world.tasks(world.splits()[0])[0]
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_each_episode_has_its_own_id(runtime: MakeRuntime) -> None:
+    ids = {reset_env(EpisodeState(task="0"), runtime())["episode_id"] for _ in range(3)}
+    assert len(ids) == 3
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_an_impossible_context_is_refused_before_anything_starts() -> None:
+    wrong = RunContext(scf="sometimes")  # type: ignore[arg-type]
+    with pytest.raises(RpmsError, match="scf='sometimes'"):
+        reset_env(EpisodeState(task="0"), Runtime(context=wrong))
+
+
+def test_an_unreadable_goal_starts_no_simulator(
+    runtime: MakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(live, "start", lambda episode_id, spec: started.append(episode_id))
+    task = Task(**{**find_task(ENV, SPLIT, "0"), "goal": "dance"})
+    monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: task)
+    with pytest.raises(RpmsError, match="cannot read the goal 'dance'"):
+        reset_env(EpisodeState(task="0"), runtime())
+    assert not started

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes import rule_assembly
+from nodes.state import EpisodeState
+
+Play = Callable[..., list[EpisodeState]]
+
+
+def situations(state: EpisodeState) -> dict[str, str]:
+    return {line["id"]: line["text"] for line in rule_assembly(state)["rules"]["situation"]}
+
+
+def ids(state: EpisodeState, tier: str) -> list[str]:
+    return [line["id"] for line in rule_assembly(state)["rules"][tier]]  # type: ignore[literal-required]
+
+
+def test_three_tiers_for_the_goal_type(play_script: Play) -> None:
+    state = play_script("B")[0]
+    assert all(name.startswith("U-") for name in ids(state, "universal"))
+    assert all(name.startswith("D-") for name in ids(state, "domain"))
+    assert all(name.startswith("E-") for name in ids(state, "environment"))
+    assert "D-HEAT-001" in ids(state, "domain")
+    assert "D-COOL-001" not in ids(state, "domain")
+    other = EpisodeState(**{**state, "goal": {**state["goal"], "type": "look_at_obj_in_light"}})
+    assert "D-HEAT-001" not in ids(other, "domain")
+    assert "D-EXAM-001" in ids(other, "domain")
+
+
+def test_the_situation_follows_the_hand(play_script: Play) -> None:
+    states = play_script("B")
+    assert "S-002" in situations(states[0])
+    held = situations(states[-1])
+    assert "S-002" not in held
+    assert "apple 1" in held["S-001"]
+
+
+def refusal(state: EpisodeState) -> list[str]:
+    return [text for text in situations(state).values() if "was refused" in text]
+
+
+def test_a_refused_action_is_diagnosed(play_script: Play) -> None:
+    states = play_script("B")
+    # Standing at the fridge, the script tries to take an apple from the countertop.
+    (line,) = refusal(states[3])
+    assert "take apple 1 from countertop 1" in line
+    assert "be at countertop 1" in line
+
+
+def test_nothing_is_diagnosed_after_success_or_an_unreadable_reply(play_script: Play) -> None:
+    states = play_script("B")
+    for number in (0, 1, 2, 4, 5, 6):
+        assert refusal(states[number]) == []
+
+
+def test_it_returns_nothing_but_rules(play_script: Play) -> None:
+    assert set(rule_assembly(play_script("B")[0])) == {"rules"}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vocabulary.belief import Belief, copy_belief, empty_belief, kind_of, objects_at
+
+NAMES = st.sampled_from(["mug 1", "mug 2", "fridge 1", "drawer 10", "pen 3"])
+LISTS = st.lists(NAMES, max_size=4)
+BELIEFS = st.builds(
+    Belief,
+    location=st.none() | NAMES,
+    reachable=LISTS,
+    spots=st.dictionaries(NAMES, LISTS, max_size=3),
+    holding=LISTS,
+    containers=st.dictionaries(NAMES, st.sampled_from(["open", "closed"]), max_size=3),
+    last_seen=st.dictionaries(NAMES, NAMES, max_size=3),
+    places=LISTS,
+    searched=LISTS,
+    visible=LISTS,
+    flags=st.dictionaries(NAMES, st.sampled_from(["hot", "gas"]), max_size=3),
+    progress=st.integers(0, 5),
+)
+
+
+def disturb(part: Any) -> None:
+    """Change everything that can be changed inside a value."""
+    if isinstance(part, list):
+        part.append("intruder 1")
+    elif isinstance(part, dict):
+        for inner in part.values():
+            disturb(inner)
+        part["intruder 1"] = "nowhere 1"
+
+
+@given(BELIEFS)
+def test_a_copy_is_equal_and_shares_nothing(belief: Belief) -> None:
+    before = copy.deepcopy(belief)
+    twin = copy_belief(belief)
+    assert twin == belief
+    for part in twin.values():
+        disturb(part)
+    twin["location"], twin["progress"] = "intruder 1", 99
+    assert belief == before
+
+
+def test_a_copy_has_every_field() -> None:
+    assert copy_belief(empty_belief()).keys() == Belief.__annotations__.keys()
+
+
+@given(BELIEFS)
+def test_a_belief_survives_json(belief: Belief) -> None:
+    assert json.loads(json.dumps(belief)) == belief
+
+
+def test_an_empty_belief_knows_nothing_and_is_new_each_time() -> None:
+    first = empty_belief()
+    assert first["location"] is None
+    assert not any(first.values())
+    for part in first.values():
+        disturb(part)
+    assert not any(empty_belief().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mug 2", "mug"),
+        ("drawer 11", "drawer"),
+        ("glass jar 3", "glass jar"),
+        ("mug", "mug"),
+        ("glass jar", "glass jar"),
+        ("unit b2", "unit b2"),
+        ("2", "2"),
+        (" 2", " 2"),
+        ("", ""),
+    ],
+)
+def test_kind_of(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+@given(st.from_regex(r"[a-z]+( [a-z]+)?", fullmatch=True), st.integers(0, 999))
+def test_kind_of_undoes_numbering(kind: str, number: int) -> None:
+    assert kind_of(f"{kind} {number}") == kind
+    assert kind_of(kind) == kind
+
+
+def test_objects_at_keeps_the_order_of_sight() -> None:
+    belief = empty_belief()
+    belief["last_seen"] = {"pen 2": "desk 1", "mug 1": "shelf 1", "cd 1": "desk 1"}
+    assert objects_at(belief, "desk 1") == ["pen 2", "cd 1"]
+    assert objects_at(belief, "bed 1") == []

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import GoalSpec
+from vocabulary.signature import GoalSignature, StateSignature, goal_signature, state_signature
+
+GOAL = GoalSpec(
+    sentence="put a hot mug in cabinet.",
+    type="pick_heat_then_place_in_recep",
+    object="mug",
+    state="hot",
+    count=1,
+    destination="cabinet",
+    signature="pick_heat_then_place_in_recep:mug:hot:cabinet",
+)
+
+
+def standing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+def test_sigma_is_location_and_hand() -> None:
+    belief = standing(location="desk 1", holding=["mug 1"])
+    assert state_signature(belief) == StateSignature("desk 1", ("mug 1",))
+    assert state_signature(empty_belief()) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"containers": {"fridge 1": "open"}},
+        {"last_seen": {"mug 1": "desk 1"}},
+        {"searched": ["desk 1"]},
+        {"places": ["desk 1"]},
+        {"reachable": ["drawer 1"]},
+        {"progress": 3},
+    ],
+)
+def test_sigma_ignores_the_rest_of_the_belief(detail: dict[str, Any]) -> None:
+    assert state_signature(standing(**detail)) == state_signature(empty_belief())
+
+
+def test_gamma_is_type_object_and_destination() -> None:
+    gamma = goal_signature(GOAL)
+    assert gamma == GoalSignature("pick_heat_then_place_in_recep", "mug", "cabinet")
+
+
+def test_gamma_matches_on_three_fields_only() -> None:
+    # The printed form has four; the paper's formula, which we match on, has three.
+    other = GoalSpec(**{**GOAL, "state": None, "count": 2, "sentence": "", "signature": "x"})
+    assert goal_signature(other) == goal_signature(GOAL)
+
+
+@pytest.mark.parametrize("field", ["type", "object", "destination"])
+def test_gamma_tells_goals_apart(field: str) -> None:
+    assert goal_signature(GoalSpec(**{**GOAL, field: "other"})) != goal_signature(GOAL)
+
+
+def test_signatures_are_keys() -> None:
+    assert {goal_signature(GOAL): 1, state_signature(empty_belief()): 2}
