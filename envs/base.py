@@ -7,9 +7,11 @@ protocols, so a new world is a new folder here and new YAML, never a branch insi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol
+
+from typing_extensions import TypedDict
 
 from vocabulary.belief import Belief
 from vocabulary.goal import GoalSpec, SubGoal
@@ -107,6 +109,9 @@ class Environment(Protocol):
 
     def print_state(self, belief: Belief) -> str:
         """The printed state signature."""
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """COMPAT: why a memory recorded in another state does not fit this one, else empty."""
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical action text; unknown text passes through."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
+from typing_extensions import TypedDict
 
 from graph.build import RpmsGraph, build_graph
 from nodes.context import RunContext

@@ -1,15 +1,16 @@
 """Stage 4: state-consistent filtering (Eq. 5-6).
 
-``occupancy`` is the paper's rule: an entry recorded with an empty hand passes only when the
-hand is empty now, and the other way round. ``preconditions`` goes further and asks whether the
-first action of the entry's advice can work in the current belief.
+``occupancy`` is the paper's predicate COMPAT, which each world defines on its own state signature
+(in ALFWorld: an entry recorded with an empty hand passes only when the hand is empty now, and the
+other way round). ``preconditions`` goes further and asks whether the first action of the entry's
+advice can work in the current belief.
 """
 
 from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from memory_store.retrieval import hand_was_empty
+from envs import get_environment
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from rules import Manual, check_action, load_manual
@@ -20,10 +21,10 @@ from vocabulary.recall import Recall
 def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates and the belief; return the candidates with the unfit ones dropped."""
     mode = settings(runtime.context).scf
-    manual = load_manual(state["env"])
+    env, manual = get_environment(state["env"]), load_manual(state["env"])
     checked = []
     for recall in state["recalls"]:
-        reason = occupancy_conflict(recall, state["belief"])
+        reason = env.compat(recall["entry"], state["belief"])
         if not reason and mode == "preconditions":
             reason = precondition_conflict(recall, state["belief"], manual)
         if reason:
@@ -32,22 +33,6 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
             recall["reason"] = reason
         checked.append(recall)
     return EpisodeState(recalls=checked)
-
-
-def occupancy_conflict(recall: Recall, belief: Belief) -> str:
-    """Why the entry's hand does not match the present one; empty when it does.
-
-    Schemas are recorded in no particular state, so they pass in any.
-    """
-    printed = recall["entry"].get("state_signature")
-    if printed is None:
-        return ""
-    was_empty = hand_was_empty(printed)
-    if was_empty and belief["holding"]:
-        return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
-    if not was_empty and not belief["holding"]:
-        return "recorded while holding something, the hand is empty now"
-    return ""
 
 
 def precondition_conflict(recall: Recall, belief: Belief, manual: Manual) -> str:

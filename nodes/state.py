@@ -5,7 +5,7 @@ Plain data only. The live environment is not here; nodes reach it through ``envs
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing_extensions import TypedDict
 
 from envs.base import Task
 from rules.manual import ActiveRules

@@ -14,6 +14,8 @@ from rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
+# Their second argument is a word of its own, as in kind(place, microwave).
+_ABOUT_ONE = {"kind", "state"}
 
 
 class Finding(NamedTuple):
@@ -115,9 +117,10 @@ def _predicates(manual: Manual) -> Iterator[Problem]:
             else:
                 yield "environment", rule.id, f"unknown predicate '{predicate.name}' in '{text}'"
                 continue
+            spoken_of = predicate.arguments[: 1 if predicate.name in _ABOUT_ONE else arity]
             if len(predicate.arguments) != arity:
                 yield "environment", rule.id, f"'{text}' should have {arity} argument(s)"
-            elif arity and predicate.arguments[0] not in rule.parameters:
+            elif not set(spoken_of) <= set(rule.parameters):
                 yield "environment", rule.id, f"'{text}' speaks of no parameter of '{rule.syntax}'"
     for situation in manual.environment.situations:
         for text in situation.when:

@@ -21,6 +21,7 @@ Tier = TypeVar("Tier", bound=BaseModel)
 def load_tier(file: Path, model: type[Tier]) -> Tier:
     """Validate one tier file; the first mistake is reported as ``file:line: rule: what``."""
     node, data = read_yaml(file)
+    _refuse_repeated_keys(file, node)
     try:
         tier = model.model_validate(data)
     except ValidationError as error:
@@ -28,10 +29,11 @@ def load_tier(file: Path, model: type[Tier]) -> Tier:
         mistakes = error.errors()
         typos = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
         first = (typos or mistakes)[0]
+        what = "unknown key" if typos else first["msg"]
         place = [part for part in first["loc"] if isinstance(part, str | int)]
         line = line_of(node, place)
         raise RpmsError(
-            f"{file}:{line}: {_rule_id(data, place)}{'.'.join(map(str, place))}: {first['msg']}"
+            f"{file}:{line}: {_rule_id(data, place)}{'.'.join(map(str, place))}: {what}"
         ) from error
     _check_predicates(file, node, data)
     return tier
@@ -52,6 +54,21 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
         line = mark.line + 1 if mark else 1
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from error
+
+
+def _refuse_repeated_keys(file: Path, node: yaml.Node | None) -> None:
+    """YAML keeps the last of two equal keys, so a forgotten dash would swallow a whole rule."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_repeated_keys(file, item)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                line = key.start_mark.line + 1
+                raise RpmsError(f"{file}:{line}: the key '{key.value}' is given a second time")
+            seen.add(key.value)
+            _refuse_repeated_keys(file, value)
 
 
 def line_of(node: yaml.Node | None, path: list[str | int]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from rules.loader import load_tier
 from rules.predicates import World, evaluate, parse_predicate, phrase
@@ -139,7 +140,7 @@ class Manual:
         for situation in self.environment.situations:
             predicates = [parse_predicate(text) for text in situation.when]
             if all(
-                refused is not None
+                (refused is not None) == predicate.positive
                 if predicate.name == "last_failed"
                 else evaluate(predicate, belief, self.world, {})
                 for predicate in predicates

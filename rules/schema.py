@@ -7,17 +7,28 @@ that silently never applies.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
+# What the manual can fill into a situation's text.
+SITUATION_BLANKS = ("held", "place", "action", "violated")
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _check_blanks(text: str, known: Collection[str]) -> None:
+    """A blank that nothing fills would only be noticed in the middle of an episode."""
+    for name in re.findall(r"\{([^{}]*)\}", text):
+        if name not in known:
+            raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'")
 
 
 class Rule(_Strict):
@@ -55,6 +66,11 @@ class ActionRule(_Strict):
     critical: str = ""
     if_refused: str = ""
 
+    @model_validator(mode="after")
+    def _fillable(self) -> ActionRule:
+        _check_blanks(self.if_refused, self.parameters)
+        return self
+
     @cached_property
     def parameters(self) -> list[str]:
         """Parameter names in the order of the syntax."""
@@ -86,6 +102,11 @@ class Situation(_Strict):
     id: RuleId
     when: list[str]
     text: Text
+
+    @model_validator(mode="after")
+    def _fillable(self) -> Situation:
+        _check_blanks(self.text, SITUATION_BLANKS)
+        return self
 
 
 class UniversalTier(_Strict):

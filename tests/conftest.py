@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from envs.alfworld.homes import ensure_games
@@ -24,6 +25,10 @@ from envs.base import Task
 from rules import load_manual
 from tests.openai_server import OpenAIServer, serving
 from vocabulary.belief import Belief
+
+# A busy machine may pause any example: how long one takes says nothing about the code.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 ARCHIVES = Path(__file__).resolve().parents[1].parent / "shared" / "alfworld"
 HAVE_OFFICIAL = (ARCHIVES / "valid_seen.tar.xz").is_file()

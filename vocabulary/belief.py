@@ -7,7 +7,9 @@ at most one object; in ScienceWorld a place is a room and ``holding`` is the inv
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 Door = Literal["open", "closed"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,10 @@ class Alfworld:
     def print_state(self, belief: Belief) -> str:
         """``holding=none|open=fridge 1``."""
         return beliefs.print_state(belief)
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """Hand occupancy."""
+        return beliefs.compat(entry, belief)
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical action."""

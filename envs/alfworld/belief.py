@@ -8,6 +8,8 @@ observation tells what really happened; a refused action changes nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
 from vocabulary.goal import GoalSpec
@@ -131,6 +133,22 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     if belief["searched"]:
         lines.append(f"Searched: {', '.join(belief['searched'])}")
     return lines
+
+
+def compat(entry: Mapping[str, Any], belief: Belief) -> str:
+    """Hand occupancy must match (Eq. 6); why it does not, or empty.
+
+    Schemas are recorded in no particular state, so they fit any.
+    """
+    printed = entry.get("state_signature")
+    if printed is None:
+        return ""
+    was_empty = printed.split("|")[0] == "holding=none"
+    if was_empty and belief["holding"]:
+        return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
+    if not was_empty and not belief["holding"]:
+        return "recorded while holding something, the hand is empty now"
+    return ""
 
 
 def print_state(belief: Belief) -> str:

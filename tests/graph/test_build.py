@@ -9,6 +9,7 @@ import pytest
 from langgraph.cache.memory import InMemoryCache
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
+from pydantic import TypeAdapter
 
 from graph import STAGES, build_graph
 from graph.run import run_episode
@@ -147,6 +148,9 @@ def test_schemas_are_apart() -> None:
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)
     inside = set(graph.builder.schemas[EpisodeState])
     assert set(given) | set(answered) < inside
+    whole = TypeAdapter(EpisodeState).json_schema()
+    assert set(whole["properties"]) == inside
+    assert json.dumps(whole)
 
 
 def test_context_is_a_form() -> None:

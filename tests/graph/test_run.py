@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+import nodes.llm_call
 from envs import live
 from graph import (
     arun_episode,
@@ -61,17 +63,38 @@ async def test_step_by_step_asynchronously() -> None:
     assert parts == list(stream_episode(2, context=B))
 
 
-async def test_many_in_flight_give_what_one_by_one_gives() -> None:
+async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """More episodes than the registry keeps open, so some are rebuilt on the way."""
-    tasks = [(task, condition) for task in range(live.MAX_OPEN // 2 + 2) for condition in "AB"]
+    monkeypatch.setattr(live, "MAX_OPEN", 4)
+    tasks = [(task, condition) for task in range(3) for condition in "AB"]
     assert len(tasks) > live.MAX_OPEN
-    contexts = [RunContext.for_condition(c, max_steps=12) for _, c in tasks]
+    contexts = [RunContext.for_condition(c, max_steps=8) for _, c in tasks]
     together = await asyncio.gather(
         *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))
     )
     alone = [run_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True)]
     assert together == alone
     assert {result["condition"] for result in together} == {"A", "B"}
+
+
+async def test_a_failing_model_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Opening a client and handing back a simulator take their time off the event loop."""
+
+    def slow(*_: Any) -> Any:
+        time.sleep(0.4)
+        raise RpmsError("no such model")
+
+    monkeypatch.setattr(nodes.llm_call, "open_model", slow)
+    monkeypatch.setattr(live, "finish", lambda *_: time.sleep(0.4))
+    playing = asyncio.create_task(arun_episode(0, context=B))
+    longest, last = 0.0, time.perf_counter()
+    while not playing.done():
+        await asyncio.sleep(0.005)
+        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
+    assert (await playing)["error"] == "RpmsError: no such model"
+    assert longest < 0.35
 
 
 def test_bad_input_is_an_error_of_the_users_kind() -> None:

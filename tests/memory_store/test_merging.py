@@ -28,7 +28,8 @@ def entries(draw: st.DrawFn) -> Entry:
     else:
         good, bad = draw(st.integers(0, 3)), draw(st.integers(0, 3))
         data |= {"action_template": f"take {thing}", "action_type": "take", "preconditions": [],
-                 "effects": [], "success_count": good, "failure_count": bad, "confidence": 0.5}  # fmt: skip
+                 "effects": [], "success_count": good, "failure_count": bad,
+                 "confidence": 0.5}  # fmt: skip
     return parse_entry(data)
 
 

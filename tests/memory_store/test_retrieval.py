@@ -26,7 +26,8 @@ def ids(index: MemoryIndex, goal: GoalSignature, theta: float = 0.6, k: int = 3)
 def test_type_is_exact_and_object_and_destination_are_fuzzy() -> None:
     index = MemoryIndex.of(
         [snippet(1, f"{HEAT}:mug:hot:cabinet"), snippet(2, f"{HEAT}:cup:hot:fridge"),
-         snippet(3, f"{HEAT}:apple:hot:desk"), snippet(4, "pick_and_place_simple:mug:none:cabinet")],
+         snippet(3, f"{HEAT}:apple:hot:desk"),
+         snippet(4, "pick_and_place_simple:mug:none:cabinet")],
         KINDS,
     )  # fmt: skip
     goal = GoalSignature(HEAT, "mug", "cabinet")

@@ -9,12 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from envs.alfworld import memo
 from envs.alfworld.engine import NOTHING_HAPPENS, GameEngine
+from evals.bench.engine import start_stock
 from vocabulary.errors import EnvironmentFault
 
 pytestmark = pytest.mark.engine
@@ -46,14 +46,6 @@ def game(official_games: list[Path], tmp_path: Path) -> Path:
     return Path(shutil.copy(smallest, tmp_path / "game.tw-pddl"))
 
 
-def stock_start(gamefile: Path) -> Any:
-    import textworld
-    from alfworld.agents.environment.alfred_tw_env import AlfredDemangler, AlfredInfos
-
-    infos = textworld.EnvInfos(won=True, admissible_commands=True, facts=True)
-    return textworld.start(str(gamefile), infos, wrappers=[AlfredDemangler(), AlfredInfos])
-
-
 def sample(official: list[Path], put: list[Path]) -> list[Path]:
     """Games of both wordings: mostly small ones (stock is slow), and a spread over all sizes."""
     new, old = (sorted(games, key=lambda path: path.stat().st_size) for games in (official, put))
@@ -71,7 +63,7 @@ def test_replays_like_the_stock_engine(
     stock = None
     for gamefile in games[part::PARTS]:
         if stock is None:
-            stock = stock_start(gamefile)
+            stock = start_stock(gamefile)
         else:
             stock.load(str(gamefile))
         engine.load(gamefile)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from envs.alfworld import tasks
+from envs.alfworld.adapter import ENVIRONMENT
+from envs.alfworld.goals import parse_goal
+from envs.alfworld.homes import ensure_games
+from envs.alfworld.tasks import DEFAULT_COUNT, GENERATED, OFFICIAL, data_root, list_tasks, read_game
+from envs.base import Task
+from vocabulary.errors import RpmsError
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ALFWORLD_DATA folder of our own, with six games passed off as valid_unseen."""
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    for file in ensure_games("generated_seen", 6):
+        target = tmp_path / "json_2.1.1" / "valid_unseen" / file.parent.parent.name
+        shutil.copytree(file.parent, target / file.parent.name)
+    return tmp_path
+
+
+def games(data: Path) -> list[Path]:
+    return sorted(data.glob("json_2.1.1/valid_unseen/*/*/game.tw-pddl"))
+
+
+def one_line(error: pytest.ExceptionInfo[RpmsError]) -> str:
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_the_official_seen_split(
+    alfworld_data: Path, have_official: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(alfworld_data))
+    if not have_official:
+        with pytest.raises(RpmsError, match="no games for split 'valid_seen'"):
+            list_tasks("valid_seen")
+        return
+    found = list_tasks("valid_seen")
+    assert Counter(parse_goal(task["goal"])["type"] for task in found) == {
+        "look_at_obj_in_light": 13,
+        "pick_and_place_simple": 35,
+        "pick_clean_then_place_in_recep": 27,
+        "pick_cool_then_place_in_recep": 25,
+        "pick_heat_then_place_in_recep": 16,
+        "pick_two_obj_and_place": 24,
+    }
+    assert len(found) == 140
+    assert len(list_tasks("valid_train")) == 200
+
+
+def check_list(found: list[Task], split: str) -> None:
+    assert [task["index"] for task in found] == list(range(len(found)))
+    assert len({task["id"] for task in found}) == len(found)
+    for task in found:
+        file = Path(task["source"])
+        assert file.is_file()
+        assert task["id"] == f"{file.parent.parent.name}/{file.parent.name}"
+        assert file.parent.name in task["id"]
+        assert (task["env"], task["split"]) == ("alfworld", split)
+        assert f"Your task is to: {task['goal']}" in json.loads(file.read_text())["grammar"]
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_list_is_sorted_complete_and_always_the_same(data: Path) -> None:
+    found = list_tasks("valid_unseen")
+    check_list(found, "valid_unseen")
+    assert [task["source"] for task in found] == [str(file) for file in games(data)]
+    assert list_tasks("valid_unseen") == found
+
+
+def test_a_real_official_list_is_sorted_too(
+    alfworld_data: Path, have_official: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(alfworld_data))
+    split = "valid_train" if have_official else "generated_seen"
+    found = list_tasks(split)
+    check_list(found, split)
+    if have_official:
+        assert [task["source"] for task in found] == sorted(task["source"] for task in found)
+
+
+@pytest.mark.parametrize("count", [1, 4, 6, 100])
+def test_fewer_tasks_on_request(data: Path, count: int) -> None:
+    assert list_tasks("valid_unseen", count) == list_tasks("valid_unseen")[:count]
+
+
+@pytest.mark.parametrize("split", GENERATED)
+def test_generated_splits_have_sixty_games_and_as_many_as_asked_for(split: str) -> None:
+    found = list_tasks(split)
+    assert len(found) == DEFAULT_COUNT == 60
+    check_list(found, split)
+    assert list_tasks(split, 7) == found[:7]
+    more = list_tasks(split, 66)
+    assert more[:60] == found
+    check_list(more, split)
+
+
+def test_the_two_generated_splits_share_no_game() -> None:
+    seen, unseen = ({task["id"] for task in list_tasks(split)} for split in GENERATED)
+    assert not seen & unseen
+
+
+@pytest.mark.parametrize("split", OFFICIAL)
+def test_missing_games_say_exactly_what_to_do(
+    split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    with pytest.raises(RpmsError) as error:
+        list_tasks(split)
+    message = one_line(error)
+    assert f"'{split}'" in message and str(tmp_path / "json_2.1.1" / split) in message
+    assert "alfworld-download" in message and "ALFWORLD_DATA" in message
+    assert "generated_seen" in message
+
+
+def test_an_unknown_split_lists_the_known_ones() -> None:
+    with pytest.raises(RpmsError, match="unknown ALFWorld split 'valid_sen'") as error:
+        list_tasks("valid_sen")
+    for split in ENVIRONMENT.splits():
+        assert split in one_line(error)
+
+
+def test_the_data_folder_is_found_as_alfworld_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    assert data_root() == tmp_path / ".cache" / "alfworld"
+    monkeypatch.setenv("ALFWORLD_DATA", "~/games")
+    assert data_root() == tmp_path / "games"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b'{"grammar": "gramm', "cannot read game file"),
+        (b"", "cannot read game file"),
+        (b"\xff\xfe\x00", "cannot read game file"),
+        (b"[1, 2]", "is not an ALFWorld game"),
+        (b"{}", "is not an ALFWorld game"),
+        (b'{"grammar": 5}', "is not an ALFWorld game"),
+        (b'{"grammar": "grammar :: {}", "solvable": true}', "its grammar states no task"),
+    ],
+)
+def test_a_damaged_game_is_named(data: Path, content: bytes, complaint: str) -> None:
+    damaged = games(data)[2]
+    damaged.write_bytes(content)
+    with pytest.raises(RpmsError, match=complaint) as error:
+        list_tasks("valid_unseen")
+    assert str(damaged) in one_line(error)
+
+
+def test_a_truncated_game_is_named(data: Path) -> None:
+    damaged = games(data)[-1]
+    damaged.write_bytes(damaged.read_bytes()[:5000])
+    with pytest.raises(RpmsError, match="fetch it again") as error:
+        list_tasks("valid_unseen")
+    assert str(damaged) in one_line(error)
+
+
+def test_a_game_that_vanished_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match="cannot read game file") as error:
+        read_game(tmp_path / "game.tw-pddl")
+    assert str(tmp_path) in one_line(error)
+
+
+def test_unsolvable_games_are_left_out(data: Path) -> None:
+    hopeless = games(data)[1]
+    game = json.loads(hopeless.read_text())
+    hopeless.write_text(json.dumps({**game, "solvable": False}))
+    found = list_tasks("valid_unseen")
+    assert len(found) == 5
+    assert str(hopeless) not in {task["source"] for task in found}
+    check_list(found, "valid_unseen")
+    # A count is a number of tasks, not of files.
+    assert len(list_tasks("valid_unseen", 3)) == 3
+
+
+def test_movable_receptacles_and_slices_are_left_out_as_alfworld_does(data: Path) -> None:
+    folder = data / "json_2.1.1" / "valid_unseen"
+    source = games(data)[0].parent
+    for name in (
+        "pick_and_place_with_movable_recep-Mug-Spoon-Shelf-501/trial_X",
+        "pick_heat_then_place_in_recep-AppleSliced-None-Fridge-503/trial_X",
+    ):
+        shutil.copytree(source, folder / name)
+    assert len(list_tasks("valid_unseen")) == 6
+
+
+def test_stray_files_in_the_data_folder_do_no_harm(data: Path) -> None:
+    folder = data / "json_2.1.1" / "valid_unseen"
+    (folder / ".DS_Store").write_bytes(b"\0")
+    (folder / "README").write_text("hello")
+    (games(data)[0].parent / "initial_state.pddl").write_text("")
+    assert len(list_tasks("valid_unseen")) == 6
+
+
+def test_listing_never_writes_into_the_data_folder(data: Path) -> None:
+    def state() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in data.rglob("*")}
+
+    before = state()
+    list_tasks("valid_unseen")
+    assert state() == before
+
+
+def test_listing_reads_every_task_sentence_the_engine_would_show(data: Path) -> None:
+    assert [task["goal"] for task in list_tasks("valid_unseen")] == [
+        tasks.read_game(file)["grammar"].split("Your task is to: ")[1].split('"')[0].strip()
+        for file in games(data)
+    ]

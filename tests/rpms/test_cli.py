@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from envs.alfworld.goals import GOAL_TYPES
+from graph import STAGES
+from models import open_model
+from rpms import cli
+from tests.openai_server import Answer, OpenAIServer
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIRED = {
+    "task", "condition", "success", "score", "steps", "invalid_actions", "failure_mode",
+    "prompt_tokens",
+}  # fmt: skip
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Rpms = Callable[..., Done]
+
+
+@pytest.fixture
+def rpms(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Rpms:
+    """The command line inside this process, without keys and without official games."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    open_model.cache_clear()
+
+    def run(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["rpms", *words])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        captured = capsys.readouterr()
+        return Done(int(left.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+def in_a_process(*words: str) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-m", "rpms.cli", *words],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def commands(group: Any, *above: str) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield (*above, name)
+        if hasattr(command, "commands"):
+            yield from commands(command, *above, name)
+
+
+ALL = list(commands(typer.main.get_command(cli.app)))
+
+
+def test_the_commands_are_there() -> None:
+    assert {("run",), ("tasks",), ("graph",), ("demo",), ("rules", "check")} <= set(ALL)
+
+
+@pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
+def test_help(words: tuple[str, ...], rpms: Rpms) -> None:
+    done = rpms(*words, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert "Usage: " in done.out
+    assert " ".join(words) in done.out
+    described = done.out.split("Usage: ")[1].splitlines()
+    assert any(line.strip() for line in described[1:])
+
+
+@pytest.mark.parametrize("words", [(), ("rules",)])
+def test_no_command_at_all_is_a_question_for_help(words: tuple[str, ...], rpms: Rpms) -> None:
+    done = rpms(*words)
+    assert (done.code, done.err) == (0, "")
+    assert "Commands:" in done.out
+
+
+MISTAKES = [
+    ("run --env mars", "unknown environment 'mars'; known environments: alfworld"),
+    ("run --split dev", "unknown ALFWorld split 'dev'; known splits: generated_seen"),
+    ("run --split valid_seen", "alfworld-download"),
+    ("run --task nosuch", "rpms tasks --env alfworld --split generated_unseen"),
+    ("run --task -1", "no task '-1'"),
+    ("run --task 12345678901", "there is no task 12345678901"),
+    ("run --model gpt", "unknown model 'gpt'; use 'sim', or PROVIDER:NAME"),
+    ("run --model acme:x", "acme:x"),
+    ("run --model openai:gpt-4o-mini", "set OPENAI_API_KEY"),
+    ("run --condition E", "unknown condition 'E'; known: A, B, C, D"),
+    ("run --scf maybe", "scf='maybe' is not possible; choose from off, occupancy"),
+    ("run --arbitration maybe", "choose from none, soft, hard, hard+soft"),
+    ("run --layout maybe", "choose from paper, cache_friendly"),
+    ("run --max-steps -1", "max_steps"),
+    ("run --max-steps many", "'--max-steps': Input should be a valid integer"),
+    ("run --timeout 0", "timeout_s"),
+    ("run --memory nosuch.jsonl", "nosuch.jsonl"),
+    ("run --bogus", "--bogus"),
+    ("run extra", "extra"),
+    ("tasks --env mars", "unknown environment 'mars'"),
+    ("tasks --split dev", "unknown ALFWorld split 'dev'"),
+    ("tasks --limit -1", "'--limit': Input should be greater than or equal to 0"),
+    ("demo --tasks 0", "at least 1"),
+    ("demo --conditions A,E", "unknown condition 'E'"),
+    ("demo --conditions ,", "unknown condition"),
+    ("demo --split dev", "unknown ALFWorld split 'dev'"),
+    ("rules show --type juggle", "unknown goal type 'juggle'; alfworld has: pick_and_place"),
+    ("rules show", "--type"),
+    ("rules check --env mars", "unknown environment 'mars'"),
+    ("rules paint", "paint"),
+    ("paint", "paint"),
+]
+
+
+@pytest.mark.parametrize(("line", "says"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_bad_input_gets_one_clear_line(line: str, says: str, rpms: Rpms) -> None:
+    done = rpms(*line.split())
+    assert done.code == 2
+    assert done.err.startswith("rpms: ")
+    assert done.err.count("\n") == 1
+    assert says in done.err
+    assert "Traceback" not in done.err + done.out
+
+
+@pytest.mark.parametrize(
+    "line", ["run --task nosuch", "run --model openai:gpt-4o-mini", "run --max-steps many"]
+)
+def test_the_same_in_a_process_of_its_own(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = in_a_process(*line.split())
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+
+
+@pytest.mark.engine
+def test_run_json_is_one_object_and_nothing_else() -> None:
+    done = in_a_process("run", "--json", "--condition", "B")
+    assert done.code == 0
+    result = json.loads(done.out)
+    assert isinstance(result, dict)
+    assert set(result) >= REQUIRED
+    assert result["success"] is True
+    assert result["failure_mode"] is None
+    assert (result["condition"], result["model"]) == ("B", "sim")
+    assert len(result["history"]) == result["steps"]
+    assert done.err == ""
+
+
+@pytest.mark.engine
+def test_run_json_stays_clean_with_every_view_switched_on(rpms: Rpms) -> None:
+    done = rpms("run", "--json", "--prompts", "--condition", "A", "--max-steps", "2")
+    assert json.loads(done.out)["failure_mode"] == "timeout"
+    assert done.code == 0
+
+
+@pytest.mark.engine
+def test_run_shows_each_decision(rpms: Rpms) -> None:
+    done = rpms("run", "--task", "0", "--condition", "B")
+    result = json.loads(rpms("run", "--task", "0", "--condition", "B", "--json").out)
+    assert done.code == 0
+    shown = " ".join(done.out.split())
+    assert result["task"] in shown
+    assert "not a language model" in shown
+    for turn in result["history"]:
+        assert f"> {turn['action']}" in done.out
+    assert f"success after {result['steps']} steps, 0 refused" in done.out
+
+
+@pytest.mark.engine
+def test_run_can_show_the_prompts(rpms: Rpms) -> None:
+    done = rpms("run", "--task", "0", "--condition", "B", "--prompts", "--max-steps", "1")
+    assert "--- system" in done.out
+    assert "[RULES - CRITICAL, Always Follow]" in done.out
+    assert "[U-STATE-001]" in done.out
+
+
+@pytest.mark.engine
+def test_a_task_by_each_of_its_names(rpms: Rpms) -> None:
+    row = json.loads(rpms("tasks", "--json").out)[3]
+    for name in ("3", row["id"], row["id"].split("/")[1]):
+        done = rpms("run", "--task", name, "--json", "--max-steps", "1")
+        assert json.loads(done.out)["task"] == row["id"]
+
+
+def test_tasks(rpms: Rpms) -> None:
+    rows = json.loads(rpms("tasks", "--json", "--limit", "12").out)
+    assert [row["index"] for row in rows] == list(range(12))
+    assert {row["type"] for row in rows} == set(GOAL_TYPES)
+    assert all(isinstance(row["id"], str) for row in rows)
+    assert set(rows[0]) == {
+        "index", "id", "goal", "type", "object", "state", "count", "destination",
+    }  # fmt: skip
+    done = rpms("tasks", "--limit", "12")
+    assert "12 tasks: " in done.out
+    assert rows[0]["goal"][:20] in done.out
+
+
+def test_graph(rpms: Rpms) -> None:
+    done = rpms("graph")
+    assert done.code == 0
+    assert "graph TD" in done.out
+    assert all(stage in done.out for stage in STAGES)
+
+
+def test_rules_check(rpms: Rpms) -> None:
+    done = rpms("rules", "check")
+    assert (done.code, done.err) == (0, "")
+    assert "alfworld: " in done.out
+    assert "0 problems" in done.out
+    assert rpms("rules", "check", "--env", "alfworld").code == 0
+
+
+@pytest.mark.parametrize("goal_type", GOAL_TYPES)
+def test_rules_show(goal_type: str, rpms: Rpms) -> None:
+    done = rpms("rules", "show", "--type", goal_type, "--about", "mug")
+    assert done.code == 0
+    assert done.out.startswith("[RULES - CRITICAL, Always Follow]")
+    assert "mug is usually at: " in done.out
+
+
+@pytest.mark.engine
+def test_demo(rpms: Rpms) -> None:
+    done = rpms("demo", "--tasks", "6", "--conditions", "A,B")
+    assert done.code == 0
+    assert "A baseline" in done.out
+    assert "B rules" in done.out
+    assert done.out.count("/1 ") == 12
+    assert "not a language model" in " ".join(done.out.split())
+    assert "They are not results of a language model" in " ".join(done.out.split())
+
+
+@pytest.mark.engine
+def test_a_model_that_talks_nonsense_finishes_as_a_format_failure(
+    rpms: Rpms, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays("Bla bla bla.", "", "I would rather not.")
+    done = rpms(
+        "run", "--json", "--model", "openai:babbler", "--base-url", openai_server.url,
+        "--max-steps", "5", "--condition", "B",
+    )  # fmt: skip
+    result = json.loads(done.out)
+    assert done.code == 0
+    assert result["failure_mode"] == "format"
+    assert result["format_errors"] == result["steps"] == 5
+    assert (result["prompt_tokens"], result["output_tokens"]) == (500, 35)
+    assert len(openai_server.requests) == 5
+
+
+@pytest.mark.engine
+def test_a_refused_key_is_shown_as_a_model_error(rpms: Rpms, openai_server: OpenAIServer) -> None:
+    openai_server.plays(Answer(status=401, error="invalid key"))
+    words = ["run", "--model", "openai:m", "--base-url", openai_server.url]
+    done = rpms(*words)
+    assert "failed: model_error" in done.out
+    assert "invalid key" in done.out
+    assert "Traceback" not in done.out + done.err
+    assert json.loads(rpms(*words, "--json").out)["failure_mode"] == "model_error"
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    """``rpms tasks | head -1``"""
+    program = f"{sys.executable} -m rpms.cli tasks --json | head -1"
+    done = subprocess.run(
+        program, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "[\n"
+    assert done.stderr == ""

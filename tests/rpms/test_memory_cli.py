@@ -1,0 +1,76 @@
+"""``rpms learn`` and ``rpms memory``, end to end on generated homes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+
+def rpms(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).parents[2]
+    return subprocess.run(
+        [sys.executable, "-m", "rpms.cli", *map(str, words)],
+        cwd=root, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("learn") / "memory.jsonl"
+    done = rpms("learn", "--split", "generated_seen", "--limit", "6", "--rounds", "2", "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_rounds_leave_growing_snapshots(learned: Path) -> None:
+    sizes = []
+    for number in (1, 2):
+        done = rpms("memory", "stats", learned.with_suffix(f".round{number}.jsonl"), "--json")
+        stats = json.loads(done.stdout)
+        assert stats["rounds"] == number and stats["env"] == "alfworld"
+        assert stats["sources"][0].startswith("sim, alfworld generated_seen, 6 tasks")
+        sizes.append(stats["entries"])
+    assert sizes[0] <= sizes[1]
+    assert learned.read_bytes() == learned.with_suffix(".round2.jsonl").read_bytes()
+
+
+def test_learning_from_the_recorded_runs_gives_the_same_entries(learned: Path) -> None:
+    again = learned.with_name("again.jsonl")
+    done = rpms("learn", "--from-runs", f"{learned}.runs", "--out", again)
+    assert done.returncode == 0, done.stderr
+    assert again.read_text().splitlines()[1:] == learned.read_text().splitlines()[1:]
+
+
+def test_runs_are_never_overwritten(learned: Path) -> None:
+    done = rpms("learn", "--split", "generated_seen", "--limit", "1", "--out", learned)
+    assert done.returncode == 2 and "already holds runs" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_show_and_check(learned: Path) -> None:
+    shown = rpms("memory", "show", learned, "--type", "success", "--limit", "3").stdout.splitlines()
+    assert [json.loads(line)["type"] for line in shown] == ["success"] * 3
+    assert rpms("memory", "check", learned).stdout.startswith(f"{learned}: ok,")
+
+
+def test_a_damaged_file_is_one_line_with_its_number(learned: Path) -> None:
+    broken = learned.with_name("broken.jsonl")
+    lines = learned.read_text().splitlines()
+    lines[4] = lines[4][:40]
+    broken.write_text("\n".join(lines) + "\n")
+    for command in (("memory", "check", broken), ("run", "--memory", broken)):
+        done = rpms(*command)
+        assert done.returncode == 2 and f"{broken}:5:" in done.stderr
+        assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+def test_every_memorys_fate_is_shown_on_request() -> None:
+    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "5")
+    assert done.returncode == 0
+    assert "dropped in scf" in done.stdout and "warned by E-ACT-" in done.stdout

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs import environment_names, get_environment
+from rules.audit import Finding, audit
+
+WORLD = get_environment("alfworld")
+ENVIRONMENT, DOMAIN = "alfworld/environment.yaml", "alfworld/domain.yaml"
+
+
+def findings(folder: Path) -> list[Finding]:
+    return audit("alfworld", WORLD.goal_types(), WORLD.command_verbs(), folder)
+
+
+@pytest.mark.parametrize("name", environment_names())
+def test_the_project_s_own_manuals_have_no_findings(name: str) -> None:
+    world = get_environment(name)
+    assert audit(name, world.goal_types(), world.command_verbs()) == []
+
+
+def test_a_copy_has_none_either(rule_folder: Path) -> None:
+    assert findings(rule_folder) == []
+
+
+def test_without_a_world_only_the_files_are_judged() -> None:
+    assert audit("alfworld") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rule", "problem"),
+    [
+        (DOMAIN, "id: D-CONT-002", "id: D-LOC-001", "D-LOC-001", "the id is used 2 times"),
+        (ENVIRONMENT, "id: S-002", "id: U-FAIL-001", "U-FAIL-001", "the id is used 2 times"),
+        (ENVIRONMENT, "[at(place), closed(place)]", "[near(place), closed(place)]", "E-ACT-002",
+         "unknown predicate 'near' in 'near(place)'"),
+        (ENVIRONMENT, "effects: [closed(place)]", "effects: [shut(place)]", "E-ACT-003",
+         "unknown predicate 'shut' in 'shut(place)'"),
+        (ENVIRONMENT, "when: [here_closed]", "when: [here_locked]", "S-003",
+         "unknown predicate 'here_locked' in 'here_locked'"),
+        (ENVIRONMENT, "[switchable(object), here(object)]", "[switchable(object), here]",
+         "E-ACT-009", "'here' should have 1 argument(s)"),
+        (ENVIRONMENT, "[switchable(object), here(object)]", "[switchable(objekt), here(object)]",
+         "E-ACT-009", "'switchable(objekt)' speaks of no parameter of 'use {object}'"),
+        (ENVIRONMENT, '[not holding(object), "in(object, place)"]',
+         '[not holding(object), "in(object, plaec)"]', "E-ACT-005",
+         "'in(object, plaec)' speaks of no parameter of 'put {object} in/on {place}'"),
+        (DOMAIN, "for: [pick_and_place_simple]", "for: [pick_and_place]", "D-PLACE-001",
+         "unknown goal type 'pick_and_place'"),
+        (DOMAIN, "  pick_and_place_simple: [", "  look_at: [a]\n  pick_and_place_simple: [",
+         "procedures", "unknown goal type 'look_at'"),
+        (DOMAIN, "  pick_and_place_simple: [find_object, take_object, place_object]\n", "",
+         "procedures", "goal type 'pick_and_place_simple' has no procedure"),
+        (ENVIRONMENT, "[at(place), closed(place)]", "[closed(place), open(place)]", "E-ACT-002",
+         "preconditions contain 'open(place)' and 'closed(place)', which exclude each other"),
+        (ENVIRONMENT, "[at(place), closed(place)]", "[at(place), not at(place)]", "E-ACT-002",
+         "preconditions contain 'at(place)' and 'not at(place)', which exclude each other"),
+        (ENVIRONMENT, "effects: [open(place)]", "effects: [open(place), closed(place)]",
+         "E-ACT-002",
+         "effects contain 'open(place)' and 'closed(place)', which exclude each other"),
+        (ENVIRONMENT, "[holding(tool), blade(tool)", "[holding(tool), hand_empty", "E-ACT-010",
+         "preconditions contain 'hand_empty' and 'holding(tool)', which exclude each other"),
+        (ENVIRONMENT, "id: D-COOL-001", "id: D-COLD-001", "D-COLD-001",
+         "a forbidden pattern names a rule that does not exist"),
+        (ENVIRONMENT, "for: [pick_cool_then_place_in_recep]", "for: [pick_chill]", "D-COOL-001",
+         "unknown goal type 'pick_chill'"),
+        (ENVIRONMENT, "for: [pick_cool_then_place_in_recep]\n    action: put",
+         "for: [pick_cool_then_place_in_recep]\n    action: stow", "D-COOL-001",
+         "forbids the unknown action 'stow'"),
+        (ENVIRONMENT, "where: {object: $object, place: fridge}", "where: {object: $object}",
+         "D-COOL-001", "forbids every 'put' the goal demands"),
+        (ENVIRONMENT, "syntax: close {place}", "syntax: open {place}", "E-ACT-003",
+         "another action has the same syntax 'open {place}'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found_where_it_stands(
+    spoil: Any, rule_folder: Path, file: str, old: str, new: str, rule: str, problem: str
+) -> None:
+    spoiled, _ = spoil(file, old, new)
+    found = [f for f in findings(rule_folder) if f.file == spoiled and f.problem == problem]
+    assert [f.rule for f in found if f.rule == rule] == [rule], findings(rule_folder)
+    finding = next(f for f in found if f.rule == rule)
+    line = spoiled.read_text().splitlines()[finding.line - 1]
+    assert line in (f"  - id: {rule}", f"{rule}:")
+    assert str(finding) == f"{spoiled}:{finding.line}: {rule}: {problem}"
+
+
+def test_a_missing_action_rule_is_found(spoil: Any, rule_folder: Path) -> None:
+    file, _ = spoil(
+        ENVIRONMENT,
+        "  - id: E-ACT-013\n    name: inventory\n    syntax: inventory\n"
+        "    preconditions: []\n    effects: []\n",
+        "",
+    )
+    (found,) = findings(rule_folder)
+    assert found.problem == "the environment's action 'inventory' has no rule"
+    assert file.read_text().splitlines()[found.line - 1] == "actions:"
+
+
+def test_a_command_left_out_on_purpose_needs_a_reason(spoil: Any, rule_folder: Path) -> None:
+    spoil(ENVIRONMENT, "  help: prints a list of commands", "  hlep: prints a list of commands")
+    assert [f.problem for f in findings(rule_folder)] == [
+        "the environment's action 'help' has no rule"
+    ]

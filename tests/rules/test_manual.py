@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envs.alfworld.goals import GOAL_TYPES, parse_goal
+from rules import check_action, load_manual
+from rules.manual import ActiveRules
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import GoalSpec
+
+MANUAL = load_manual("alfworld")
+STATE_CHANGE = {"D-TRANS-001", "D-TRANS-003"}
+
+# goal sentence -> the domain rules of its type, besides those of all types and the locality
+BY_TYPE = {
+    "put a cd in safe": {"D-PLACE-001"},
+    "look at cd under the desklamp": {"D-EXAM-001", "D-EXAM-003"},
+    "put a clean cd in safe": STATE_CHANGE | {"D-CLEAN-001"},
+    "put a hot cd in safe": STATE_CHANGE | {"D-HEAT-001"},
+    "put a cool cd in safe": STATE_CHANGE | {"D-COOL-001"},
+    "put two cd in safe": {"D-TWO-001", "D-TWO-002"},
+}
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+def active(sentence: str = "put a cd in safe", **fields: Any) -> ActiveRules:
+    return MANUAL.active(parse_goal(sentence), believing(**fields))
+
+
+def ids(lines: list[Any]) -> set[str]:
+    assert len({line["id"] for line in lines}) == len(lines)
+    return {line["id"] for line in lines}
+
+
+def test_the_table_covers_all_types() -> None:
+    assert {parse_goal(sentence)["type"] for sentence in BY_TYPE} == set(GOAL_TYPES)
+
+
+@pytest.mark.parametrize(("sentence", "own"), BY_TYPE.items())
+def test_the_active_rules_of_each_type(sentence: str, own: set[str]) -> None:
+    rules = active(sentence)
+    assert ids(rules["domain"]) == own | {"D-CONT-001", "D-CONT-002", "D-LOC-003"}
+    assert ids(rules["universal"]) == {rule.id for rule in MANUAL.universal.rules}
+    assert ids(rules["environment"]) >= {rule.id for rule in MANUAL.actions}
+
+
+def test_every_domain_rule_is_active_for_some_goal() -> None:
+    seen: set[str] = set()
+    for sentence in BY_TYPE:
+        for kinds in MANUAL.domain.categories.values():
+            goal = GoalSpec(**{**parse_goal(sentence), "object": kinds[0]})
+            seen |= ids(MANUAL.active(goal, empty_belief())["domain"])
+    written = [rule.id for rule in MANUAL.domain.rules]
+    written += [rule.id for rule in MANUAL.domain.likely_places]
+    assert seen == set(written)
+
+
+@pytest.mark.parametrize(
+    ("thing", "rule", "first"),
+    [
+        ("apple", "D-LOC-001", "fridge -> countertop -> diningtable"),
+        ("mug", "D-LOC-002", "countertop -> cabinet"),
+        ("laptop", "D-LOC-003", "desk -> shelf -> drawer -> sidetable"),
+        ("pillow", "D-LOC-008", "bed -> sofa"),
+    ],
+)
+def test_only_the_locality_of_the_goal_s_own_object_is_shown(
+    thing: str, rule: str, first: str
+) -> None:
+    shown = [r for r in active(f"put a {thing} in shelf")["domain"] if r["id"].startswith("D-LOC")]
+    assert [line["id"] for line in shown] == [rule]
+    assert shown[0]["text"].startswith(f"{thing} is usually at: {first}")
+
+
+def test_an_unknown_kind_of_object_has_no_locality() -> None:
+    rules = active("put a zeppelin in shelf")
+    assert not any(line["id"].startswith("D-LOC") for line in rules["domain"])
+    assert MANUAL.likely_places("zeppelin") == []
+    assert MANUAL.likely_places("apple")[0] == "fridge"
+
+
+def test_every_portable_kind_has_a_likely_place() -> None:
+    # The rest are things that no goal asks for.
+    homeless = {k for k in MANUAL.world.affordances["portable"] if not MANUAL.likely_places(k)}
+    assert homeless <= {"footstool"}
+
+
+def test_every_portable_kind_is_in_one_category_at_most() -> None:
+    for kind in MANUAL.world.affordances["portable"]:
+        assert len(MANUAL.categories_of(kind)) <= 1, kind
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({}, {"S-002": "Hands empty - can pick up an object."}),
+        ({"holding": ["mug 2"]},
+         {"S-001": "Holding mug 2 - no other object can be taken until it is put down."}),
+        ({"location": "safe 1", "containers": {"safe 1": "closed"}},
+         {"S-002": "Hands empty - can pick up an object.",
+          "S-003": "safe 1 is closed - open it before looking, taking or putting."}),
+        ({"location": "safe 1", "containers": {"safe 1": "open", "safe 2": "closed"}},
+         {"S-002": "Hands empty - can pick up an object."}),
+    ],
+)  # fmt: skip
+def test_the_lines_of_the_situation(fields: dict[str, Any], lines: dict[str, str]) -> None:
+    assert {line["id"]: line["text"] for line in active(**fields)["situation"]} == lines
+
+
+def test_a_refused_action_is_explained_once() -> None:
+    belief = believing(holding=["mug 1"], location="desk 1", spots={"desk 1": ["desk 1"]})
+    action = "take cd 1 from safe 1"
+    diagnosis = check_action(MANUAL, action, belief)
+    goal = parse_goal("put a cd in safe")
+    lines = MANUAL.active(goal, belief, (action, diagnosis.violated))["situation"]
+    told = {line["id"]: line["text"] for line in lines}
+    assert told["S-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
+    assert "S-004" not in {line["id"] for line in MANUAL.active(goal, belief)["situation"]}
+
+
+def test_a_condition_on_the_last_action_can_be_denied(spoil: Any, rule_folder: Any) -> None:
+    spoil("alfworld/environment.yaml", "    when: [last_failed]", "    when: [not last_failed]")
+    manual = load_manual("alfworld", rule_folder)
+    goal, belief = parse_goal("put a cd in safe"), empty_belief()
+    told = [ids(manual.active(goal, belief, refused)["situation"])
+            for refused in (None, ("look", ["x"]))]  # fmt: skip
+    assert told == [{"S-002", "S-004"}, {"S-002"}]
+
+
+def test_what_never_changes_in_an_episode_stays_the_same() -> None:
+    first = active("put a hot mug in shelf")
+    later = active("put a hot mug in shelf", holding=["mug 1"], location="desk 1")
+    for part in ("universal", "domain", "environment"):
+        assert first[part] == later[part]  # type: ignore[literal-required]
+    assert first["situation"] != later["situation"]
+
+
+def test_critical_rules_say_so() -> None:
+    texts = {line["id"]: line["text"] for line in active("put a hot mug in shelf")["domain"]}
+    assert texts["D-HEAT-001"].startswith("CRITICAL: ")
+    assert not texts["D-TRANS-001"].startswith("CRITICAL: ")
+
+
+def test_an_action_reads_as_syntax_needs_and_warning() -> None:
+    texts = {line["id"]: line["text"] for line in active()["environment"]}
+    assert texts["E-ACT-006"].startswith("heat <object> with <place> | needs: hold <object>; ")
+    assert "CRITICAL: Single-step and atomic. The object stays in hand." in texts["E-ACT-006"]
+    assert texts["E-ACT-012"] == "look"
+
+
+@pytest.mark.parametrize("sentence", BY_TYPE)
+def test_the_rules_fit_into_the_paper_s_overhead(sentence: str) -> None:
+    """The 1200 tokens of the paper are a ceiling; four characters a token is a safe guess."""
+    rules = active(sentence, location="safe 1", containers={"safe 1": "closed"})
+    size = sum(
+        len(line["id"]) + len(line["text"]) + 3
+        for part in rules.values()
+        for line in part  # type: ignore[attr-defined]
+    )
+    assert size / 4 <= 1200

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.manual import load_manual
+from rules.predicates import PREDICATES, World, evaluate, parse_predicate, phrase
+from vocabulary.belief import Belief, empty_belief
+
+WORLD = World(
+    affordances={"heatable": frozenset({"mug", "apple"})},
+    contains={"desk": frozenset({"mug"}), "toaster": frozenset()},
+    built_together=[frozenset({"desk", "drawer"})],
+)
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("hand_empty", (True, "hand_empty", ())),
+        ("at(place)", (True, "at", ("place",))),
+        ("not at(place)", (False, "at", ("place",))),
+        ("in(object, place)", (True, "in", ("object", "place"))),
+        (" in( object ,place ) ", (True, "in", ("object", "place"))),
+        ("at()", (True, "at", ())),
+    ],
+)
+def test_reading_a_predicate(text: str, parsed: tuple[bool, str, tuple[str, ...]]) -> None:
+    assert parse_predicate(text) == parsed
+
+
+@pytest.mark.parametrize(
+    "text", ["", "at(place", "at place", "not not at(place)", "in((a), b)", "at(place) and open(x)"]
+)
+def test_what_is_no_predicate(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a predicate"):
+        parse_predicate(text)
+
+
+def truth(text: str, **fields: Any) -> bool | None:
+    return evaluate(
+        parse_predicate(text), believing(**fields), WORLD, {"p": "desk 1", "o": "mug 1"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "expected"),
+    [
+        # at: another place may share the spot unless a look around or the furniture rules it out
+        ("at(p)", {"location": "desk 1"}, True),
+        ("at(p)", {"location": "drawer 1", "reachable": ["desk 1"]}, True),
+        ("at(p)", {"location": None}, False),
+        ("at(p)", {"location": "bed 1"}, False),
+        ("at(p)", {"location": "drawer 1"}, None),
+        ("at(p)", {"location": "drawer 1", "spots": {"drawer 1": ["drawer 1"]}}, False),
+        # place
+        ("place(p)", {"places": ["desk 1"]}, True),
+        ("place(p)", {"places": ["desk 2"]}, False),
+        # hand
+        ("holding(o)", {"holding": ["mug 1"]}, True),
+        ("holding(o)", {"holding": ["mug 2"]}, False),
+        ("in_inventory(o)", {"holding": ["mug 1"]}, True),
+        ("hand_empty", {}, True),
+        ("hand_empty", {"holding": ["mug 1"]}, False),
+        # doors: unknown until the place was seen, none if its contents were seen without one
+        ("open(p)", {"containers": {"desk 1": "open"}}, True),
+        ("open(p)", {"containers": {"desk 1": "closed"}}, False),
+        ("open(p)", {}, None),
+        ("open(p)", {"searched": ["desk 1"]}, False),
+        ("closed(p)", {"containers": {"desk 1": "closed"}}, True),
+        ("closed(p)", {"containers": {"desk 1": "open"}}, False),
+        ("closed(p)", {}, None),
+        ("closed(p)", {"searched": ["desk 1"]}, False),
+        ("accessible(p)", {"containers": {"desk 1": "open"}}, True),
+        ("accessible(p)", {"containers": {"desk 1": "closed"}, "searched": ["desk 1"]}, False),
+        ("accessible(p)", {"searched": ["desk 1"]}, True),
+        ("accessible(p)", {}, None),
+        # in
+        ("in(o, p)", {"last_seen": {"mug 1": "desk 1"}}, True),
+        ("in(o, p)", {"last_seen": {"mug 1": "bed 1"}, "searched": ["desk 1"]}, False),
+        ("in(o, p)", {"searched": ["desk 1"]}, False),
+        ("in(o, p)", {"holding": ["mug 1"]}, False),
+        ("in(o, p)", {}, None),
+        # here and at hand
+        ("here(o)", {"location": "desk 1", "last_seen": {"mug 1": "desk 1"}}, True),
+        ("here(o)", {"location": "bed 1", "last_seen": {"mug 1": "desk 1"}}, False),
+        ("here(o)", {"location": "drawer 1", "last_seen": {"mug 1": "desk 1"}}, None),
+        ("here(o)", {"location": "desk 1"}, None),
+        ("here(o)", {"location": "desk 1", "holding": ["mug 1"]}, False),
+        ("here(o)", {"location": None}, False),
+        ("at_hand(o)", {"holding": ["mug 1"]}, True),
+        ("at_hand(p)", {"location": "desk 1"}, True),
+        ("at_hand(p)", {"location": "bed 1"}, False),
+        # kinds and static knowledge
+        ("kind(p, desk)", {}, True),
+        ("kind(p, fridge)", {}, False),
+        ("can_contain(p, o)", {}, True),
+        ("can_contain(o, p)", {}, False),
+        ("heatable(o)", {}, True),
+        ("heatable(p)", {}, False),
+        # states are seldom known
+        ("state(o, hot)", {}, None),
+        ("state(o, hot)", {"flags": {"mug 1": "hot"}}, True),
+        ("state(o, hot)", {"flags": {"mug 1": "cool"}}, False),
+        ("here_closed", {"location": "desk 1", "containers": {"desk 1": "closed"}}, True),
+        ("here_closed", {"location": "desk 1", "containers": {"desk 1": "open"}}, False),
+        ("here_closed", {}, False),
+    ],
+)
+def test_the_three_truths(text: str, fields: dict[str, Any], expected: bool | None) -> None:
+    assert truth(text, **fields) is expected
+    denied = None if expected is None else not expected
+    assert truth(f"not {text}", **fields) is denied
+
+
+def test_every_predicate_is_in_the_table_above() -> None:
+    table = test_the_three_truths.pytestmark[0].args[1]  # type: ignore[attr-defined]
+    tested = {parse_predicate(row[0]).name for row in table}
+    assert set(PREDICATES) <= tested
+
+
+NAMES = st.sampled_from(["desk 1", "drawer 1", "mug 1", "bed 1"])
+BELIEFS = st.builds(
+    believing,
+    location=st.none() | NAMES,
+    reachable=st.lists(NAMES, max_size=2),
+    holding=st.lists(NAMES, max_size=1),
+    containers=st.dictionaries(NAMES, st.sampled_from(["open", "closed"]), max_size=3),
+    last_seen=st.dictionaries(NAMES, NAMES, max_size=3),
+    places=st.lists(NAMES, max_size=3),
+    searched=st.lists(NAMES, max_size=3),
+)
+
+
+@given(BELIEFS, st.sampled_from(sorted(PREDICATES)), NAMES, NAMES)
+def test_a_predicate_and_its_denial_never_agree(
+    belief: Belief, name: str, one: str, two: str
+) -> None:
+    arity = PREDICATES[name][0]
+    arguments = f"({', '.join((one, two)[:arity])})" if arity else ""
+    told = evaluate(parse_predicate(f"{name}{arguments}"), belief, WORLD, {})
+    denied = evaluate(parse_predicate(f"not {name}{arguments}"), belief, WORLD, {})
+    assert (told is None) == (denied is None)
+    assert told is None or told is not denied
+
+
+@given(BELIEFS, NAMES)
+def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
+    told = [
+        evaluate(parse_predicate(f"{door}({place})"), belief, WORLD, {})
+        for door in ("open", "closed")
+    ]
+    assert told != [True, True]
+    # What is open can be reached into, what is closed cannot.
+    reach = evaluate(parse_predicate(f"accessible({place})"), belief, WORLD, {})
+    assert reach is True if told[0] else reach is not True if told[1] else True
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("at(p)", "be at desk 1"),
+        ("not at(p)", "not be at desk 1 already"),
+        ("holding(o)", "hold mug 1"),
+        ("hand_empty", "hands empty"),
+        ("in(o, p)", "mug 1 is in/on desk 1"),
+        ("kind(p, microwave)", "desk 1 is a microwave"),
+        ("heatable(o)", "mug 1 is heatable"),
+        ("not holding(o)", "not: hold mug 1"),
+    ],
+)
+def test_predicates_in_words(text: str, words: str) -> None:
+    assert phrase(parse_predicate(text), {"p": "desk 1", "o": "mug 1"}) == words
+
+
+def test_every_precondition_of_the_manual_has_words() -> None:
+    for rule in load_manual("alfworld").actions:
+        for text in rule.preconditions:
+            words = phrase(parse_predicate(text), {name: f"<{name}>" for name in rule.parameters})
+            assert "{" not in words and "(" not in words

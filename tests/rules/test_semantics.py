@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.alfworld.adapter import ENVIRONMENT
+from envs.alfworld.goals import parse_goal
+from rules import (
+    check_action,
+    explain_refusal,
+    forbidden_by,
+    load_manual,
+    match_action,
+    simulate,
+)
+from vocabulary.belief import Belief, empty_belief
+
+MANUAL = load_manual("alfworld")
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+AT_DESK = {
+    "location": "desk 1",
+    "places": ["desk 1", "bed 1", "fridge 1"],
+    "searched": ["desk 1"],
+    "spots": {"desk 1": ["desk 1"]},
+    "last_seen": {"mug 1": "desk 1", "desklamp 1": "desk 1", "apple 1": "desk 1"},
+}
+AT_MICROWAVE = {
+    "location": "microwave 1",
+    "places": ["microwave 1"],
+    "containers": {"microwave 1": "closed"},
+    "spots": {"microwave 1": ["microwave 1"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("action", "rule", "names"),
+    [
+        ("go to desk 1", "go_to", {"place": "desk 1"}),
+        ("take mug 1 from desk 1", "take", {"object": "mug 1", "place": "desk 1"}),
+        ("put mug 1 in/on desk 1", "put", {"object": "mug 1", "place": "desk 1"}),
+        ("heat mug 1 with microwave 1", "heat", {"object": "mug 1", "place": "microwave 1"}),
+        ("slice apple 1 with knife 2", "slice", {"object": "apple 1", "tool": "knife 2"}),
+        ("examine mug 1", "examine", {"thing": "mug 1"}),
+        ("look", "look", {}),
+        ("inventory", "inventory", {}),
+    ],
+)
+def test_an_action_text_finds_its_rule(action: str, rule: str, names: dict[str, str]) -> None:
+    matched = match_action(MANUAL, action)
+    assert matched is not None
+    assert matched[0].name == rule
+    assert dict(matched[1]) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "dance", "look around", "take mug 1", "put mug 1 in desk 1", "GO TO bed 1"],
+)
+def test_other_texts_find_none(text: str) -> None:
+    assert match_action(MANUAL, text) is None
+    assert check_action(MANUAL, text, empty_belief()).verdict == "no_such_action"
+
+
+@given(st.data())
+def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
+    rule = data.draw(st.sampled_from(MANUAL.actions))
+    kinds = sorted(MANUAL.world.affordances["portable"] | MANUAL.world.contains.keys())
+    name = st.builds("{} {}".format, st.sampled_from(kinds), st.integers(1, 30))
+    names = {parameter: data.draw(name) for parameter in rule.parameters}
+    matched = match_action(MANUAL, rule.syntax.format(**names))
+    assert matched is not None
+    assert (matched[0].id, dict(matched[1])) == (rule.id, names)
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "verdict", "violated"),
+    [
+        ("take mug 1 from desk 1", AT_DESK, "holds", []),
+        ("take mug 1 from desk 1", AT_DESK | {"holding": ["cup 1"]}, "fails", ["hand_empty"]),
+        ("take mug 9 from desk 1", AT_DESK, "fails", ["in(object, place)"]),
+        ("take desklamp 1 from desk 1", AT_DESK, "fails", ["portable(object)"]),
+        ("take mug 1 from bed 1", AT_DESK, "fails", ["at(place)"]),
+        ("go to bed 1", AT_DESK, "holds", []),
+        ("go to desk 1", AT_DESK, "fails", ["not at(place)"]),
+        ("go to bed 7", AT_DESK, "fails", ["place(place)"]),
+        ("put mug 1 in/on desk 1", AT_DESK, "fails", ["holding(object)"]),
+        ("put cup 1 in/on desk 1", AT_DESK | {"holding": ["cup 1"]}, "holds", []),
+        ("put apple 2 in/on desk 1", AT_DESK | {"holding": ["apple 2"]}, "fails",
+         ["can_contain(place, object)"]),
+        ("open desk 1", AT_DESK, "fails", ["closed(place)"]),
+        ("open microwave 1", AT_MICROWAVE, "holds", []),
+        ("close microwave 1", AT_MICROWAVE, "fails", ["open(place)"]),
+        ("put mug 1 in/on microwave 1", AT_MICROWAVE | {"holding": ["mug 1"]}, "fails",
+         ["accessible(place)"]),
+        # Heating needs no open door: that is what makes it a single step.
+        ("heat mug 1 with microwave 1", AT_MICROWAVE | {"holding": ["mug 1"]}, "holds", []),
+        ("heat mug 1 with microwave 1", AT_MICROWAVE, "fails", ["holding(object)"]),
+        ("heat pan 1 with microwave 1", AT_MICROWAVE | {"holding": ["pan 1"]}, "fails",
+         ["heatable(object)"]),
+        ("cool mug 1 with microwave 1", AT_MICROWAVE | {"holding": ["mug 1"]}, "fails",
+         ["kind(place, fridge)"]),
+        ("heat mug 1 with microwave 1", {"holding": ["mug 1"], "location": "desk 1"}, "fails",
+         ["at(place)"]),
+        ("use desklamp 1", AT_DESK, "holds", []),
+        ("use mug 1", AT_DESK, "fails", ["switchable(object)"]),
+        ("slice apple 1 with knife 1", AT_DESK | {"holding": ["knife 1"]}, "holds", []),
+        ("slice apple 1 with mug 2", AT_DESK | {"holding": ["mug 2"]}, "fails", ["blade(tool)"]),
+        ("take mug 2 from drawer 1", {"location": "drawer 1"}, "unknown", []),
+        ("look", {}, "holds", []),
+        ("inventory", {}, "holds", []),
+    ],
+)  # fmt: skip
+def test_diagnosis(action: str, fields: dict[str, Any], verdict: str, violated: list[str]) -> None:
+    diagnosis = check_action(MANUAL, action, believing(**fields))
+    assert diagnosis.verdict == verdict
+    assert list(diagnosis.violated_predicates) == violated
+    assert diagnosis.rule.startswith("E-ACT-")
+    assert len(diagnosis.violated) == len(violated)
+    assert bool(diagnosis.unsure) == (verdict == "unknown") or verdict == "fails"
+
+
+def test_a_diagnosis_names_the_actual_things() -> None:
+    diagnosis = check_action(MANUAL, "take mug 9 from bed 1", believing(**AT_DESK))
+    assert diagnosis.violated == ("be at bed 1",)
+    assert "mug 9 is in/on bed 1" in diagnosis.unsure
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "reason"),
+    [
+        ("take mug 1 from desk 1", AT_DESK | {"holding": ["cup 1"]}, "hands empty"),
+        # All seemed well: the manual knows what the belief cannot.
+        ("go to bed 1", AT_DESK, "bed 1 is at this very spot: examine or open bed 1 from here"),
+        ("open drawer 1", {"location": "drawer 1"}, "drawer 1 is closed"),
+        ("look", {}, "reason unknown"),
+        ("dance", {}, "'dance' is not an available action"),
+    ],
+)
+def test_why_an_action_was_refused(action: str, fields: dict[str, Any], reason: str) -> None:
+    assert reason in explain_refusal(MANUAL, action, believing(**fields))
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "expected"),
+    [
+        ("go to bed 1", {"location": "desk 1", "reachable": ["drawer 1"]},
+         {"location": "bed 1", "reachable": []}),
+        ("open safe 1", {"location": "safe 1"}, {"containers": {"safe 1": "open"}}),
+        ("close safe 1", {"containers": {"safe 1": "open"}}, {"containers": {"safe 1": "closed"}}),
+        ("take mug 1 from desk 1", {"last_seen": {"mug 1": "desk 1"}},
+         {"holding": ["mug 1"], "last_seen": {}}),
+        ("put mug 1 in/on desk 1", {"holding": ["mug 1"]},
+         {"holding": [], "last_seen": {"mug 1": "desk 1"}}),
+        # Heated, cooled, cleaned: the object stays in the hand.
+        ("heat mug 1 with microwave 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "hot"}}),
+        ("cool mug 1 with fridge 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "cool"}}),
+        ("clean mug 1 with sinkbasin 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "clean"}}),
+        ("look", {"location": "desk 1"}, {}),
+        ("examine desk 1", {"location": "desk 1"}, {}),
+        ("dance", {"location": "desk 1"}, {}),
+    ],
+)  # fmt: skip
+def test_simulation(action: str, before: dict[str, Any], expected: dict[str, Any]) -> None:
+    belief = believing(**before)
+    untouched = copy.deepcopy(belief)
+    assert simulate(MANUAL, action, belief) == {**belief, **expected}
+    assert belief == untouched
+
+
+def test_a_whole_plan_can_be_imagined() -> None:
+    belief = believing(**AT_DESK | {"places": ["desk 1", "microwave 1"]})
+    plan = ["take mug 1 from desk 1", "go to microwave 1", "heat mug 1 with microwave 1",
+            "open microwave 1", "put mug 1 in/on microwave 1"]  # fmt: skip
+    verdicts = []
+    for action in plan:
+        verdicts.append(check_action(MANUAL, action, belief).verdict)
+        belief = simulate(MANUAL, action, belief)
+    # Whether a door never seen is closed cannot be known in advance.
+    assert verdicts == ["holds", "holds", "holds", "unknown", "holds"]
+    assert belief["holding"] == [] and belief["last_seen"]["mug 1"] == "microwave 1"
+
+
+@pytest.mark.parametrize(
+    ("goal", "action", "rule"),
+    [
+        ("put a cool apple in countertop", "put apple 1 in/on fridge 1", "D-COOL-001"),
+        ("cool some apple and put it in fridge", "put apple 1 in/on fridge 1", None),
+        ("put a hot apple in fridge", "put apple 1 in/on microwave 1", "D-HEAT-001"),
+        ("put a hot apple in fridge", "put apple 1 in/on fridge 1", None),
+        ("put a hot mug in microwave", "put mug 1 in/on microwave 1", None),
+        ("put a clean fork in drawer", "put fork 2 in/on sinkbasin 1", "D-CLEAN-001"),
+        ("put a clean fork in sinkbasin", "put fork 2 in/on sinkbasin 1", None),
+        # Another object may be put there, to free the hand.
+        ("put a cool apple in countertop", "put mug 1 in/on fridge 1", None),
+        # The rule is about this goal type and about `put` only.
+        ("put a apple in countertop", "put apple 1 in/on fridge 1", None),
+        ("put a cool apple in countertop", "put apple 1 in/on microwave 1", None),
+        ("put a cool apple in countertop", "cool apple 1 with fridge 1", None),
+        ("put a cool apple in countertop", "take apple 1 from fridge 1", None),
+        ("put a cool apple in countertop", "dance", None),
+    ],
+)
+def test_what_rules_forbid_although_the_game_allows_it(
+    goal: str, action: str, rule: str | None
+) -> None:
+    assert forbidden_by(MANUAL, action, parse_goal(goal)) == rule
+
+
+@pytest.mark.engine
+def test_simulating_what_holds_foretells_the_real_outcome(
+    chunk: int, walks: Callable[[int], list[Any]]
+) -> None:
+    foretold = 0
+    for walk in walks(chunk):
+        for step in walk.steps:
+            if check_action(MANUAL, step.action, step.before).verdict != "holds":
+                continue
+            imagined = simulate(MANUAL, step.action, step.before)
+            message = f"{walk.game.parent.name}: '{step.action}' -> '{step.observation}'"
+            assert not ENVIRONMENT.failed(step.observation), message
+            assert imagined["location"] == step.after["location"], message
+            assert imagined["holding"] == step.after["holding"], message
+            # Only looking can reveal a door that was not known before.
+            for place, door in imagined["containers"].items():
+                assert step.after["containers"][place] == door, message
+            foretold += 1
+    assert foretold >= 1_000

@@ -1,0 +1,150 @@
+"""Rules about the code itself: who may import whom, and what nobody may know."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What each package may import, besides itself and what others wrote.
+BELOW = {
+    "vocabulary": set(),
+    "envs": {"vocabulary"},
+    "rules": {"vocabulary"},
+    "memory_store": {"vocabulary"},
+    "models": {"vocabulary"},
+    "nodes": {"vocabulary", "envs", "rules", "memory_store", "models"},
+    "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
+    "evals": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph"},
+    "rpms": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph", "evals"},
+}
+WORLDS = ("alfworld", "scienceworld")
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            yield node.module or ""
+
+
+def test_every_package_has_its_place() -> None:
+    found = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert found - {"tools", "tests"} == set(BELOW)
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_imports_point_one_way(package: str) -> None:
+    assert modules(package)
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for file in modules(package)
+        for name in imports(file)
+        if (top := name.split(".")[0]) in {*BELOW, "tools", "tests"} - {package}
+        and top not in BELOW[package]
+    ]
+    assert not wrong
+
+
+def test_nothing_is_called_utils() -> None:
+    names = {file.stem for package in BELOW for file in modules(package)}
+    names |= {folder.name for package in BELOW for folder in (ROOT / package).rglob("*")}
+    assert not names & {"utils", "util", "helpers", "misc", "common"}
+
+
+def literals(file: Path) -> Iterator[str]:
+    """String literals, less docstrings and the defaults of parameters.
+
+    A default is a convenience of the interface; it is not knowledge about a world.
+    """
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            left_out.add(node.value)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            left_out |= {*node.args.defaults, *node.args.kw_defaults} - {None}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left_out:
+            yield node.value
+
+
+@pytest.mark.parametrize("package", ["nodes", "graph", "memory_store", "vocabulary"])
+def test_no_stage_knows_a_world_by_name(package: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}: {text!r}"
+        for file in modules(package)
+        for text in literals(file)
+        if any(world in text.lower() for world in WORLDS)
+    ]
+    wrong += [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for file in modules(package)
+        for name in imports(file)
+        if any(world in name for world in WORLDS)
+    ]
+    assert not wrong
+
+
+def test_worlds_do_not_know_each_other() -> None:
+    for world in WORLDS:
+        for file in (ROOT / "envs" / world).rglob("*.py"):
+            others = {f"envs.{name}" for name in WORLDS if name != world}
+            assert not {".".join(name.split(".")[:2]) for name in imports(file)} & others
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Modules in a fresh interpreter after a statement."""
+    program = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    out = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    return set(json.loads(out.splitlines()[-1]))
+
+
+def test_the_default_import_path_is_free_of_optional_packages() -> None:
+    loaded = {
+        name.split(".")[0] for name in loaded_by("import rpms, rpms.cli, evals, graph.studio")
+    }
+    assert {"langgraph", "langchain_core", "rpms"} <= loaded
+    assert not loaded & {
+        "langchain_community", "langgraph_api", "langgraph_cli", "langgraph_runtime_inmem",
+        "langchain_anthropic", "ray", "pytest", "hypothesis",
+    }  # fmt: skip
+
+
+def test_importing_starts_nothing_heavy() -> None:
+    """The simulators and the provider clients come only when they are needed."""
+    loaded = {name.split(".")[0] for name in loaded_by("import rpms, rpms.cli")}
+    assert not loaded & {"textworld", "fast_downward", "alfworld", "scienceworld", "openai"}
+
+
+def test_file_sizes() -> None:
+    long = {
+        str(file.relative_to(ROOT)): lines
+        for package in BELOW
+        for file in modules(package)
+        if (lines := len(file.read_text(encoding="utf-8").splitlines())) > 350
+    }
+    assert not long
+
+
+def test_no_deprecated_ways_of_langgraph() -> None:
+    for package in BELOW:
+        for file in modules(package):
+            text = file.read_text(encoding="utf-8")
+            assert "config_schema" not in text
+            assert "create_react_agent" not in text
