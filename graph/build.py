@@ -72,7 +72,7 @@ def build_graph(
         else:
             builder.add_node(name, swapped.get(name) or getattr(stages, name))
     builder.add_edge(START, "reset_env")
-    builder.add_edge("reset_env", "belief_update")
+    builder.add_conditional_edges("reset_env", routing.after_reset)
     builder.add_conditional_edges("belief_update", routing.after_belief)
     builder.add_conditional_edges("rule_assembly", routing.after_rules)
     builder.add_conditional_edges("goal_retrieval", routing.after_retrieval)

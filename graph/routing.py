@@ -14,6 +14,11 @@ from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 
 
+def after_reset(state: EpisodeState) -> Literal["belief_update", "__end__"]:
+    """A world that does not start ends the episode as an infrastructure error."""
+    return "__end__" if state["done"] else "belief_update"
+
+
 def after_belief(
     state: EpisodeState, runtime: Runtime[RunContext]
 ) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from graph.build import RpmsGraph, build_graph
 from nodes.context import RunContext
@@ -15,6 +15,8 @@ from vocabulary.belief import Belief
 from vocabulary.goal import SubGoal
 from vocabulary.recall import Recall
 from vocabulary.turn import Turn
+
+DEFAULT_SPLIT = "generated_unseen"
 
 
 class StepEvent(TypedDict):
@@ -30,61 +32,45 @@ class StepEvent(TypedDict):
     knowledge_tokens: int
 
 
-def run_episode(
-    task: str | int = 0,
-    *,
-    env: str = "alfworld",
-    split: str = "generated_unseen",
-    context: RunContext | None = None,
-    model: BaseChatModel | None = None,
-    graph: RpmsGraph | None = None,
-    config: dict[str, Any] | None = None,
-) -> EpisodeOutput:
+class Options(TypedDict, total=False):
+    """What every way of running an episode takes besides the task.
+
+    Attributes:
+        env: the environment's name; the first one by default.
+        split: which list of tasks; ``generated_unseen`` by default.
+        context: toggles and decoding.
+        model: a chat model object, instead of the one the context names.
+        graph: a graph of your own, e.g. with a swapped stage; then ``model`` has no effect.
+        config: LangGraph's config, e.g. a thread id for a checkpointer.
+    """
+
+    env: str
+    split: str
+    context: RunContext
+    model: BaseChatModel | None
+    graph: RpmsGraph | None
+    config: dict[str, Any]
+
+
+def run_episode(task: str | int = 0, **options: Unpack[Options]) -> EpisodeOutput:
     """Play one episode to its end and return how it went."""
-    app = graph or build_graph(model=model)
-    result = app.invoke(
-        _input(task, env, split), cast(Any, config), context=context or RunContext()
-    )
-    return cast(EpisodeOutput, result)
+    app, arguments = _prepare(task, options)
+    return cast(EpisodeOutput, app.invoke(**arguments))
 
 
-async def arun_episode(
-    task: str | int = 0,
-    *,
-    env: str = "alfworld",
-    split: str = "generated_unseen",
-    context: RunContext | None = None,
-    model: BaseChatModel | None = None,
-    graph: RpmsGraph | None = None,
-    config: dict[str, Any] | None = None,
-) -> EpisodeOutput:
+async def arun_episode(task: str | int = 0, **options: Unpack[Options]) -> EpisodeOutput:
     """The same, for many episodes in flight on one event loop."""
-    app = graph or build_graph(model=model)
-    result = await app.ainvoke(
-        _input(task, env, split), cast(Any, config), context=context or RunContext()
-    )
-    return cast(EpisodeOutput, result)
+    app, arguments = _prepare(task, options)
+    return cast(EpisodeOutput, await app.ainvoke(**arguments))
 
 
 def stream_episode(
-    task: str | int = 0,
-    *,
-    env: str = "alfworld",
-    split: str = "generated_unseen",
-    context: RunContext | None = None,
-    model: BaseChatModel | None = None,
-    graph: RpmsGraph | None = None,
-    config: dict[str, Any] | None = None,
+    task: str | int = 0, **options: Unpack[Options]
 ) -> Iterator[StepEvent | EpisodeOutput]:
     """Each step as a StepEvent, and at last the EpisodeOutput."""
-    app = graph or build_graph(model=model)
-    for mode, part in app.stream(
-        _input(task, env, split),
-        cast(Any, config),
-        context=context or RunContext(),
-        stream_mode=["custom", "values"],
-        output_keys=list(EpisodeOutput.__annotations__),
-    ):
+    app, arguments = _prepare(task, options)
+    final: Any = None
+    for mode, part in app.stream(**arguments, **_STREAM):
         if mode == "custom":
             yield cast(StepEvent, part)
         else:
@@ -93,24 +79,12 @@ def stream_episode(
 
 
 async def astream_episode(
-    task: str | int = 0,
-    *,
-    env: str = "alfworld",
-    split: str = "generated_unseen",
-    context: RunContext | None = None,
-    model: BaseChatModel | None = None,
-    graph: RpmsGraph | None = None,
-    config: dict[str, Any] | None = None,
+    task: str | int = 0, **options: Unpack[Options]
 ) -> AsyncIterator[StepEvent | EpisodeOutput]:
     """``stream_episode`` for an event loop."""
-    app = graph or build_graph(model=model)
-    async for mode, part in app.astream(
-        _input(task, env, split),
-        cast(Any, config),
-        context=context or RunContext(),
-        stream_mode=["custom", "values"],
-        output_keys=list(EpisodeOutput.__annotations__),
-    ):
+    app, arguments = _prepare(task, options)
+    final: Any = None
+    async for mode, part in app.astream(**arguments, **_STREAM):
         if mode == "custom":
             yield cast(StepEvent, part)
         else:
@@ -118,5 +92,17 @@ async def astream_episode(
     yield cast(EpisodeOutput, final)
 
 
-def _input(task: str | int, env: str, split: str) -> EpisodeInput:
-    return EpisodeInput(env=env, split=split, task=str(task))
+_STREAM: dict[str, Any] = {
+    "stream_mode": ["custom", "values"],
+    "output_keys": list(EpisodeOutput.__annotations__),
+}
+
+
+def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, Any]]:
+    """The graph to run and what to call it with."""
+    app = options.get("graph") or build_graph(model=options.get("model"))
+    asked = EpisodeInput(split=options.get("split", DEFAULT_SPLIT), task=str(task))
+    if "env" in options:
+        asked["env"] = options["env"]
+    context = options.get("context", RunContext())
+    return app, {"input": asked, "config": options.get("config"), "context": context}

@@ -8,16 +8,14 @@ the cost of a step does not grow with the store.
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 from rapidfuzz import fuzz
 
-from memory_store.entries import Entry, Schema, Success
+from memory_store.entries import ADAPTER, Entry, Schema, Success
 from vocabulary.recall import Recall
 from vocabulary.signature import GoalSignature
 
@@ -132,7 +130,7 @@ class MemoryIndex:
         return recalls
 
     def _recall(self, row: int, near: float) -> Recall:
-        entry: dict[str, Any] = json.loads(self._rows[row])
+        entry = ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")
         weight = float(entry["retrieval_weight"])
         return Recall(
             entry=entry, score=near * weight, dropped_by="", reason="", warning="", rule=""

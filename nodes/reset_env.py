@@ -12,7 +12,7 @@ from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from rules import ActiveRules
 from vocabulary.belief import empty_belief
-from vocabulary.errors import RpmsError
+from vocabulary.errors import EnvironmentFault, RpmsError
 
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4
@@ -29,7 +29,11 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
     spec = find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
     goal = env.parse_goal(spec["goal"])
     episode_id = uuid4().hex
-    observation = episodes.start(episode_id, spec)
+    fault = observation = ""
+    try:
+        observation = episodes.start(episode_id, spec)
+    except EnvironmentFault as error:
+        fault = str(error)
     return EpisodeState(
         env=env.name,
         split=spec["split"],
@@ -53,12 +57,12 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
         output_tokens=0,
         success=False,
         score=0.0,
-        failure_mode=None,
-        error="",
+        failure_mode="infrastructure_error" if fault else None,
+        error=fault,
         reply="",
         thought="",
         action="",
-        done=False,
+        done=bool(fault),
     )
 
 

@@ -13,6 +13,7 @@ from graph.run import StepEvent, stream_episode
 from models import open_model
 from models.sim import LABEL
 from nodes.context import RunContext
+from nodes.goal_retrieval import open_memory
 from nodes.reset_env import find_task
 from nodes.state import EpisodeOutput
 from vocabulary.recall import Recall
@@ -43,6 +44,8 @@ def play(
         context.base_url,
         context.seed,
     )
+    if context.memory and context.memory_file:
+        open_memory(env, context.memory_file)
     console = Console(quiet=not show, highlight=False)
     name = LABEL if context.model == "sim" else context.model
     console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")

@@ -21,6 +21,7 @@ MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
 EDGES = {
     ("__start__", "reset_env"),
     ("reset_env", "belief_update"),
+    ("reset_env", "__end__"),
     ("belief_update", "rule_assembly"),
     ("belief_update", "goal_retrieval"),
     ("belief_update", "prompt_build"),
@@ -59,16 +60,8 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     drawn = build_graph().get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES
     conditional = {(edge.source, edge.target) for edge in drawn.edges if edge.conditional}
-    assert conditional == {
-        edge
-        for edge in EDGES
-        if edge[0]
-        in {"belief_update", "rule_assembly", "goal_retrieval", "scf", "llm_call", "env_step"}
-    }
-    mermaid = drawn.draw_mermaid()
-    assert mermaid.startswith("---\nconfig")
-    for source, target in EDGES:
-        assert re.search(rf"\b{source}(?:\(.*\))? -[-.]+> (?:&nbsp;.*&nbsp;)?{target}\b", mermaid)
+    fixed = {"__start__", "arbitration", "prompt_build"}
+    assert conditional == {edge for edge in EDGES if edge[0] not in fixed}
 
 
 @pytest.mark.engine

@@ -123,9 +123,8 @@ def memory_file(tmp_path: Path) -> Path:
         "entries": len(MEMORIES),
         "counts": counts,
     }
-    rows = [{**memory, "retrieval_weight": 1.0} for memory in MEMORIES]
     file = tmp_path / "memory.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *rows]))
+    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *MEMORIES]))
     return file
 
 

@@ -8,11 +8,12 @@ import pytest
 from langgraph.runtime import Runtime
 
 from envs import Task, get_environment, live
+from graph import run_episode
 from nodes import reset_env
 from nodes.context import RunContext
 from nodes.reset_env import find_task
 from nodes.state import EpisodeInput, EpisodeState
-from vocabulary.errors import RpmsError
+from vocabulary.errors import EnvironmentFault, RpmsError
 
 MakeRuntime = Callable[..., Runtime[RunContext]]
 ENV, SPLIT = "alfworld", "generated_unseen"
@@ -131,3 +132,15 @@ def test_an_unreadable_goal_starts_no_simulator(
     with pytest.raises(RpmsError, match="cannot read the goal 'dance'"):
         reset_env(EpisodeState(task="0"), runtime())
     assert not started
+
+
+def test_a_world_that_does_not_start_is_an_infrastructure_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(episode_id: str, spec: Task) -> str:
+        raise EnvironmentFault("the simulator did not start")
+
+    monkeypatch.setattr(live, "start", broken)
+    result = run_episode(0)
+    assert (result["failure_mode"], result["success"]) == ("infrastructure_error", False)
+    assert result["error"] == "the simulator did not start" and result["steps"] == 0

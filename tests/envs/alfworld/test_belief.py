@@ -170,7 +170,10 @@ OBSERVATIONS = st.one_of(
 )
 
 
-@given(BELIEFS, ACTIONS, st.sampled_from(["", " ", "\n\nYou see a cd 1."]))
+TAILS = ["", " The safe 1 is closed.", "\n\nOn the desk 1, you see a cd 1."]
+
+
+@given(BELIEFS, ACTIONS, st.sampled_from(TAILS))
 def test_a_refused_action_changes_nothing(belief: Belief, action: str, tail: str) -> None:
     after = update_belief(belief, action, "Nothing happens." + tail)
     assert after == belief
