@@ -62,6 +62,10 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     conditional = {(edge.source, edge.target) for edge in drawn.edges if edge.conditional}
     fixed = {"__start__", "arbitration", "prompt_build"}
     assert conditional == {edge for edge in EDGES if edge[0] not in fixed}
+    mermaid = drawn.draw_mermaid()
+    assert mermaid.startswith("---\nconfig")
+    for source, target in EDGES:
+        assert re.search(rf"\b{source}(?:\(.*\))? -[-.]+> (?:&nbsp;.*&nbsp;)?{target}\b", mermaid)
 
 
 @pytest.mark.engine
