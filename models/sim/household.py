@@ -131,7 +131,8 @@ def _recover(view: View, now: Situation) -> tuple[str, str] | None:
         return "Maybe it has to be open.", f"open {now.closed}"
     if len(view.turns) > 1 and view.turns[-2][0] == action:
         return "That does not work. Let me look around.", "look"
-    return ("That should have worked. Once more.", action) if _coin(view, 3) == 0 else None
+    once_more = bool(action) and _coin(view, 3) == 0
+    return ("That should have worked. Once more.", action) if once_more else None
 
 
 def _serve(view: View, task: Task, now: Situation) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from envs.alfworld.goals import parse_goal
@@ -134,6 +134,9 @@ SEEN = st.sampled_from(
 TASKS = ["put a mug in shelf", "put a hot mug in fridge", "look at mug under the desklamp", ""]
 
 
+@example(task="", turns=[("go to desk 1", "Nothing happens.")] * 5
+         + [("take mug 1 from desk 1", "Nothing happens."), ("", "Nothing happens.")],
+         informed=False)  # fmt: skip
 @given(st.sampled_from(TASKS), st.lists(st.tuples(ACTIONS, SEEN), max_size=8), st.booleans())
 def test_it_always_says_something_and_always_the_same(
     task: str, turns: list[tuple[str, str]], informed: bool
