@@ -67,10 +67,16 @@ class Manual:
     @cached_property
     def world(self) -> World:
         """Static properties of kinds, for evaluating predicates."""
+        doors: dict[str, set[str]] = {}
+        for place, others in self.environment.connected.items():
+            for other in others:
+                doors.setdefault(place, set()).add(other)
+                doors.setdefault(other, set()).add(place)
         return World(
             {name: frozenset(kinds) for name, kinds in self.environment.affordances.items()},
             {place: frozenset(kinds) for place, kinds in self.environment.contains.items()},
             [frozenset(unit) for unit in self.environment.built_together],
+            {place: frozenset(others) for place, others in doors.items()},
         )
 
     def categories_of(self, kind: str) -> set[str]:
@@ -122,7 +128,11 @@ class Manual:
         return ActiveRules(
             universal=[_line(rule) for rule in self.universal.rules if applies(rule)],
             domain=locality + [_line(rule) for rule in self.domain.rules if applies(rule)],
-            environment=[_action_line(rule) for rule in self.actions]
+            environment=[
+                _action_line(rule, self.environment.understood)
+                for rule in self.actions
+                if rule.printed
+            ]
             + [_line(rule) for rule in self.environment.rules if applies(rule)],
             situation=[],
         )
@@ -153,10 +163,11 @@ def _line(rule: Rule) -> RuleLine:
     return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
 
 
-def _action_line(rule: ActionRule) -> RuleLine:
+def _action_line(rule: ActionRule, understood: Sequence[str]) -> RuleLine:
     """An action as the prompt shows it: syntax, needs, warning."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    needs = "; ".join(phrase(parse_predicate(text), blanks) for text in rule.preconditions)
+    predicates = [parse_predicate(text) for text in rule.preconditions]
+    needs = "; ".join(phrase(p, blanks) for p in predicates if p.name not in understood)
     text = rule.syntax.replace("{", "<").replace("}", ">")
     if needs:
         text += f" | needs: {needs}"

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from rules.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 from vocabulary.belief import Belief, kind_of
-
-Truth = bool | None
 
 
 class Predicate(NamedTuple):
@@ -30,6 +29,7 @@ class World(NamedTuple):
     affordances: Mapping[str, frozenset[str]]
     contains: Mapping[str, frozenset[str]]
     built_together: Sequence[frozenset[str]] = ()
+    connected: Mapping[str, frozenset[str]] = {}
 
 
 _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
@@ -97,6 +97,75 @@ def _state(belief: Belief, _: World, thing: str, state: str) -> Truth:
     return belief["flags"][thing] == state if thing in belief["flags"] else None
 
 
+def _visible(belief: Belief, _: World, thing: str) -> Truth:
+    """In view or carried. Denied only if the view is known and nothing in it resembles the name.
+
+    What lies in a closed container cannot be acted upon. What an open one holds is unknown until
+    it was looked into.
+    """
+    known = [*belief["visible"], *belief["holding"]]
+    if any(same_thing(thing, name) for name in known):
+        return True
+    here = belief["location"]
+    place = belief["last_seen"].get(bare_name(thing))
+    for _step in range(len(belief["last_seen"])):
+        if place is None or place == here:
+            break
+        if belief["containers"].get(place) == "closed":
+            return False
+        place = belief["last_seen"].get(place)
+    if place is not None and place == here:
+        return True
+    if here is None or not belief["visible"]:
+        return None
+    said = words_of([thing])
+    if said & _ANYTHING or said & words_of([*known, *belief["containers"]]):
+        return None
+    unseen = any(
+        door == "open" and name not in belief["searched"] and not is_a(name, _DOORS)
+        for name, door in belief["containers"].items()
+    )
+    return None if unseen else False
+
+
+# Words that may stand for anything, and containers that hold nothing.
+_ANYTHING = {"substance", "thing", "object", "organism", "material", "liquid", "solid", "gas"}
+_DOORS = frozenset({"door"})
+
+
+def _adjacent(belief: Belief, world: World, place: str) -> Truth:
+    """Next door on the map, and the door between not known to be closed."""
+    here = belief["location"]
+    if here is None or not {here, place} <= world.connected.keys():
+        return None
+    doors = (belief["containers"].get(door) for door in (f"door to {place}", f"{place} door"))
+    return place in world.connected[here] and "closed" not in doors
+
+
+def _unclosed(belief: Belief, world: World, place: str) -> Truth:
+    """Most things have no door: what was seen without a closed one counts as open."""
+    name = find_name(place, belief["containers"])
+    if name is not None:
+        return belief["containers"][name] == "open"
+    return True if _visible(belief, world, place) else None
+
+
+def _activated(belief: Belief, _: World, device: str) -> Truth:
+    name = find_name(device, belief["flags"])
+    return None if name is None else _SWITCHED.get(belief["flags"][name])
+
+
+_SWITCHED = {
+    "activated": True, "on": True, "turned on": True,
+    "deactivated": False, "off": False, "turned off": False,
+}  # fmt: skip
+
+
+def _combined(belief: Belief, _: World, place: str) -> Truth:
+    """Two things known to be in it can be mixed; whether they are all it takes is not known."""
+    return True if list(belief["last_seen"].values()).count(bare_name(place)) > 1 else None
+
+
 # name -> (number of arguments, evaluation). Affordances are predicates of their own name.
 PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "at": (1, _at),
@@ -113,6 +182,14 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "kind": (2, lambda b, _, thing, kind: kind_of(thing) == kind),
     "can_contain": (2, _can_contain),
     "state": (2, _state),
+    "visible": (1, _visible),
+    "adjacent": (1, _adjacent),
+    "unclosed": (1, _unclosed),
+    "activated": (1, _activated),
+    "combined": (1, _combined),
+    # An effect only: what exactly became of a thing, the next look tells.
+    "changed": (1, lambda b, _, thing: None),
+    "looked_around": (0, lambda b, _: bool(b["visible"])),
     "here_closed": (0, lambda b, _: b["containers"].get(b["location"] or "") == "closed"),
 }  # fmt: skip
 
@@ -126,7 +203,7 @@ def evaluate(
     """Truth of a predicate; arguments that are no parameter stand for themselves."""
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if predicate.name in world.affordances:
-        truth: Truth = kind_of(arguments[0]) in world.affordances[predicate.name]
+        truth = is_a(arguments[0], world.affordances[predicate.name])
     else:
         truth = PREDICATES[predicate.name][1](belief, world, *arguments)
     return truth if truth is None or predicate.positive else not truth
@@ -149,6 +226,15 @@ PHRASES: dict[str, str] = {
     "kind": "{0} is a {1}",
     "can_contain": "{0} takes such an object",
     "state": "{0} is {1}",
+    "visible": "{0} in view",
+    "adjacent": "{0} is next door and not shut",
+    "unclosed": "{0} not closed",
+    "activated": "{0} is on",
+    "not activated": "{0} is off",
+    "combined": "all ingredients in {0}",
+    "changed": "{0} changes",
+    "room": "{0} is a room",
+    "not fixed": "{0} can be moved",
 }
 
 

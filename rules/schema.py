@@ -54,7 +54,8 @@ class ActionRule(_Strict):
     """One action: its syntax, what must hold before it and what holds after it.
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
-    belief cannot know by itself but the manual does.
+    belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
+    the system prompt's list of actions, which says all there is to it.
     """
 
     id: RuleId
@@ -65,6 +66,7 @@ class ActionRule(_Strict):
     text: str = ""
     critical: str = ""
     if_refused: str = ""
+    printed: bool = True
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
@@ -86,14 +88,18 @@ class ActionRule(_Strict):
 class Forbidden(_Strict):
     """An action the engine would allow and a rule forbids while pursuing certain goals.
 
-    ``where`` ties parameters to kinds; ``$object`` stands for the goal's object. The pattern
-    does not apply where a kind it names is the goal's own destination.
+    ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
+    anything else, and the name of an affordance for all its kinds. The pattern does not apply
+    where a kind it names is the goal's own destination, nor to the kinds under ``unless``, nor,
+    if ``about`` names categories, to goals whose object is in none of them.
     """
 
     id: RuleId
     goal_types: list[str] = Field(alias="for")
     action: str
     where: dict[str, str]
+    unless: list[str] = []
+    about: list[str] = []
 
 
 class Situation(_Strict):
@@ -128,13 +134,19 @@ class DomainTier(_Strict):
 
 
 class EnvironmentTier(_Strict):
-    """Tier 3."""
+    """Tier 3.
+
+    ``understood`` names predicates that a rule states once for all actions: they are checked like
+    any other, but not printed again with every action.
+    """
 
     tier: Literal["environment"]
     affordances: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}
     built_together: list[list[str]] = []
+    connected: dict[str, list[str]] = {}
     actions: list[ActionRule]
+    understood: list[str] = []
     rules: list[Rule] = []
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []

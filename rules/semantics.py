@@ -11,13 +11,18 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rules.manual import Manual
-from rules.predicates import Truth, evaluate, parse_predicate, phrase
-from rules.schema import ActionRule
+from rules.naming import Truth, bare_name, is_a, refers_to
+from rules.predicates import evaluate, parse_predicate, phrase
+from rules.schema import ActionRule, Forbidden
 from vocabulary.belief import Belief, copy_belief, kind_of
 from vocabulary.goal import GoalSpec
 
 # Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
 _SOMEWHERE = ("at", "*")
+# Stands for "something came into view": what ``visible(object)`` needs of them, unless the object
+# is carried. Arriving, opening, switching on, taking, placing and changing all may do that.
+_IN_VIEW = ("visible", "*")
+_REVEALING = {"at", "open", "activated", "holding", "in", "changed"}
 
 Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
 
@@ -149,37 +154,45 @@ def needed_actions(manual: Manual, actions: Sequence[str]) -> list[str]:
         if matched is None:
             continue
         rule, bindings = matched
-        made = {_ground(text, bindings) for text in rule.effects}
+        made = {fact for text in rule.effects for fact in _ground(text, bindings)}
         if any(name == "at" for name, *_ in made):
             made.add(_SOMEWHERE)
+        if any(name in _REVEALING for name, *_ in made):
+            made.add(_IN_VIEW)
         if kept and not made & needed:
             continue
         kept.append(action)
         needed -= made
-        needed |= {_ground(text, bindings) for text in rule.preconditions}
+        needed |= {fact for text in rule.preconditions for fact in _ground(text, bindings)}
     return kept[::-1]
 
 
-def _ground(text: str, bindings: Mapping[str, str]) -> tuple[str, ...]:
-    """A predicate with names filled in.
+def _ground(text: str, bindings: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """A predicate with names filled in, as the facts that make it true.
 
     Being accessible comes about by opening, and seeing a thing here by having come here.
     """
     predicate = parse_predicate(text)
-    name = "open" if predicate.name == "accessible" else predicate.name
+    names = [bindings.get(argument, argument) for argument in predicate.arguments]
     if predicate.name == "here":
-        return _SOMEWHERE
-    sign = "" if predicate.positive else "not "
-    return (sign + name, *(bindings.get(argument, argument) for argument in predicate.arguments))
+        return [_SOMEWHERE]
+    if predicate.name == "visible":
+        return [_IN_VIEW, ("holding", bare_name(names[0]))]
+    name = "open" if predicate.name == "accessible" else predicate.name
+    return [(name if predicate.positive else f"not {name}", *names)]
 
 
 def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
-    """The belief after an action that succeeds, by the action's effects alone."""
+    """The belief after an action that succeeds, by the action's effects alone.
+
+    Effects do not tell what has come into view, so the view is unknown from then on.
+    """
     matched = match_action(manual, action)
     after = copy_belief(belief)
     if matched is None:
         return after
     rule, bindings = matched
+    after["visible"] = []
     for text in rule.effects:
         predicate = parse_predicate(text)
         names = [bindings.get(name, name) for name in predicate.arguments]
@@ -206,6 +219,8 @@ def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
             del belief["last_seen"][names[0]]
     elif name == "state":
         belief["flags"][names[0]] = names[1]
+    elif name == "activated":
+        belief["flags"][names[0]] = "activated" if positive else "deactivated"
 
 
 def forbidden_by(manual: Manual, action: str, goal: GoalSpec) -> str | None:
@@ -217,9 +232,22 @@ def forbidden_by(manual: Manual, action: str, goal: GoalSpec) -> str | None:
     for pattern in manual.forbidden:
         if pattern.action != rule.name or goal["type"] not in pattern.goal_types:
             continue
-        kinds = {p: goal["object"] if k == "$object" else k for p, k in pattern.where.items()}
-        if goal["destination"] in kinds.values():
+        if pattern.about and not manual.categories_of(goal["object"]) & set(pattern.about):
             continue
-        if all(kind_of(bindings.get(p, "")) == kind for p, kind in kinds.items()):
+        if all(_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where):
             return pattern.id
     return None
+
+
+def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:
+    """Whether what an action names for a parameter is what the pattern speaks of."""
+    wanted = pattern.where[parameter]
+    if is_a(name, frozenset(pattern.unless)):
+        return False
+    if wanted == "!$object":
+        return bool(goal["object"]) and not refers_to(name, goal["object"])
+    if wanted in manual.world.affordances:
+        own = bare_name(name) in (goal["object"], goal["destination"])
+        return not own and is_a(name, manual.world.affordances[wanted]) is True
+    kind = goal["object"] if wanted == "$object" else wanted
+    return kind_of(name) == kind != goal["destination"]

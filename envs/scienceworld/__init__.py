@@ -1,0 +1,1 @@
+"""ScienceWorld: thirty elementary science tasks in one simulated house, run by a Java program."""

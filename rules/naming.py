@@ -1,0 +1,69 @@
+"""Loose names: what a phrase such as ``water in metal pot`` refers to.
+
+Some worlds number their things (``mug 2``), others describe them: one and the same pot is
+``metal pot``, ``pot in sink`` or ``metal pot containing water``. Whatever cannot be told from the
+words is left undecided here, because a wrong "no" would throw good advice away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from vocabulary.belief import kind_of
+
+Truth = bool | None
+
+# What follows tells where a thing is, what it contains or where a door leads, not what it is.
+_TAIL = re.compile(r" (?:in|on|containing|to) | \(")
+_WORD = re.compile(r"[^\W\d]+")
+_SMALL_WORDS = {"a", "an", "the", "in", "on", "to", "of", "with", "containing"}
+
+
+@lru_cache(maxsize=65536)
+def bare_name(phrase: str) -> str:
+    """The thing itself, its number kept: ``flower pot 2 containing soil`` -> ``flower pot 2``."""
+    return _TAIL.split(phrase.lower(), 1)[0].removeprefix("the ").strip()
+
+
+@lru_cache(maxsize=65536)
+def is_a(phrase: str, kinds: frozenset[str]) -> Truth:
+    """Whether the thing is of one of the kinds: a ``wood cup`` is a ``cup``.
+
+    ``furnace`` may be short for ``blast furnace``: undecided.
+    """
+    kind = kind_of(bare_name(phrase))
+    if kind in kinds or any(kind.endswith(f" {other}") for other in kinds):
+        return True
+    return None if any(other.endswith(f" {kind}") for other in kinds) else False
+
+
+@lru_cache(maxsize=65536)
+def same_thing(phrase: str, name: str) -> bool:
+    """Whether a phrase can stand for a known name: ``apple in bowl`` for ``red apple``."""
+    said, known = bare_name(phrase), bare_name(name)
+    return said in (known, kind_of(known)) or kind_of(known).endswith(f" {said}")
+
+
+@lru_cache(maxsize=65536)
+def refers_to(phrase: str, thing: str) -> bool:
+    """Whether a phrase may mean a thing: ``liquid tin`` or ``tin in cup`` for ``tin``.
+
+    The container of a thing is not the thing: ``cup containing tin`` does not mean it.
+    """
+    said, meant = bare_name(phrase), bare_name(thing)
+    return f" {meant} " in f" {said} " or f" {meant}".endswith(f" {said}")
+
+
+def find_name(phrase: str, names: Iterable[str]) -> str | None:
+    """The known name a phrase stands for; None if there is none, or more than one."""
+    fitting = [name for name in names if same_thing(phrase, name)]
+    if phrase in fitting:
+        return phrase
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def words_of(phrases: Iterable[str]) -> set[str]:
+    """The telling words of some names."""
+    return {word for phrase in phrases for word in _WORD.findall(phrase.lower())} - _SMALL_WORDS

@@ -1,0 +1,206 @@
+"""The ScienceWorld manual: complete, within the paper's size, and right about the focus."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.blocks import load_system, render_rules
+from rules import forbidden_by, load_manual
+from rules.audit import audit
+from rules.manual import RULES_FOLDER
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import GoalSpec
+
+MANUAL = load_manual("scienceworld")
+FAMILIES = ["F1", "F2", "F3", "F4"]
+PROMPTS = RULES_FOLDER.parent / "envs" / "scienceworld" / "prompts"
+
+# What the simulator's own `help` prints, and `teleport`, which it adds where that is allowed.
+HELP = """
+    activate OBJ, close OBJ, connect OBJ to OBJ, deactivate OBJ, disconnect OBJ, dunk OBJ in OBJ,
+    eat OBJ, flush OBJ, focus on OBJ, go OBJ, inventory, look around, look at OBJ, look in OBJ,
+    mix OBJ, move OBJ to OBJ, open OBJ, pick up OBJ, pour OBJ in OBJ, put down OBJ, read OBJ,
+    reset task, task, teleport OBJ, use OBJ on OBJ, wait, wait1
+"""
+COMMANDS = [command.strip() for command in HELP.split(",")]
+VERBS = sorted({command.split()[0] for command in COMMANDS})
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+def goal(family: str, thing: str, destination: str = "") -> GoalSpec:
+    return GoalSpec(sentence="", type=family, object=thing, state=None, count=1,
+                    destination=destination, signature="")  # fmt: skip
+
+
+def ids(lines: list[Any]) -> list[str]:
+    return [line["id"] for line in lines]
+
+
+def test_the_audit_against_the_real_commands_finds_nothing() -> None:
+    assert audit("scienceworld", FAMILIES, VERBS) == []
+
+
+def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> None:
+    taught = {re.sub(r" ?\{\w+\}.*", "", rule.syntax) for rule in MANUAL.actions}
+    for command in COMMANDS:
+        words = re.sub(r" ?OBJ.*", "", command)
+        spoken = {"go": "go to", "teleport": "teleport to"}.get(words, words)
+        left_out = MANUAL.environment.not_taught.get(words.split()[0])
+        assert (spoken in taught) != bool(left_out), command
+    # The 24 commands of the paper, and the simulator's other word for `look at`.
+    assert len(MANUAL.actions) == 25 and "examine" in taught
+
+
+def test_the_universal_tier_is_the_one_all_worlds_share() -> None:
+    assert MANUAL.universal == load_manual("alfworld").universal
+
+
+def test_the_paper_s_ids_keep_their_meaning() -> None:
+    actions = {rule.id: rule for rule in MANUAL.actions}
+    assert actions["E-ACT-005"].syntax == "focus on {object}" and actions["E-ACT-005"].critical
+    texts = {rule.id: rule.text for rule in (*MANUAL.environment.rules, *MANUAL.domain.rules)}
+    assert "-100" in texts["E-SEM-003"]
+    assert "stove" in texts["F3-FOCUS-001"] and "NEVER" in texts["F3-FOCUS-001"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_has_its_procedure_and_its_focus_rule(family: str) -> None:
+    rules = MANUAL.active(goal(family, "plant"), empty_belief())
+    own = [rule for rule in ids(rules["domain"]) if not rule.startswith("F-LOC")]
+    assert own and all(rule.startswith(f"{family}-") for rule in own)
+    assert {f"{family}-PROC-001", f"{family}-FOCUS-001"} <= set(own)
+    critical = {line["id"] for line in rules["domain"] if line["text"].startswith("CRITICAL: ")}
+    assert f"{family}-FOCUS-001" in critical
+    steps = MANUAL.domain.procedures[family]
+    assert "focus_object" in steps and {"focus"} <= {
+        MANUAL.domain.advances[step] for step in steps if step in MANUAL.domain.advances
+    }
+
+
+def test_every_domain_rule_is_active_for_some_goal() -> None:
+    seen: set[str] = set()
+    for family in FAMILIES:
+        for thing in ("plant", "animal", "water", "chocolate", "violet paint", "non-living thing"):
+            seen |= set(ids(MANUAL.active(goal(family, thing), empty_belief())["domain"]))
+    written = {rule.id for rule in MANUAL.domain.rules}
+    assert seen == written | {rule.id for rule in MANUAL.domain.likely_places}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
+    """1200 tokens are the ceiling for all knowledge but memory; four characters are a token."""
+    refused = ("pick up stove in kitchen", ["stove in kitchen can be moved"])
+    text = render_rules(MANUAL.active(goal(family, "plant"), empty_belief(), refused))
+    assert len(text) / 4 <= 990
+
+
+def test_what_goes_without_saying_is_checked_but_not_printed() -> None:
+    rules = MANUAL.active(goal("F3", "water"), empty_belief())
+    texts = {line["id"]: line["text"] for line in rules["environment"]}
+    assert texts["E-ACT-010"] == "activate <device> | needs: <device> is off"
+    assert not any("in view" in text for id_, text in texts.items() if id_.startswith("E-ACT"))
+    assert "in view" in texts["E-SEM-001"]
+    unprinted = [rule for rule in MANUAL.actions if rule.id not in texts]
+    assert unprinted and not any(rule.text or rule.critical for rule in unprinted)
+
+
+def test_the_system_prompt_lists_every_action_and_no_other() -> None:
+    listed = re.findall(r"^\d+\. (.+)$", load_system(PROMPTS), re.M)
+    shapes = [re.sub(r"\{[^}]*\}", "{}", line) for line in listed]
+    assert sorted(shapes) == sorted(re.sub(r"\{\w+\}", "{}", r.syntax) for r in MANUAL.actions)
+
+
+def test_the_reply_format_is_the_same_in_all_worlds() -> None:
+    ends = [load_system(folder).split("Answer in this form")[1] for folder in
+            (PROMPTS, Path(str(PROMPTS).replace("scienceworld", "alfworld")))]  # fmt: skip
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, ["S-002", "S-005"]),
+        ({"holding": ["orange"], "visible": ["stove"]}, []),
+        ({"holding": ["orange"], "location": "kitchen"}, ["S-005"]),
+    ],
+)
+def test_the_lines_of_the_situation(fields: dict[str, Any], shown: list[str]) -> None:
+    assert ids(MANUAL.active(goal("F3", "water"), believing(**fields))["situation"]) == shown
+
+
+# Answers of the simulator itself: each of these ends the task at -100 ...
+FATAL = [
+    ("F3", "water", "stove", "F3-FOCUS-001"),
+    ("F3", "water", "metal pot", "F3-FOCUS-001"),
+    ("F3", "water", "metal pot containing water", "F3-FOCUS-001"),
+    ("F3", "water", "agent", "F3-FOCUS-001"),
+    ("F3", "tin", "tin cup", "F3-FOCUS-001"),
+    ("F3", "water", "orange", "E-SEM-003"),
+    ("F3", "lead", "water", "E-SEM-003"),
+    ("F3", "lead", "kitchen", "E-SEM-003"),
+    ("F3", "sugar water", "sugar", "E-SEM-003"),
+    ("F2", "tin", "stove", "F2-FOCUS-001"),
+    ("F2", "tin", "ceramic cup containing tin", "F2-FOCUS-001"),
+    ("F2", "unknown substance B", "unknown substance C", "E-SEM-003"),
+    ("F1", "plant", "table", "F1-FOCUS-001"),
+    ("F1", "plant", "flower pot 9 containing apple tree and soil", "F1-FOCUS-001"),
+    ("F1", "living thing", "apple", "F1-KIND-001"),
+    ("F1", "animal", "red box", "F1-FOCUS-001"),
+    ("F4", "animal", "fountain", "F4-FOCUS-001"),
+    ("F4", "orange", "seed jar", "F4-FOCUS-001"),
+    ("F4", "pea plant", "flower pot 1", "F4-FOCUS-001"),
+]
+# ... and each of these is right, or at least may be.
+RIGHT = [
+    ("F3", "water", "water"),
+    ("F3", "water", "water in metal pot"),
+    ("F3", "water", "substance in metal pot"),
+    ("F3", "water", "ice"),
+    ("F3", "tin", "liquid tin"),
+    ("F3", "sugar water", "sugar water"),
+    ("F3", "violet-red paint", "violet paint"),
+    ("F3", "violet paint", "paint in cup containing violet paint"),
+    ("F2", "tin", "thermometer in inventory"),
+    ("F2", "tin", "substance in ceramic cup"),
+    ("F2", "tin", "red box"),
+    ("F2", "solid unknown substance Y", "solid unknown substance y"),
+    ("F2", "wire", "wire in inventory"),
+    ("F2", "glass cup", "glass cup"),
+    ("F1", "plant", "apple tree"),
+    ("F1", "animal", "egg turtle"),
+    ("F1", "living thing", "baby baby wolf"),
+    ("F1", "non-living thing", "steel table"),
+    ("F4", "pea plant", "green box"),
+    ("F4", "orange plant", "orange seed in flower pot 2"),
+    ("F4", "lemon plant", "lemon tree in the adult stage in self watering flower pot 5"),
+    ("F4", "inclined plane", "inclined plane with a platinum surface"),
+    ("F4", "giant tortoise", "egg giant tortoise in outside"),
+]
+
+
+@pytest.mark.parametrize(("family", "thing", "focused", "rule"), FATAL)
+def test_a_focus_that_costs_100_points_is_forbidden(
+    family: str, thing: str, focused: str, rule: str
+) -> None:
+    assert forbidden_by(MANUAL, f"focus on {focused}", goal(family, thing)) == rule
+
+
+@pytest.mark.parametrize(("family", "thing", "focused"), RIGHT)
+def test_the_right_focus_is_allowed(family: str, thing: str, focused: str) -> None:
+    assert forbidden_by(MANUAL, f"focus on {focused}", goal(family, thing)) is None
+
+
+def test_only_the_focus_is_forbidden_and_only_where_the_target_is_known() -> None:
+    for action in ("activate stove", "move metal pot to stove", "look at stove", "dance"):
+        assert forbidden_by(MANUAL, action, goal("F3", "water")) is None
+    assert forbidden_by(MANUAL, "focus on orange", goal("F3", "")) is None
+    assert forbidden_by(MANUAL, "focus on stove", goal("F3", "")) == "F3-FOCUS-001"
