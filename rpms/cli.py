@@ -155,6 +155,7 @@ def main() -> None:
     """Entry point of the ``rpms`` command."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
     except (RpmsError, EnvironmentFault) as error:
         fail(str(error))
     except KeyboardInterrupt:
