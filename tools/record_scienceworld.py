@@ -1,0 +1,116 @@
+"""Record from the simulator what ScienceWorld's tasks ask, and how some of them are solved.
+
+Listing tasks must not start a JVM, so their sentences are kept in a file. Within a task they
+differ only in a few words, and are stored as one sentence with gaps and the rows that fill them.
+The solutions are for the replay test: to find them takes the simulator longer than to play them.
+Run it again after changing the scienceworld package or tasks.yaml; it takes a quarter of an hour:
+
+    python -m tools.record_scienceworld
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from envs.scienceworld.simulator import Simulator
+from envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
+
+SOLUTIONS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld" / "gold.json"
+
+
+def main() -> None:
+    """Write descriptions.json beside the task list and gold.json beside the tests."""
+    SENTENCES.write_text(dump(sentences()), encoding="utf-8")
+    # One episode per line.
+    lines = [f"{json.dumps(key)}: {json.dumps(actions)}" for key, actions in solutions().items()]
+    SOLUTIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def sentences() -> dict[str, Any]:
+    """The task sentences of all variations in our lists."""
+    simulator = Simulator()
+    recorded = {}
+    for name, science in catalogue().items():
+        said = []
+        for variation in range(science.test.stop):
+            simulator.load(name, variation, simplifications())
+            said.append(simulator.description())
+        recorded[name] = pack(said)
+        print(f"{name}: {len(said)} variations, {len(recorded[name]['rows'])} sentences")
+    simulator.close()
+    return recorded
+
+
+def solutions() -> dict[str, list[str]]:
+    """Gold actions of the first and the last test episode of each task."""
+    simulator = Simulator()
+    found = {}
+    for name, science in catalogue().items():
+        for variation in (science.test[0], science.test[-1]):
+            simulator.load(name, variation, simplifications(), gold=True)
+            found[f"{name}/{variation}"] = simulator.gold_actions()
+        print(f"{name}: solved")
+    simulator.close()
+    return found
+
+
+def pack(sentences: Sequence[str]) -> dict[str, Any]:
+    """One sentence with gaps, the distinct rows of words for them, and each variation's row."""
+    parts = shared_parts(list(dict.fromkeys(sentences)))
+    pattern = re.compile("(.+?)".join(map(re.escape, parts)))
+    matches = {sentence: pattern.fullmatch(sentence) for sentence in sentences}
+    filled = {sentence: match.groups() for sentence, match in matches.items() if match}
+    if len(filled) < len(matches):
+        raise SystemExit(f"no one sentence with gaps fits all of: {', '.join(matches)}")
+    # A word that comes up again, such as the substance, is one column however often it is said.
+    columns = list(zip(*filled.values(), strict=True))
+    distinct = list(dict.fromkeys(columns))
+    gaps = [f"{{{distinct.index(column)}}}" for column in columns]
+    sentence = parts[0] + "".join(gap + part for gap, part in zip(gaps, parts[1:], strict=True))
+    rows = [list(row) for row in zip(*distinct, strict=True)] or [[]]
+    order = list(filled)
+    return {
+        "sentence": sentence,
+        "rows": rows,
+        "variations": [order.index(sentence) for sentence in sentences],
+    }
+
+
+def shared_parts(sentences: Sequence[str]) -> list[str]:
+    """The pieces of text that all sentences have in common, in their order."""
+    first = words(sentences[0])
+    common = list(range(len(first)))
+    for sentence in sentences[1:]:
+        matcher = SequenceMatcher(None, [first[at] for at in common], words(sentence), False)
+        blocks = matcher.get_matching_blocks()
+        common = [common[block.a + step] for block in blocks for step in range(block.size)]
+    parts = [""]
+    end = len(first)
+    for before, at in zip([-1, *common], [*common, end], strict=True):
+        if at != before + 1:
+            parts.append("")
+        parts[-1] += first[at] if at < end else ""
+    return parts
+
+
+def words(text: str) -> list[str]:
+    """Words, spaces and marks; a number or a hyphenated word is one word."""
+    return re.findall(r"\w+(?:[.'-]\w+)*|\s+|.", text)
+
+
+def dump(recorded: dict[str, Any]) -> str:
+    """JSON with one line per sentence, row table and list, so that changes can be reviewed."""
+    tasks = []
+    for name, entry in recorded.items():
+        lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in entry.items()]
+        tasks.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(tasks) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()
