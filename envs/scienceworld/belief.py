@@ -1,0 +1,262 @@
+"""f_upd for ScienceWorld: the belief follows from commands and answers alone (Eq. 1).
+
+Rooms come from the sentences of moving and from looks that list the agent itself (another room can
+be looked at through an open door). The inventory follows the sentences about moved things; where
+no text can tell what is carried, the belief flags itself as unsure until it is listed again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envs.scienceworld import sight
+from envs.scienceworld.flags import (
+    CARRYING,
+    EVENTS,
+    FOCUS,
+    MENU,
+    RECIPE,
+    TASK,
+    UNSURE,
+    WAS,
+    add_event,
+    events,
+    note,
+    states_of,
+)
+from envs.scienceworld.goals import plan_for, read_details
+from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu
+from envs.scienceworld.naming import find, same_thing
+from envs.scienceworld.procedure import current_step
+from vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
+from vocabulary.errors import RpmsError
+from vocabulary.goal import GoalSpec
+
+NO_SUCH_ACTION = "No known action matches that input."
+# Every variation of every task starts like this, and the opening text never says so.
+STARTING_INVENTORY = ["orange"]
+
+_REFUSED = re.compile(
+    r"No known action|Unknown action|It's not clear|I'm not sure how|You can't|That can't|"
+    r"That (?:thing|container)|The door is not open|There is only one thing|Mixing the contents of|"
+    r"The .*(?: is not (?:moveable|edible|movable|something that)| isn't open|"
+    r" can't be | does not contain any| appears broken)"
+)
+_TASK = re.compile(r"^Your task is to .+$", re.M)
+_WENT = re.compile(r"^You (?:move|teleport)(?: through the [\w ]+?)? to the ([\w ]+)\.$")
+_MOVED = re.compile(r"^You (?:move|pour) the (.+) (?:in)?to the (.+?)\.$")
+_EATEN = re.compile(r"^The (.+) was delicious\.$")
+_SWITCHED = re.compile(r"^The (.+?) is (?:now|already) (open|closed|activated|deactivated)\.$")
+_BROKEN = re.compile(r"^The (.+?) appears broken")
+_FIRE = re.compile(r"^The (.+?) catches fire\.$")
+_READING = re.compile(r"measures a temperature of (-?\d+ degrees celsius)")
+_FOCUSED = re.compile(r"^You focus on the (.+?)\.$")
+_RECIPE = re.compile(r"^To make .+?, you need to mix (.+?)\.?$", re.M)
+_PRODUCT = re.compile(r"mix to produce (?:an? )?(.+?)\.$")
+_DUG = re.compile(r"^You dig a hole in the ground, and place the (soil) nearby\.$")
+_DUNKED = re.compile(r"^You dunk the .+, moving the liquids \((.+)\) to the (.+?)\.$")
+# It holds nothing back: what is put on carried ground ends up in the inventory.
+_GROUND = "ground"
+# What flies off, or sheds flowers and pollen, even while it is carried. A potted plant does not.
+_RESTLESS = re.compile(r"\b(?:bee(?: \d+)?|flower|tree|plant)$")
+
+
+def first_belief(observation: str) -> Belief:
+    """b_0 from the opening text: the first look and, where given, the task."""
+    belief = empty_belief()
+    belief["holding"] = list(STARTING_INVENTORY)
+    sight.look(belief, "look around", observation)
+    if found := _TASK.search(observation):
+        belief["flags"][TASK] = found[0]
+    _point(belief)
+    return belief
+
+
+def update_belief(previous: Belief, action: str, observation: str) -> Belief:
+    """b_t from (b_{t-1}, a_{t-1}, o_t)."""
+    belief = copy_belief(previous)
+    text = observation.strip()
+    if text.startswith((NO_SUCH_ACTION, "Unknown action.")):
+        return belief
+    if menu := read_menu(text):
+        belief["flags"][MENU] = menu
+        return belief
+    command = played(action, belief["flags"].pop(MENU, ""))
+    if found := _WENT.match(text):
+        sight.arrive(belief, found[1])
+    elif refused(text) or not sight.look(belief, command, text):
+        _handle(belief, command, text)
+        _operate(belief, command, text)
+    if _restless(belief) and not text.startswith(sight.LISTED):
+        belief["flags"][CARRYING] = UNSURE
+    _point(belief)
+    return belief
+
+
+def _restless(belief: Belief) -> bool:
+    """Whether something carried may leave, multiply or fall apart without a word about it."""
+    if "bee hive" in belief["holding"] and belief["containers"].get("bee hive") == "open":
+        return True
+    return any(_RESTLESS.search(name) for name in belief["holding"])
+
+
+def refused(observation: str) -> bool:
+    """Whether the answer says that the command was not carried out. A menu asks, it refuses not."""
+    return _REFUSED.match(observation.strip()) is not None
+
+
+def _handle(belief: Belief, command: str, text: str) -> None:
+    """Things that change place: moved, poured out, eaten."""
+    if found := _EATEN.match(text):
+        _leave(belief, command, found[1])
+    elif found := _MOVED.match(text):
+        thing, place = found[1], found[2]
+        if thing.startswith("contents of the "):
+            _pour(belief, thing.removeprefix("contents of the "), place)
+            return
+        _leave(belief, command, thing)
+        if _into_inventory(belief, place):
+            belief["holding"].append(thing)
+        else:
+            sight.put(belief, thing, place)
+    elif found := _DUG.match(text):
+        sight.put(belief, found[1], belief["location"] or "")
+    elif found := _DUNKED.match(text):
+        for liquid in found[1].split(", "):
+            sight.put(belief, liquid, found[2])
+
+
+def _leave(belief: Belief, command: str, thing: str) -> None:
+    """Take a thing from where it was: the inventory, or somewhere in view."""
+    carried = from_inventory(belief, command, thing)
+    if carried is None:
+        belief["flags"][CARRYING] = UNSURE
+        carried = not command.startswith("pick up")
+    held = find(belief["holding"], thing)
+    if carried and held is not None:
+        belief["holding"].remove(held)
+    elif carried:
+        belief["flags"][CARRYING] = UNSURE
+    else:
+        sight.remove(belief, thing)
+
+
+def _pour(belief: Belief, source: str, place: str) -> None:
+    """All that was in one thing is in another now, as far as it was known."""
+    things = objects_at(belief, source)
+    if _into_inventory(belief, place):
+        # Contents are filed by name, so five seeds look like one: only a listing can tell.
+        belief["holding"] += things
+        belief["flags"][CARRYING] = UNSURE
+    for thing in things:
+        belief["last_seen"][thing] = place
+    if place != INVENTORY and place not in belief["places"]:
+        note(belief, place, ["poured into"])
+
+
+def _into_inventory(belief: Belief, place: str) -> bool:
+    return place == INVENTORY or (place == _GROUND and _GROUND in belief["holding"])
+
+
+def _operate(belief: Belief, command: str, text: str) -> None:
+    """Doors, devices, readings, focus and mixtures."""
+    if found := _SWITCHED.match(text):
+        name, state = found[1], found[2]
+        if state in ("activated", "deactivated"):
+            note(belief, name, [state])
+        else:
+            sight.set_door(belief, command, name, "open" if state == "open" else "closed")
+    elif found := _BROKEN.match(text):
+        note(belief, found[1], ["broken"])
+    elif found := _FIRE.match(text):
+        note(belief, found[1], ["on fire"])
+    elif found := _READING.search(text):
+        note(belief, sight.meant(belief, command.rpartition(" on ")[2]), [found[1]])
+    elif found := _FOCUSED.match(text):
+        add_event(belief, FOCUS, found[1])
+    elif found := _RECIPE.search(text):
+        belief["flags"][RECIPE] = found[1]
+    elif found := _PRODUCT.search(text):
+        _mix(belief, command, found[1])
+
+
+def _mix(belief: Belief, command: str, product: str) -> None:
+    place = sight.meant(belief, command.removeprefix("mix "))
+    for used in objects_at(belief, place):
+        sight.remove(belief, used)
+    note(belief, product, ["made"])
+    sight.put(belief, product, place)
+    if place == INVENTORY:
+        belief["flags"][CARRYING] = UNSURE
+
+
+def _point(belief: Belief) -> None:
+    """Set the pointer, if the task is known; a foreign task leaves it where it is."""
+    try:
+        plan = plan_for(belief["flags"].get(TASK, ""))
+    except RpmsError:
+        return
+    belief["progress"] = current_step(plan, belief)[1]
+
+
+def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
+    """The [Current State] lines: the paper's one first, then only what helps the next decision."""
+    carried = ", ".join(belief["holding"]) or "nothing"
+    if belief["flags"].get(CARRYING) == UNSURE:
+        carried += " (not sure: 'inventory' lists it)"
+    lines = [
+        f"Room: {belief['location'] or 'unknown'}  Carrying: {carried}  "
+        f"Progress: step {belief['progress']}"
+    ]
+    if focused := events(belief, FOCUS):
+        lines.append(f"Focused on: {', '.join(focused)}")
+    if MENU in belief["flags"]:
+        lines.append("Asked back: answer with a number of the list")
+    here = [*belief["visible"], *belief["holding"]]
+    closed = [
+        name
+        for name, door in belief["containers"].items()
+        if door == "closed" and (name in here or name.startswith("door to "))
+    ]
+    if closed:
+        lines.append(f"Closed: {', '.join(closed)}")
+    if states := _telling_states(belief, goal):
+        lines.append(f"States: {', '.join(states)}")
+    if seen := _wanted_places(belief, goal):
+        lines.append(f"Seen: {', '.join(seen)}")
+    rooms = [place for place in belief["searched"] if place in belief["places"]]
+    if rooms:
+        lines.append(f"Looked around: {', '.join(rooms)}")
+    return lines
+
+
+def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
+    """What runs, burns, is broken or was made, and all that is known of the target."""
+    found = []
+    for name in belief["flags"]:
+        if name in EVENTS or name.endswith(WAS):
+            continue
+        states = states_of(belief, name)
+        worth = {"activated", "broken", "on fire", "made"} & set(states)
+        if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
+            found.append(f"{name} {' '.join(states)}")
+    return found
+
+
+def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
+    """Where the target, the instrument and the boxes were last seen."""
+    details = read_details(goal["sentence"])
+    wanted = [goal["object"], details["instrument"], *(box["name"] for box in details["boxes"])]
+    found = []
+    for name, place in belief["last_seen"].items():
+        if any(want and same_thing(name, want) for want in wanted):
+            room = sight.room_of(belief, name)
+            found.append(f"{name} in {place}" + (f" ({room})" if room not in (None, place) else ""))
+    return found
+
+
+def print_state(belief: Belief) -> str:
+    """The printed state signature: ``room=kitchen|inventory=empty|progress=0``."""
+    carried = ",".join(sorted(belief["holding"])) or "empty"
+    room = belief["location"] or "unknown"
+    return f"room={room}|inventory={carried}|progress={belief['progress']}"

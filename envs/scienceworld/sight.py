@@ -1,0 +1,257 @@
+"""What is in view: rooms, the things in them and in one another, doors, the listed inventory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from envs.scienceworld.flags import CARRYING, names_before, note
+from envs.scienceworld.handling import INVENTORY
+from envs.scienceworld.listing import Thing, read_lines, walk
+from envs.scienceworld.naming import find, same_words
+from vocabulary.belief import Belief, Door, objects_at
+
+_ROOM = re.compile(
+    r"This (?:room|outside location) is called the ([\w ]+?)\. (?:In it|Here),? you see:\s*\n"
+    r"((?:\t.*\n?|\n(?=\t))*)(?:You also see:\n((?:\t.*\n?|\n(?=\t))*))?"
+)
+_INSIDE = re.compile(r"Inside the (.+?) is:\s*\n((?:\t.*\n?|\n(?=\t))*)")
+LISTED = "In your inventory, you see:"
+_CARRIED = re.compile(rf"{LISTED}\n((?:\t.*\n?|\n(?=\t))*)")
+_EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
+_DOOR = re.compile(
+    r"door to (?:the )?([\w ]+)$|^\w+ (?:the )?([\w ]+) door$|door between ([\w ]+) and ([\w ]+)$"
+)
+_AGENT = "agent"
+# Several rooms have one: what was seen of it says nothing about the next.
+_COMMON = ("sink", "drawer")
+
+
+def look(belief: Belief, command: str, text: str) -> bool:
+    """Read a description of a room, the inventory, a container or a thing, if the text is one."""
+    if found := _ROOM.match(text):
+        things = read_lines(found[2])
+        if _has_agent(things):
+            arrive(belief, found[1])
+        see_room(belief, found[1], things, _EXIT.findall(found[3] or ""))
+    elif found := _CARRIED.match(text):
+        _carry(belief, read_lines(found[1]))
+    elif found := _INSIDE.match(text):
+        _look_inside(belief, found[1], found[2], text)
+    elif command.startswith(("look at", "examine")):
+        return _look_at(belief, text)
+    else:
+        return False
+    return True
+
+
+def _has_agent(things: Sequence[Thing]) -> bool:
+    return any(thing.name == _AGENT for thing in things)
+
+
+def _look_inside(belief: Belief, name: str, block: str, text: str) -> None:
+    things = read_lines(block)
+    if name == INVENTORY:
+        _carry(belief, things)
+    elif name in belief["places"] or _has_agent(things):
+        if _has_agent(things):
+            arrive(belief, name)
+        see_room(belief, name, things, _EXIT.findall(text))
+    else:
+        _see_thing(belief, Thing(name, contents=tuple(things)))
+
+
+def _look_at(belief: Belief, text: str) -> bool:
+    """One thing, its contents in the line or listed below it."""
+    if found := _EXIT.match(text):
+        if found[1] in belief["places"]:
+            belief["containers"][f"door to {found[1]}"] = "open" if found[2] == "open" else "closed"
+        return True
+    things = read_lines(text)
+    if not things:
+        return False
+    if things[0].name == INVENTORY:
+        _carry(belief, things[0].contents or ())
+    else:
+        _see_thing(belief, things[0])
+    return True
+
+
+def arrive(belief: Belief, room: str) -> None:
+    """Stand in a room. What was in view before is not any more; doors are named from inside."""
+    _know_room(belief, room)
+    if room == belief["location"]:
+        return
+    belief["location"] = room
+    belief["visible"] = []
+    for name in [name for name in belief["containers"] if name.startswith(("door to ", *_COMMON))]:
+        del belief["containers"][name]
+    for name in _COMMON:
+        belief["flags"].pop(name, None)
+
+
+def _know_room(belief: Belief, room: str) -> None:
+    if room not in belief["places"]:
+        belief["places"].append(room)
+
+
+def see_room(
+    belief: Belief, room: str, things: Sequence[Thing], exits: Sequence[tuple[str, str]]
+) -> None:
+    """A whole room. What it lists replaces what was believed of it, save behind closed doors."""
+    _know_room(belief, room)
+    listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
+    names = [thing.name for thing, _ in listed]
+    hidden = []
+    for old in belief["spots"].get(room, []):
+        if old in names or old not in belief["last_seen"]:
+            continue
+        if belief["containers"].get(belief["last_seen"][old]) == "closed":
+            hidden.append(old)
+        else:
+            del belief["last_seen"][old]
+    for thing, inside in listed:
+        _see(belief, thing, inside, names)
+    belief["spots"][room] = names + hidden
+    _searched(belief, room)
+    if room == belief["location"]:
+        belief["visible"] = names
+        for beyond, state in exits:
+            belief["containers"][f"door to {beyond}"] = "open" if state == "open" else "closed"
+    for beyond, _ in exits:
+        _know_room(belief, beyond)
+
+
+def _see_thing(belief: Belief, thing: Thing) -> None:
+    """One thing looked at for itself, with what it shows of its contents."""
+    place = _rename(belief, thing.name)
+    if find(belief["holding"], thing.name) is None:
+        belief["last_seen"][thing.name] = place
+    if thing.contents is not None:
+        inside = {inner.name for inner in thing.contents}
+        for gone in [old for old in objects_at(belief, thing.name) if old not in inside]:
+            remove(belief, gone)
+    for inner, where in walk([thing], place):
+        if inner is thing:
+            _state(belief, inner)
+        else:
+            _see(belief, inner, where)
+            _in_view(belief, inner.name)
+
+
+def _rename(belief: Belief, name: str) -> str:
+    """Where a thing is; one with a new name is what went by another name of it in this view."""
+    if name in belief["last_seen"]:
+        return belief["last_seen"][name]
+    for old in names_before(belief, name):
+        if old in belief["visible"]:
+            note(belief, name, [])
+            belief["visible"].remove(old)
+            _in_view(belief, name)
+            return belief["last_seen"].pop(old)
+    return belief["location"] or ""
+
+
+def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
+    _state(belief, thing, others)
+    belief["last_seen"][thing.name] = inside
+
+
+def _state(belief: Belief, thing: Thing, others: Sequence[str] = ()) -> None:
+    states = list(thing.states)
+    if thing.name.startswith("inclined plane"):
+        states += [f"{load.name} {' '.join(load.states)}" for load in thing.contents or ()]
+    note(belief, thing.name, states, others)
+    if thing.door is not None and thing.name != "drain":
+        belief["containers"][thing.name] = thing.door
+    if thing.contents is not None:
+        _searched(belief, thing.name)
+
+
+def _searched(belief: Belief, place: str) -> None:
+    if place not in belief["searched"]:
+        belief["searched"].append(place)
+
+
+def _in_view(belief: Belief, name: str) -> None:
+    if name not in belief["visible"]:
+        belief["visible"].append(name)
+        if belief["location"] is not None:
+            belief["spots"].setdefault(belief["location"], []).append(name)
+
+
+def _carry(belief: Belief, things: Sequence[Thing]) -> None:
+    """The listed inventory. What was known by another of its names keeps that name."""
+    before = list(belief["holding"])
+    belief["holding"] = []
+    for thing in things:
+        name = find(before, thing.name) or thing.name
+        if name in before:
+            before.remove(name)
+        belief["holding"].append(name)
+        for inner, where in walk(thing.contents or (), name):
+            _see(belief, inner, where)
+        _state(belief, thing)
+    belief["flags"].pop(CARRYING, None)
+
+
+def put(belief: Belief, thing: str, place: str) -> None:
+    """A thing is now in, on or at a place: a container in view, or a room."""
+    belief["last_seen"][thing] = place
+    room = place if place in belief["places"] else belief["location"]
+    if room is not None:
+        belief["spots"].setdefault(room, []).append(thing)
+    if room == belief["location"]:
+        belief["visible"].append(thing)
+
+
+def remove(belief: Belief, thing: str) -> None:
+    """A thing is no longer where it was seen."""
+    for names in (belief["visible"], belief["spots"].get(belief["location"] or "", [])):
+        if (known := find(names, thing)) is not None:
+            names.remove(known)
+    known = find(list(belief["last_seen"]), thing)
+    if known is not None and not any(same_words(name, thing) for name in belief["visible"]):
+        del belief["last_seen"][known]
+
+
+def set_door(belief: Belief, command: str, name: str, door: Door) -> None:
+    """A container or a door; the answer says only "the door", the command which one."""
+    if name != "door":
+        belief["containers"][name] = door
+        return
+    rooms = [room for found in _DOOR.finditer(command) for room in found.groups() if room]
+    beyond = [room for room in rooms if room != belief["location"]]
+    known = [other for other in belief["containers"] if other.startswith("door to ")]
+    if beyond:
+        belief["containers"][f"door to {beyond[0]}"] = door
+    elif len(known) == 1 and belief["visible"]:
+        belief["containers"][known[0]] = door
+
+
+def meant(belief: Belief, phrase: str) -> str:
+    """The known thing that a phrase of a command stands for, else the phrase itself."""
+    phrase = phrase.removeprefix("the ")
+    thing, _, place = phrase.partition(" in ")
+    if place and thing in ("substance", "thing", "object", "material", "liquid"):
+        inside = objects_at(belief, find([*belief["holding"], *belief["visible"]], place) or place)
+        if len(inside) == 1:
+            return inside[0]
+        return phrase
+    known = find([*belief["visible"], *belief["holding"]], thing)
+    return known if known is not None else thing
+
+
+def room_of(belief: Belief, name: str) -> str | None:
+    """The room a thing was last seen in; carried things are where the agent is."""
+    seen = set()
+    here = name
+    while here in belief["last_seen"] and here not in seen:
+        seen.add(here)
+        here = belief["last_seen"][here]
+        if here in belief["holding"]:
+            return belief["location"]
+    if here in belief["places"]:
+        rooms = [room for room, names in belief["spots"].items() if name in names]
+        return here if here in rooms or not rooms else rooms[-1]
+    return None

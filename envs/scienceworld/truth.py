@@ -1,0 +1,78 @@
+"""Belief against truth: the simulator's object tree knows, so drift (P2) can be measured.
+
+For tests and metrics only. Nothing the agent reads may come from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from envs.scienceworld.flags import CARRYING, UNSURE
+from envs.scienceworld.naming import same_words, split_phase
+from envs.scienceworld.simulator import Facts
+from vocabulary.belief import Belief
+
+_EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
+
+
+def disagreements(belief: Belief, facts: Facts) -> list[str]:
+    """Every statement of the belief about room, inventory and doors that the facts contradict.
+
+    A belief that calls itself unsure of the inventory states nothing about it.
+    """
+    wrong = []
+    if belief["location"] != facts.room:
+        wrong.append(f"room: believed {belief['location']}, truly {facts.room}")
+    sure = belief["flags"].get(CARRYING) != UNSURE
+    if sure and not _same_things(belief["holding"], facts.inventory):
+        wrong.append(f"inventory: believed {belief['holding']}, truly {facts.inventory}")
+    truly = {f"door to {room}": state for room, state in _EXIT.findall(facts.look)}
+    for name, open_ones in _closable(facts.tree).items():
+        # Of several things of one name the belief cannot say which one it means.
+        if len(open_ones) == 1:
+            truly[name] = "open" if open_ones[0] else "closed"
+    wrong += [
+        f"{name}: believed {door}"
+        for name, door in belief["containers"].items()
+        if name in truly and truly[name] != door
+    ]
+    return wrong
+
+
+def _same_things(believed: list[str], truly: list[str]) -> bool:
+    """One to one, exact names first.
+
+    Names may differ by what is printed in front (``red apple``), and by a phase: a thing that
+    melts in the inventory is renamed without a word, but it is still there.
+    """
+    left = [split_phase(name)[0] for name in truly]
+    loose = []
+    for name in (split_phase(name)[0] for name in believed):
+        if name in left:
+            left.remove(name)
+        else:
+            loose.append(name)
+    for name in loose:
+        fitting = next((other for other in left if same_words(name, other)), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+    return not left
+
+
+def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:
+    """Name -> open or not, for everything with a door or a lid."""
+    found: dict[str, list[bool]] = {}
+    for thing in _everything(tree):
+        container = thing["propContainer"] or {}
+        if container.get("isClosable"):
+            found.setdefault(thing["name"], []).append(container["isOpen"])
+    return found
+
+
+def _everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for thing in tree["contents"].values():
+        yield thing
+        yield from _everything(thing)

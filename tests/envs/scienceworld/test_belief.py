@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.scienceworld.belief import (
+    describe_belief,
+    first_belief,
+    print_state,
+    refused,
+    update_belief,
+)
+from envs.scienceworld.goals import parse_goal
+from vocabulary.belief import Belief, empty_belief
+
+HALLWAY = """This room is called the hallway. In it, you see:\x20
+\tthe agent
+\ta substance called air
+\ta picture
+You also see:
+\tA door to the art studio (that is closed)
+\tA door to the kitchen (that is open)"""
+KITCHEN = """This room is called the kitchen. In it, you see:\x20
+\tthe agent
+\ta substance called air
+\ta counter. On the counter is: a bowl (containing a red apple, an orange), a drawer.
+\ta cupboard. The cupboard door is closed.\x20
+\ta sink, which is turned off. In the sink is: nothing.
+\ta stove, which is turned off. On the stove is: nothing.
+\ta thermometer, currently reading a temperature of 10 degrees celsius
+You also see:
+\tA door to the bathroom (that is open)
+\tA door to the hallway (that is open)"""
+OUTSIDE = """This outside location is called the outside. Here you see:\x20
+\tthe agent
+\tan axe
+\ta fire pit (containing nothing)
+You also see:
+\tA door to the kitchen (that is open)"""
+BOIL = (
+    "Your task is to boil water. For compounds without a boiling point, combusting the substance "
+    "is also acceptable. First, focus on the substance. Then, take actions that will cause it to "
+    "change its state of matter."
+)
+ASKED = (
+    "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):"
+)
+
+
+def believing(**fields: Any) -> Belief:
+    belief = empty_belief()
+    belief.update(fields)  # type: ignore[typeddict-item]
+    return belief
+
+
+def changed(before: Belief, action: str, observation: str) -> dict[str, Any]:
+    """The fields that an observation changed, with their new values."""
+    after = update_belief(before, action, observation)
+    return {key: value for key, value in after.items() if value != before[key]}  # type: ignore[literal-required]
+
+
+def test_the_opening_tells_the_room_its_things_and_its_doors() -> None:
+    belief = first_belief(f"{HALLWAY}\n\n{BOIL}")
+    assert belief["location"] == "hallway"
+    assert belief["visible"] == ["air", "picture"]
+    assert belief["last_seen"] == {"air": "hallway", "picture": "hallway"}
+    assert belief["containers"] == {"door to art studio": "closed", "door to kitchen": "open"}
+    assert belief["places"] == ["hallway", "art studio", "kitchen"]
+    assert belief["searched"] == ["hallway"]
+    assert belief["progress"] == 0
+
+
+def test_every_episode_starts_with_an_orange_in_the_inventory() -> None:
+    assert first_belief(HALLWAY)["holding"] == ["orange"]
+    assert first_belief("")["location"] is None
+
+
+@pytest.mark.parametrize(
+    ("before", "action", "observation", "expected"),
+    [
+        # Rooms.
+        ({"location": "hallway", "visible": ["picture"], "places": ["hallway"],
+          "containers": {"door to kitchen": "open", "cupboard": "open"}},
+         "go to kitchen", "You move to the kitchen.",
+         {"location": "kitchen", "visible": [], "places": ["hallway", "kitchen"],
+          "containers": {"cupboard": "open"}}),
+        ({"location": "hallway", "places": ["hallway", "kitchen"]}, "go through door to kitchen",
+         "You move through the door to the kitchen.", {"location": "kitchen"}),
+        ({"places": ["outside"]}, "teleport to outside", "You teleport to the outside.",
+         {"location": "outside"}),
+        ({"location": "kitchen", "places": ["kitchen"], "visible": ["stove"]},
+         "teleport to kitchen", "You teleport to the kitchen.", {}),
+        ({"location": "hallway"}, "go to kitchen", "The door is not open.", {}),
+        ({"location": "hallway"}, "go to hallway",
+         "It's not clear how to get there from here.", {}),
+        ({}, "look around", OUTSIDE,
+         {"location": "outside", "places": ["outside", "kitchen"], "visible": ["axe", "fire pit"],
+          "last_seen": {"axe": "outside", "fire pit": "outside"}, "searched": ["fire pit",
+          "outside"], "spots": {"outside": ["axe", "fire pit"]},
+          "containers": {"door to kitchen": "open"}}),
+        # Another room, seen through an open door, is not where the agent is.
+        ({"location": "hallway", "places": ["hallway", "kitchen"], "visible": ["picture"]},
+         "look at kitchen", "This room is called the kitchen. In it, you see: \n\ta stove, which "
+         "is turned off. On the stove is: nothing.\nYou also see:\n\tA door to the hallway (that "
+         "is open)",
+         {"last_seen": {"stove": "kitchen"}, "spots": {"kitchen": ["stove"]},
+          "searched": ["stove", "kitchen"], "flags": {"stove": "deactivated"}}),
+        # Doors and containers.
+        ({"location": "hallway"}, "open door to kitchen", "The door is now open.",
+         {"containers": {"door to kitchen": "open"}}),
+        ({"location": "hallway", "containers": {"door to kitchen": "open", "door to bedroom":
+          "open"}}, "close bedroom door", "The door is now closed.",
+         {"containers": {"door to kitchen": "open", "door to bedroom": "closed"}}),
+        ({"location": "hallway", "containers": {"door to kitchen": "open", "door to bedroom":
+          "open"}}, "close door", "The door is now closed.", {}),
+        ({"location": "bedroom", "visible": ["bed"], "containers": {"door to hallway": "open"}},
+         "close door", "The door is now closed.", {"containers": {"door to hallway": "closed"}}),
+        ({}, "open cupboard", "The cupboard is now open.", {"containers": {"cupboard": "open"}}),
+        ({}, "open freezer", "The ultra low temperature freezer is now open.",
+         {"containers": {"ultra low temperature freezer": "open"}}),
+        ({"containers": {"cupboard": "closed"}}, "look in cupboard",
+         "The cupboard isn't open, so you can't see inside.", {}),
+        ({"location": "kitchen", "visible": ["cupboard"], "containers": {"cupboard": "open"},
+          "last_seen": {"cupboard": "kitchen"}}, "look in cupboard",
+         "Inside the cupboard is: \n\ta metal pot (containing nothing)",
+         {"last_seen": {"cupboard": "kitchen", "metal pot": "cupboard"},
+          "visible": ["cupboard", "metal pot"], "spots": {"kitchen": ["metal pot"]},
+          "searched": ["cupboard", "metal pot"]}),
+        # The inventory.
+        ({"location": "kitchen", "visible": ["thermometer", "stove"], "holding": ["orange"],
+          "last_seen": {"thermometer": "kitchen"}}, "pick up thermometer",
+         "You move the thermometer to the inventory.",
+         {"holding": ["orange", "thermometer"], "visible": ["stove"], "last_seen": {}}),
+        ({"holding": [], "visible": ["red apple"], "last_seen": {"red apple": "bowl"}},
+         "pick up apple", "You move the apple to the inventory.",
+         {"holding": ["apple"], "visible": [], "last_seen": {}}),
+        ({"holding": ["metal pot"], "visible": ["stove"]}, "pick up metal pot",
+         "You move the metal pot to the inventory.", {}),
+        ({"location": "kitchen", "places": ["kitchen"], "holding": ["orange", "metal pot"],
+          "visible": ["stove"]}, "put down metal pot", "You move the metal pot to the kitchen.",
+         {"holding": ["orange"], "visible": ["stove", "metal pot"],
+          "last_seen": {"metal pot": "kitchen"}, "spots": {"kitchen": ["metal pot"]}}),
+        ({"location": "kitchen", "holding": ["metal pot"], "visible": ["stove"]},
+         "put metal pot on stove", "You move the metal pot to the stove.",
+         {"holding": [], "visible": ["stove", "metal pot"], "last_seen": {"metal pot": "stove"},
+          "spots": {"kitchen": ["metal pot"]}}),
+        ({"holding": ["orange"], "visible": ["counter"]}, "eat orange",
+         "The orange was delicious.", {"holding": []}),
+        ({"holding": ["orange"], "visible": ["orange juice"],
+          "last_seen": {"orange juice": "fridge"}}, "eat orange juice",
+         "The orange juice was delicious.", {"visible": [], "last_seen": {}}),
+        ({"holding": ["apple", "thermometer"]}, "inventory",
+         "In your inventory, you see:\n\ta red apple\n\ta metal pot (containing a substance called "
+         "water)",
+         {"holding": ["apple", "metal pot"], "last_seen": {"water": "metal pot"},
+          "searched": ["metal pot"], "flags": {"water": "liquid"}}),
+        ({"holding": ["orange"]}, "inventory", "In your inventory, you see:\n\tnothing",
+         {"holding": []}),
+        ({"holding": ["orange"]}, "look in inventory", "Inside the inventory is: \n\tan axe",
+         {"holding": ["axe"]}),
+        ({"holding": ["orange"]}, "pick up stove", "The stove is not moveable.", {}),
+        ({"holding": []}, "pick up air", "You can't pick up a gas directly.", {}),
+        # What cannot be known is not guessed in silence, and a listing settles it.
+        ({"location": "hallway", "holding": ["wood cup"], "visible": ["wood cup"]},
+         "put down cup containing red paint", "You move the wood cup to the hallway.",
+         {"holding": [], "visible": ["wood cup", "wood cup"], "spots": {"hallway": ["wood cup"]},
+          "last_seen": {"wood cup": "hallway"}, "flags": {"inventory": "unsure"}}),
+        ({"holding": [], "last_seen": {"pillow": "couch"}}, "pour couch into inventory",
+         "You pour the contents of the couch into the inventory.",
+         {"holding": ["pillow"], "last_seen": {"pillow": "inventory"},
+          "flags": {"inventory": "unsure"}}),
+        ({"holding": [], "visible": ["bee 2"], "last_seen": {"bee 2": "greenhouse"}},
+         "pick up bee 2", "You move the bee 2 to the inventory.",
+         {"holding": ["bee 2"], "visible": [], "last_seen": {}, "flags": {"inventory": "unsure"}}),
+        ({"holding": ["bee 2"], "flags": {"inventory": "unsure"}}, "inventory",
+         "In your inventory, you see:\n\tnothing", {"holding": [], "flags": {}}),
+        # Devices, readings, focus, mixtures.
+        ({}, "activate stove", "The stove is now activated.", {"flags": {"stove": "activated"}}),
+        ({"flags": {"sink": "activated"}}, "deactivate sink", "The sink is now deactivated.",
+         {"flags": {"sink": "deactivated"}}),
+        ({}, "activate stove", "The stove appears broken, and can't be activated or deactivated.",
+         {"flags": {"stove": "broken"}}),
+        ({}, "activate table", "The table is not something that can be activated.", {}),
+        ({"holding": ["thermometer"], "visible": ["orange"]},
+         "use thermometer in inventory on orange",
+         "the thermometer measures a temperature of 12 degrees celsius",
+         {"flags": {"orange": "12 degrees celsius"}}),
+        ({"visible": ["metal pot", "water"], "last_seen": {"water": "metal pot"},
+          "flags": {"water": "liquid, 20 degrees celsius"}},
+         "use thermometer on substance in metal pot",
+         "the thermometer measures a temperature of -3 degrees celsius",
+         {"flags": {"water": "liquid, -3 degrees celsius"}}),
+        ({}, "focus on water", "You focus on the water.", {"flags": {"focus": "water"}}),
+        ({"flags": {"focus": "thermometer"}}, "focus on tin", "You focus on the tin.",
+         {"flags": {"focus": "thermometer; tin"}}),
+        ({"last_seen": {"sugar": "metal pot", "water": "metal pot"}, "holding": ["metal pot"],
+          "visible": ["sugar", "water"]}, "mix metal pot",
+         "Sugar and water mix to produce sugar water.",
+         {"last_seen": {"sugar water": "metal pot"}, "visible": ["sugar water"],
+          "flags": {"sugar water": "made"}}),
+        ({}, "read recipe", "The recipe reads:\nTo make sugar water, you need to mix sugar, water.",
+         {"flags": {"recipe says": "sugar, water"}}),
+        ({}, "use lighter on wood", "The wood catches fire.", {"flags": {"wood": "on fire"}}),
+        ({}, "wait", "You decide to wait for 10 iterations.", {}),
+    ],
+)  # fmt: skip
+def test_what_each_sentence_changes(
+    before: dict[str, Any], action: str, observation: str, expected: dict[str, Any]
+) -> None:
+    assert changed(believing(**before), action, observation) == expected
+
+
+NAME = st.sampled_from(["orange", "red apple", "metal pot", "sink", "bee 1", "water", "ice", "tin"])
+ROOM = st.sampled_from(["kitchen", "hallway", "outside"])
+BELIEFS = st.builds(
+    Belief,
+    location=st.none() | ROOM,
+    reachable=st.just([]),
+    spots=st.dictionaries(ROOM, st.lists(NAME, max_size=4), max_size=2),
+    holding=st.lists(NAME, max_size=3),
+    containers=st.dictionaries(NAME, st.sampled_from(["open", "closed"]), max_size=3),
+    last_seen=st.dictionaries(NAME, NAME | ROOM, max_size=5),
+    places=st.lists(ROOM, unique=True),
+    searched=st.lists(NAME | ROOM, max_size=3, unique=True),
+    visible=st.lists(NAME, max_size=4),
+    flags=st.dictionaries(
+        NAME | st.sampled_from(["task", "focus", "menu"]),
+        st.sampled_from(["activated", "liquid, 3 degrees celsius", BOIL, "0: eat orange"]),
+        max_size=3,
+    ),
+    progress=st.integers(0, 6),
+)
+ACTIONS = st.one_of(
+    st.sampled_from(["look around", "inventory", "wait", "0", "1", "", "dance"]),
+    st.builds("{} {}".format, st.sampled_from(["pick up", "put down", "eat", "look at"]), NAME),
+    st.builds("move {} to {}".format, NAME, NAME | ROOM),
+    st.text(max_size=20),
+)
+OBSERVATIONS = st.one_of(
+    st.sampled_from([HALLWAY, KITCHEN, OUTSIDE, "a substance called ice", f"{ASKED}\n0:\twait\n"]),
+    st.builds("You move the {} to the {}.".format, NAME, NAME | ROOM | st.just("inventory")),
+    st.builds("You pour the contents of the {} into the {}.".format, NAME, NAME),
+    st.builds("You move to the {}.".format, ROOM),
+    st.builds("The {} was delicious.".format, NAME),
+    st.builds("The {} is now activated.".format, NAME),
+    st.builds("In your inventory, you see:\n\ta {}".format, NAME),
+    st.text(max_size=60),
+)
+
+
+@given(BELIEFS, ACTIONS, st.sampled_from(["", " ", "\n"]))
+def test_a_refused_action_changes_nothing(belief: Belief, action: str, tail: str) -> None:
+    after = update_belief(belief, action, "No known action matches that input." + tail)
+    assert after == belief
+    assert after is not belief
+
+
+@given(BELIEFS, ACTIONS, OBSERVATIONS)
+def test_an_update_leaves_its_input_alone_and_is_always_the_same(
+    belief: Belief, action: str, observation: str
+) -> None:
+    before = copy.deepcopy(belief)
+    after = update_belief(belief, action, observation)
+    assert belief == before
+    assert update_belief(belief, action, observation) == after
+    for names in (after["holding"], after["visible"], after["places"], *after["spots"].values()):
+        names.append("x")
+    assert belief == before
+
+
+@pytest.mark.parametrize(
+    ("observation", "no"),
+    [
+        ("No known action matches that input.", True),
+        ("Unknown action.  Type 'help' for a list of actions, and 'objects' for a list", True),
+        ("It's not clear how to get there from here.", True),
+        ("The door is not open.", True),
+        ("The stove is not moveable.", True),
+        ("The stove appears broken, and can't be activated or deactivated.", True),
+        ("The table is not something that can be activated.", True),
+        ("The glass jar can't be poured out, because it's not open.", True),
+        ("That can't be moved there, because the oven isn't open.", True),
+        ("I'm not sure how to use the stove.", True),
+        ("Mixing the contents of the bowl does not appear to produce anything new.", True),
+        (ASKED, False),
+        ("The door is already open.", False),
+        ("You move the orange to the inventory.", False),
+        ("The orange was delicious.", False),
+        (KITCHEN, False),
+    ],
+)
+def test_which_answers_are_refusals(observation: str, no: bool) -> None:
+    assert refused(observation) is no
+
+
+def test_the_printed_state() -> None:
+    assert print_state(empty_belief()) == "room=unknown|inventory=empty|progress=0"
+    belief = believing(location="kitchen", holding=["thermometer", "orange"], progress=2)
+    assert print_state(belief) == "room=kitchen|inventory=orange,thermometer|progress=2"
+    belief["holding"] = []
+    assert print_state(belief) == "room=kitchen|inventory=empty|progress=2"
+
+
+GOAL = parse_goal(BOIL)
+
+
+def test_the_described_state_of_a_beginner() -> None:
+    assert describe_belief(empty_belief(), GOAL) == [
+        "Room: unknown  Carrying: nothing  Progress: step 0"
+    ]
+
+
+def test_the_described_state_names_what_helps_and_nothing_else() -> None:
+    belief = believing(
+        location="kitchen",
+        holding=["orange", "thermometer"],
+        visible=["stove", "metal pot", "water", "freezer"],
+        containers={"freezer": "closed", "closet": "closed", "door to hallway": "closed"},
+        last_seen={"water": "metal pot", "metal pot": "stove", "stove": "kitchen", "axe": "bed"},
+        places=["hallway", "kitchen", "outside"],
+        searched=["hallway", "stove", "kitchen"],
+        spots={"kitchen": ["stove", "metal pot", "water"]},
+        flags={
+            "task": BOIL, "focus": "water", "water": "liquid, 80 degrees celsius",
+            "stove": "activated", "oven": "deactivated", "water was": "ice", "inventory": "unsure",
+        },
+        progress=5,
+    )  # fmt: skip
+    assert describe_belief(belief, GOAL) == [
+        "Room: kitchen  Carrying: orange, thermometer (not sure: 'inventory' lists it)  "
+        "Progress: step 5",
+        "Focused on: water",
+        "Closed: freezer, door to hallway",
+        "States: water liquid 80 degrees celsius, stove activated",
+        "Seen: water in metal pot (kitchen)",
+        "Looked around: hallway, kitchen",
+    ]
+
+
+def test_an_open_menu_is_described() -> None:
+    menu = f"{ASKED}\n0:\tpick up tin cup (in kitchen)\n"
+    asked = update_belief(first_belief(HALLWAY), "pick up cup", menu)
+    assert "Asked back: answer with a number of the list" in describe_belief(asked, GOAL)
