@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from typing_extensions import TypedDict
 
 from vocabulary.belief import Belief
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.turn import Turn
+
+BlockName = Literal["rules", "situation", "goal", "state", "memory"]
 
 
 class Task(TypedDict):
@@ -64,12 +66,26 @@ class LiveGame(Protocol):
 
 
 class Environment(Protocol):
-    """A world the agent can act in."""
+    """A world the agent can act in.
+
+    Attributes:
+        name: as on the command line and in a run's input.
+        max_steps: the step budget of the paper's experiments.
+        max_tokens: how long a reply may be.
+        max_live: how many running games one process can hold.
+        prompts: the folder with system.md, examples/ and, where this world prints its blocks in
+            its own way, templates/.
+        blocks: the order of the knowledge blocks in the paper's listing for this world.
+        learning_split: the tasks that experience is gathered on.
+    """
 
     name: str
     max_steps: int
     max_tokens: int
+    max_live: int
     prompts: Path
+    blocks: tuple[BlockName, ...]
+    learning_split: str
 
     def goal_types(self) -> list[str]:
         """Every goal type (or family) the world has; the manual must cover them all."""
@@ -78,7 +94,7 @@ class Environment(Protocol):
         """First words of the simulator's own commands, in the agent's wording."""
 
     def splits(self) -> list[str]:
-        """Names of the task lists that can be asked for."""
+        """Names of the task lists that can be asked for; the first is played by default."""
 
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order; raises RpmsError when it is not there."""

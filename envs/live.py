@@ -25,15 +25,13 @@ from vocabulary.turn import Turn
 
 T = TypeVar("T")
 
-# A server may leave episodes unfinished; the oldest idle simulator goes when this many are open.
-MAX_OPEN = 8
-
 _thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
 
 
 class _Live(NamedTuple):
-    """A simulator and the actions played in it since the episode began."""
+    """A simulator, its world, and the actions played in it since the episode began."""
 
+    env: str
     game: LiveGame
     played: list[str]
 
@@ -90,9 +88,7 @@ def _start(episode_id: str, task: Task) -> str:
     stale = _open.pop(episode_id, None)
     if stale is not None:
         _spare.setdefault(task["env"], []).append(stale.game)
-    while len(_open) >= MAX_OPEN:
-        _, oldest = _open.popitem(last=False)
-        oldest.game.close()
+    _make_room(task["env"])
     spare = _spare.get(task["env"])
     game = spare.pop() if spare else get_environment(task["env"]).open_game()
     try:
@@ -100,8 +96,19 @@ def _start(episode_id: str, task: Task) -> str:
     except BaseException:
         game.close()
         raise
-    _open[episode_id] = _Live(game, [])
+    _open[episode_id] = _Live(task["env"], game, [])
     return observation
+
+
+def _make_room(env: str) -> None:
+    """Take the simulator of the longest idle episode once a world holds as many as it may.
+
+    A server may leave episodes unfinished; one that goes on after all is rebuilt by replay.
+    """
+    mine = [name for name, live in _open.items() if live.env == env]
+    excess = len(mine) + 1 - get_environment(env).max_live
+    for name in mine[: max(0, excess)]:
+        _spare.setdefault(env, []).append(_open.pop(name).game)
 
 
 def _step(episode_id: str, action: str) -> Outcome:

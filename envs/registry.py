@@ -9,7 +9,10 @@ from envs.base import Environment
 from vocabulary.errors import RpmsError
 
 # Each module offers ``ENVIRONMENT``. Adding a world means adding one line here.
-_MODULES = {"alfworld": "envs.alfworld.adapter"}
+_MODULES = {
+    "alfworld": "envs.alfworld.adapter",
+    "scienceworld": "envs.scienceworld.adapter",
+}
 
 
 def environment_names() -> list[str]:

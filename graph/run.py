@@ -16,8 +16,6 @@ from vocabulary.goal import SubGoal
 from vocabulary.recall import Recall
 from vocabulary.turn import Turn
 
-DEFAULT_SPLIT = "generated_unseen"
-
 
 class StepEvent(TypedDict):
     """One decision as it happens: what was believed, how much knowledge was used, what came."""
@@ -37,7 +35,7 @@ class Options(TypedDict, total=False):
 
     Attributes:
         env: the environment's name; the first one by default.
-        split: which list of tasks; ``generated_unseen`` by default.
+        split: which list of tasks; the environment's first by default.
         context: toggles and decoding.
         model: a chat model object, instead of the one the context names.
         graph: a graph of your own, e.g. with a swapped stage; then ``model`` has no effect.
@@ -101,8 +99,10 @@ _STREAM: dict[str, Any] = {
 def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, Any]]:
     """The graph to run and what to call it with."""
     app = options.get("graph") or build_graph(model=options.get("model"))
-    asked = EpisodeInput(split=options.get("split", DEFAULT_SPLIT), task=str(task))
+    asked = EpisodeInput(task=str(task))
     if "env" in options:
         asked["env"] = options["env"]
+    if "split" in options:
+        asked["split"] = options["split"]
     context = options.get("context", RunContext())
     return app, {"input": asked, "config": options.get("config"), "context": context}

@@ -10,21 +10,19 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 
 from rapidfuzz import fuzz
 
 from memory_store.entries import ADAPTER, Entry, Schema, Success
 from vocabulary.recall import Recall
-from vocabulary.signature import GoalSignature
+from vocabulary.signature import GoalSignature, occasion, read_signature
 
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
 
-# Entry type and whether the hand was empty. Recalling k of each bucket, not k of each type,
-# leaves the state filter something to choose from in either state of the hand.
-Bucket = tuple[str, bool | None]
+# Entry type and occasion: k of each bucket are recalled, not k of each type.
+Bucket = tuple[str, str]
 # Rank within a bucket: how often seen (negated, so that smaller is better), id, row.
 Ranked = tuple[int, str, int]
 
@@ -72,7 +70,7 @@ class MemoryIndex:
             group = self._groups.setdefault(signature, {})
             self._signatures[entry.goal_signature] = group
         count = entry.success_count if isinstance(entry, Success) else entry.occurrence_count
-        bucket = (entry.type, hand_was_empty(entry.state_signature))
+        bucket = (entry.type, occasion(entry.state_signature))
         group.setdefault(bucket, []).append((-count, entry.id, number))
 
     def freeze(self) -> None:
@@ -86,7 +84,7 @@ class MemoryIndex:
     def recall(
         self, goal: GoalSignature, theta: float, k: int, actions: Sequence[str] = ()
     ) -> list[Recall]:
-        """The k best entries of each type and hand state with d_gamma >= theta, best first.
+        """The k best entries of each type and occasion with d_gamma >= theta, best first.
 
         Schemas carry no goal; those of the given actions (the ones the goal's procedure uses)
         are recalled, most reliable first.
@@ -120,7 +118,7 @@ class MemoryIndex:
                 for bucket, ranked in group.items():
                     near[bucket].append((score, ranked))
         recalls = []
-        for bucket in sorted(near, key=str):
+        for bucket in sorted(near):
             heads = [[(-s, *rank) for rank in ranked[:k]] for s, ranked in near[bucket]]
             for score, _, _, row in islice(heapq.merge(*heads), k):
                 recalls.append(self._recall(row, -score))
@@ -135,24 +133,3 @@ class MemoryIndex:
         return Recall(
             entry=entry, score=near * weight, dropped_by="", reason="", warning="", rule=""
         )
-
-
-def read_signature(printed: str) -> GoalSignature:
-    """The three matching fields of a printed signature.
-
-    ALFWorld prints type:object:state:destination, ScienceWorld family:verb:target.
-    """
-    parts = printed.split(":")
-    if len(parts) >= 4:
-        return GoalSignature(parts[0], parts[1], parts[3])
-    parts += [""] * (3 - len(parts))
-    return GoalSignature(parts[0], parts[2], parts[1])
-
-
-@lru_cache(maxsize=65536)
-def hand_was_empty(printed: str) -> bool:
-    """Whether a printed state signature tells of an empty hand or inventory."""
-    return not any(
-        part.startswith(("holding=", "inventory=")) and part.split("=")[1] not in ("none", "empty")
-        for part in printed.split("|")
-    )

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
-from memory_store.retrieval import read_signature
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from rules import (
@@ -31,6 +30,7 @@ from rules import (
 from vocabulary.belief import Belief, kind_of
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.recall import Recall
+from vocabulary.signature import read_signature
 
 
 class Conflict(NamedTuple):

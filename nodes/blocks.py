@@ -7,24 +7,19 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2 import Environment as Jinja
-from jinja2 import FileSystemLoader, StrictUndefined
 
 from envs import Environment
 from nodes.context import RunContext
 from nodes.state import EpisodeState
 from rules import ActiveRules
 from vocabulary.errors import RpmsError
+from vocabulary.goal import GoalSpec
 from vocabulary.recall import surviving
 from vocabulary.turn import Message
 
-_jinja = Jinja(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=StrictUndefined,
-    autoescape=False,  # prompts are plain text
-)
+_SHARED = Path(__file__).parent / "templates"
 
 
 class Blocks(NamedTuple):
@@ -48,28 +43,48 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     """
     if not (context.rules or context.memory):
         return Blocks("", "", "", "", "")
+    goal = state["goal"]
     kept = surviving(state["recalls"]) if context.memory else []
+    lines = env.describe_belief(state["belief"], goal)
     return Blocks(
-        rules=_render("rules.j2", rules=state["rules"]) if context.rules else "",
-        situation=_situation(state["rules"]) if context.rules else "",
-        goal=_render("goal.j2", goal=state["goal"], sub_goal=state["sub_goal"]),
-        state=_render("state.j2", state_lines=env.describe_belief(state["belief"], state["goal"])),
-        memory=_render("memory.j2", recalls=kept) if kept else "",
+        rules=_render(env, "rules.j2", rules=state["rules"], goal=goal) if context.rules else "",
+        situation=_situation(env, state["rules"]) if context.rules else "",
+        goal=_render(env, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
+        state=_render(env, "state.j2", state_lines=lines),
+        memory=_render(env, "memory.j2", recalls=kept) if kept else "",
     )
 
 
-def render_rules(rules: ActiveRules) -> str:
+def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
     """R_active as it enters the prompt, for people who want to read it on its own."""
-    parts = [_render("rules.j2", rules=rules), _situation(rules)]
+    parts = [_render(env, "rules.j2", rules=rules, goal=goal), _situation(env, rules)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _situation(rules: ActiveRules) -> str:
-    return _render("situation.j2", rules=rules) if rules["situation"] else ""
+def _situation(env: Environment, rules: ActiveRules) -> str:
+    return _render(env, "situation.j2", rules=rules) if rules["situation"] else ""
 
 
-def _render(template: str, **values: object) -> str:
-    return _jinja.get_template(template).render(values).rstrip("\n")
+def _render(env: Environment, template: str, **values: object) -> str:
+    return _templates(env.prompts).get_template(template).render(values).rstrip("\n")
+
+
+@cache
+def _templates(prompts: Path) -> Jinja:
+    """The block templates of a world: its own where it has one, else the shared ones.
+
+    A world's template can build on the one it replaces: ``{% extends "shared/memory.j2" %}``.
+    """
+    shared = FileSystemLoader(_SHARED)
+    return Jinja(
+        loader=ChoiceLoader(
+            [FileSystemLoader(prompts / "templates"), shared, PrefixLoader({"shared": shared})]
+        ),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        autoescape=False,  # prompts are plain text
+    )
 
 
 @cache

@@ -1,7 +1,8 @@
 """Stage 6: p_t = SysInst + ICL + R_active + gamma_g + b_t + M_arb + H_{1:t-1} + o_t (Eq. 7).
 
 The baseline prompt is this prompt minus the knowledge blocks, byte for byte: blocks are only
-ever inserted, and nothing else depends on whether they are there.
+ever inserted, and nothing else depends on whether they are there. A world may print its blocks
+in another order than the equation does, as the paper's listings do.
 """
 
 from __future__ import annotations
@@ -30,11 +31,10 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
     if context.layout == "cache_friendly":
         # What never changes comes first and the history only grows, so that a provider or a
         # local server can reuse the whole prefix of the previous step.
-        opening, closing = [blocks.rules], [blocks.situation, blocks.goal, blocks.state]
-        closing.append(blocks.memory)
+        opening = [blocks.rules]
+        closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
     else:
-        opening = [blocks.rules, blocks.situation, blocks.goal, blocks.state, blocks.memory]
-        closing = []
+        opening, closing = [getattr(blocks, name) for name in env.blocks], []
     messages = _conversation(
         load_system(env.prompts),
         load_example(env.prompts, state["goal"]["type"]),

@@ -24,15 +24,15 @@ app = typer.Typer(
 app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
-EnvOption = Annotated[str, typer.Option("--env", help="Environment, e.g. alfworld.")]
-SplitOption = Annotated[str, typer.Option("--split", help="Which list of tasks.")]
+EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]
+SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
 @app.command()
 def run(
     env: EnvOption = "alfworld",
-    split: SplitOption = "generated_unseen",
+    split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
     condition: Annotated[str, typer.Option(help="A baseline, B rules, C memory, D full.")] = "D",
@@ -70,7 +70,7 @@ def run(
 @app.command()
 def tasks(
     env: EnvOption = "alfworld",
-    split: SplitOption = "generated_unseen",
+    split: SplitOption = "",
     limit: Annotated[
         int, typer.Option(min=0, help="0: all. Generated splits grow on request.")
     ] = 0,
@@ -80,7 +80,8 @@ def tasks(
     from envs import get_environment
     from rpms.listing import task_rows, task_table
 
-    rows = task_rows(get_environment(env), split, limit or None)
+    world = get_environment(env)
+    rows = task_rows(world, split or world.splits()[0], limit or None)
     if as_json:
         _print_json(rows)
     else:
@@ -91,7 +92,7 @@ def tasks(
 def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
     env: EnvOption = "alfworld",
-    split: SplitOption = "generated_seen",
+    split: SplitOption = "",
     model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
@@ -120,7 +121,7 @@ def graph() -> None:
 def demo(
     tasks: Annotated[int, typer.Option(help="How many tasks per condition.")] = 30,
     conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
-    split: SplitOption = "generated_unseen",
+    split: SplitOption = "",
 ) -> None:
     """Compare conditions with the built-in planner; no key, no download."""
     from rpms.demo import run_demo

@@ -38,6 +38,7 @@ def learn_rounds(
             "another --runs folder"
         )
     world = get_environment(env)
+    split = split or world.learning_split
     context = RunContext(model=model, base_url=base_url)
     open_model(model, max_tokens=world.max_tokens, base_url=base_url)
     total = len(world.tasks(split, count))

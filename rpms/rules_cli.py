@@ -59,4 +59,5 @@ def show(
         sentence="", type=goal_type, object=about, state=None, count=1, destination="",
         signature="",
     )  # fmt: skip
-    print(render_rules(load_manual(env).active(goal, empty_belief())))
+    rules = load_manual(env).active(goal, empty_belief())
+    print(render_rules(get_environment(env), rules, goal))

@@ -35,6 +35,7 @@ def play(
     answer at once and not a failed episode.
     """
     world = get_environment(env)
+    split = split or world.splits()[0]
     spec = find_task(env, split, task)
     model = open_model(
         context.model,

@@ -10,7 +10,7 @@ from envs.alfworld import belief as beliefs
 from envs.alfworld import goals, wording
 from envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
 from envs.alfworld.wheel import command_templates
-from envs.base import LiveGame, Outcome, Task
+from envs.base import BlockName, LiveGame, Outcome, Task
 from vocabulary.belief import Belief
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.turn import Turn
@@ -63,7 +63,12 @@ class Alfworld:
     name = "alfworld"
     max_steps = 50
     max_tokens = 256
+    # Engines are reused and share their memoised parts, so an open game is a few megabytes.
+    max_live = 64
     prompts = Path(__file__).parent / "prompts"
+    # As in the paper's equation for the prompt.
+    blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
+    learning_split = "generated_seen"
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
@@ -76,7 +81,7 @@ class Alfworld:
 
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""
-        return [*GENERATED, *OFFICIAL]
+        return [*reversed(GENERATED), *OFFICIAL]
 
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
 from vocabulary.goal import GoalSpec
+from vocabulary.signature import hand_was_empty
 
 NOTHING_HAPPENS = "Nothing happens."
 
@@ -143,7 +144,7 @@ def compat(entry: Mapping[str, Any], belief: Belief) -> str:
     printed = entry.get("state_signature")
     if printed is None:
         return ""
-    was_empty = printed.split("|")[0] == "holding=none"
+    was_empty = hand_was_empty(printed)
     if was_empty and belief["holding"]:
         return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
     if not was_empty and not belief["holding"]:

@@ -18,7 +18,7 @@ import yaml
 from envs.base import Task
 from vocabulary.errors import RpmsError
 
-SPLITS = ("train", "dev", "test")
+SPLITS = ("test", "dev", "train", "dev_mini", "train_mini")
 FOLDER = Path(__file__).parent
 SENTENCES = FOLDER / "descriptions.json"
 
@@ -35,7 +35,8 @@ class Science(NamedTuple):
     def split(self, name: str) -> range:
         """The variations of one split."""
         parts: dict[str, range] = {"train": self.train, "dev": self.dev, "test": self.test}
-        return parts[name]
+        whole, _, mini = name.partition("_")
+        return parts[whole][: _data()[name]] if mini else parts[whole]
 
 
 @cache
@@ -71,6 +72,11 @@ def simplifications() -> list[str]:
     """The simplifications that every task is played with."""
     listed: list[str] = _data()["simplifications"]
     return listed
+
+
+def command_verbs() -> list[str]:
+    """First words of the simulator's commands."""
+    return sorted({command.split()[0] for command in _data()["commands"]})
 
 
 @cache

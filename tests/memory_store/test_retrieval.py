@@ -4,8 +4,7 @@ from typing import Any
 
 from memory_store import MemoryIndex, parse_entry
 from memory_store.entries import Entry
-from memory_store.retrieval import hand_was_empty, read_signature
-from vocabulary.signature import GoalSignature
+from vocabulary.signature import GoalSignature, hand_was_empty
 
 KINDS = {"dishes": ["mug", "cup", "plate"], "containers": ["fridge", "cabinet"]}
 HEAT = "pick_heat_then_place_in_recep"
@@ -75,11 +74,3 @@ def test_a_recall_is_a_copy_that_a_stage_may_mark() -> None:
     goal = GoalSignature(HEAT, "mug", "desk")
     index.recall(goal, 0.6, 3)[0]["dropped_by"] = "scf"
     assert index.recall(goal, 0.6, 3)[0]["dropped_by"] == ""
-
-
-def test_signatures_are_read_in_both_printed_forms() -> None:
-    assert read_signature(f"{HEAT}:mug:hot:cabinet") == (HEAT, "mug", "cabinet")
-    assert read_signature("F3:melt:water") == ("F3", "water", "melt")
-    assert hand_was_empty("room=kitchen|inventory=empty|progress=0")
-    assert hand_was_empty("holding=none|open=fridge 1")
-    assert not hand_was_empty("holding=mug 1|open=fridge 1")

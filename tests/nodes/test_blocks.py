@@ -117,7 +117,7 @@ def test_rules_on_their_own(goal_type: str) -> None:
         sentence="", type=goal_type, object="mug", state=None, count=1, destination="shelf",
         signature="",
     )  # fmt: skip
-    text = render_rules(load_manual("alfworld").active(goal, empty_belief()))
+    text = render_rules(ENVIRONMENT, load_manual("alfworld").active(goal, empty_belief()), goal)
     assert text.startswith("[RULES - CRITICAL, Always Follow]\n")
     assert "[Task-Specific Rules]\n  - S-002: " in text
     assert "\n\n\n" not in text

@@ -8,6 +8,7 @@ from envs.scienceworld.simulator import Simulator
 from envs.scienceworld.tasks import (
     SPLITS,
     catalogue,
+    command_verbs,
     description,
     families,
     family_of,
@@ -47,8 +48,16 @@ def test_tasks_are_complete_and_in_order(split: str, count: int) -> None:
 
 
 def test_splits_do_not_overlap() -> None:
-    ids = [task["id"] for split in SPLITS for task in list_tasks(split)]
+    ids = [task["id"] for split in ("train", "dev", "test") for task in list_tasks(split)]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(("whole", "each"), [("train", 3), ("dev", 1)])
+def test_mini_splits_hold_the_first_variations_of_every_task(whole: str, each: int) -> None:
+    mini = list_tasks(f"{whole}_mini")
+    assert [task["index"] for task in mini] == list(range(26 * each))
+    assert {task["id"] for task in mini} <= {task["id"] for task in list_tasks(whole)}
+    assert set(Counter(task["id"].split("/")[0] for task in mini).values()) == {each}
 
 
 def test_a_task_names_its_variation() -> None:
@@ -67,7 +76,7 @@ def test_sentences_tell_the_families_apart() -> None:
 
 
 def test_an_unknown_split_lists_the_known_ones() -> None:
-    with pytest.raises(RpmsError, match="known splits: train, dev, test"):
+    with pytest.raises(RpmsError, match="known splits: test, dev, train"):
         list_tasks("valid_seen")
 
 
@@ -83,6 +92,14 @@ def test_variations_out_of_range_are_refused(source: str) -> None:
 def test_other_sources_are_refused(source: str) -> None:
     with pytest.raises(RpmsError, match="names no ScienceWorld task"):
         read_source(source)
+
+
+@pytest.mark.engine
+def test_commands_are_the_simulators_own(simulator: Simulator) -> None:
+    simulator.load("boil", 0, simplifications())
+    said = {command.split()[0] for command in simulator.commands()}
+    # Its list leaves out the electrical commands, which our simplifications switch off.
+    assert said == set(command_verbs()) - {"connect", "disconnect"}
 
 
 @pytest.mark.engine

@@ -1,0 +1,95 @@
+"""ScienceWorld as the graph sees it: the pieces of this folder behind one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.base import BlockName, LiveGame, Task
+from envs.scienceworld import belief as beliefs
+from envs.scienceworld import compatibility, goals, tasks, wording
+from vocabulary.belief import Belief
+from vocabulary.goal import GoalSpec, SubGoal
+from vocabulary.turn import Turn
+
+
+class ScienceWorld:
+    """The science house: four families of tasks, many things to carry, one fatal mistake."""
+
+    name = "scienceworld"
+    max_steps = 100
+    max_tokens = 512
+    # Each running game is a Java process of its own.
+    max_live = 1
+    prompts = Path(__file__).parent / "prompts"
+    # The order of the paper's listing for this world: state, objective, rules, memory.
+    blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
+    learning_split = "train_mini"
+
+    def goal_types(self) -> list[str]:
+        """The four families."""
+        return goals.FAMILIES
+
+    def command_verbs(self) -> list[str]:
+        """First words of the simulator's commands, recorded from it so that no JVM starts."""
+        return tasks.command_verbs()
+
+    def splits(self) -> list[str]:
+        """The test episodes first, then what may be learned from."""
+        return list(tasks.SPLITS)
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """The split's tasks in their fixed order."""
+        return tasks.list_tasks(split, count)
+
+    def open_game(self) -> LiveGame:
+        """A fresh simulator; its JVM starts with the first episode."""
+        from envs.scienceworld.game import ScienceWorldGame
+
+        return ScienceWorldGame()
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """Read the goal from the sentence alone."""
+        return goals.parse_goal(sentence)
+
+    def first_belief(self, observation: str) -> Belief:
+        """b_0 from the opening text."""
+        return beliefs.first_belief(observation)
+
+    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+        """f_upd."""
+        return beliefs.update_belief(belief, action, observation)
+
+    def failed(self, observation: str) -> bool:
+        """A refusal, in any of the simulator's wordings."""
+        return beliefs.refused(observation)
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """The current step of the family's procedure."""
+        return goals.sub_goal(goal, belief, history)
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Where belief and the simulator's object tree part."""
+        from envs.scienceworld.truth import disagreements
+
+        return disagreements(belief, facts)
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """The [Current State] lines."""
+        return beliefs.describe_belief(belief, goal)
+
+    def print_state(self, belief: Belief) -> str:
+        """``room=kitchen|inventory=empty|progress=0``."""
+        return beliefs.print_state(belief)
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """Instrument, room and progress."""
+        return compatibility.compat(entry, belief)
+
+    def read_action(self, text: str) -> str:
+        """Bring loose wording to the canonical command."""
+        return wording.read_action(text)
+
+
+ENVIRONMENT = ScienceWorld()
