@@ -99,6 +99,9 @@ class Environment(Protocol):
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order; raises RpmsError when it is not there."""
 
+    def task_name(self, task: Task) -> str:
+        """What the benchmark calls the task that this episode is one variation of."""
+
     def open_game(self) -> LiveGame:
         """A fresh simulator; reuse it for many tasks through ``reset``."""
 
@@ -128,6 +131,9 @@ class Environment(Protocol):
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """COMPAT: why a memory recorded in another state does not fit this one, else empty."""
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What a success snippet writes down of the state that its actions started from."""
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical action text; unknown text passes through."""

@@ -15,10 +15,11 @@ from nodes.state import EpisodeOutput
 
 @dataclass
 class Tally:
-    """Results of one condition, overall or for one task type.
+    """Results of one condition, overall, for one task type (or family), or for one task.
 
     Episodes that ended in a model or infrastructure error say nothing about the agent, so they
-    are counted apart and left out of every rate.
+    are counted apart and left out of every rate. A negative score counts as 0 in the ``floored``
+    sum, which is the primary one; the ``raw`` sum keeps it.
     """
 
     episodes: int = 0
@@ -26,7 +27,10 @@ class Tally:
     steps: int = 0
     invalid: int = 0
     errors: int = 0
+    floored: float = 0.0
+    raw: float = 0.0
     by_type: dict[str, Tally] = field(default_factory=dict)
+    by_task: dict[str, Tally] = field(default_factory=dict)
 
     def add(self, result: EpisodeOutput) -> None:
         """Count one finished episode."""
@@ -37,11 +41,23 @@ class Tally:
         self.wins += result["success"]
         self.steps += result["steps"]
         self.invalid += result["invalid_actions"]
+        self.floored += max(0.0, result["score"])
+        self.raw += result["score"]
 
     @property
     def rate(self) -> float:
         """Success rate in percent."""
         return 100 * self.wins / self.episodes if self.episodes else 0.0
+
+    @property
+    def mean_score(self) -> float:
+        """Score per episode, negative ones floored at 0."""
+        return self.floored / self.episodes if self.episodes else 0.0
+
+    @property
+    def mean_raw_score(self) -> float:
+        """Score per episode as the environment gave it."""
+        return self.raw / self.episodes if self.episodes else 0.0
 
     @property
     def mean_steps(self) -> float:
@@ -80,6 +96,8 @@ def run_conditions(
                 context=base.with_(rules=chosen.rules, memory=chosen.memory),
                 graph=graph,
             )
-            tallies[name].add(result)
-            tallies[name].by_type.setdefault(kind, Tally()).add(result)
+            tally = tallies[name]
+            tally.add(result)
+            tally.by_type.setdefault(kind, Tally()).add(result)
+            tally.by_task.setdefault(world.task_name(task), Tally()).add(result)
             yield name, kind, result, tallies

@@ -2,7 +2,8 @@
 
 Each episode is replayed on paper: the belief is rebuilt from the recorded texts, the way to
 every reached sub-goal becomes a success snippet, every refused action a lesson with the
-precondition it violated, and every action template a schema with its counts.
+precondition it violated, an action that ended the episode with a negative score a critical
+failure, and every action template a schema with its counts.
 """
 
 from __future__ import annotations
@@ -10,14 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from envs import get_environment
+from envs import Environment, get_environment
 from evals.records import EpisodeRecord
 from memory_store import Entry, merge_entries, parse_entry
-from rules import Manual, corrective_rule, load_manual, match_action, needed_actions
+from rules import (
+    Manual,
+    corrective_rule,
+    fatal_rule,
+    load_manual,
+    match_action,
+    needed_actions,
+)
 from rules.predicates import parse_predicate, phrase
 from rules.schema import ActionRule
 from vocabulary.belief import Belief
-from vocabulary.goal import SubGoal
+from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.turn import Turn
 
 
@@ -45,8 +53,11 @@ def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
         yield from _schema(manual, action, turn["failed"])
         if turn["failed"]:
             yield _lesson(manual, action, turn["observation"], belief, signed)
-            continue
+        elif number == len(record["history"]) and record.get("score", 0.0) < 0:
+            yield _critical(manual, action, goal, record["score"], signed)
         belief = env.update_belief(belief, action, turn["observation"])
+        if turn["failed"]:
+            continue
         history.append(
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
@@ -57,7 +68,7 @@ def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
             yield {
                 **signed,
                 "state_signature": env.print_state(began),
-                **_snippet(manual, step, began, since),
+                **_snippet(manual, env, step, began, since),
             }
             began, since = belief, []
         step = after
@@ -76,14 +87,13 @@ def _reached(
     return served and (won or after["progress"] > before["progress"])
 
 
-def _snippet(manual: Manual, step: SubGoal, began: Belief, since: list[str]) -> dict[str, Any]:
+def _snippet(
+    manual: Manual, env: Environment, step: SubGoal, began: Belief, since: list[str]
+) -> dict[str, Any]:
     actions = needed_actions(manual, since)
     matched = match_action(manual, actions[-1])
     name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
-    precondition = {
-        "holding": began["holding"][0] if began["holding"] else None,
-        "action_type": name,
-    }
+    precondition = {**env.requirements(began, actions), "action_type": name}
     if "place" in bindings:
         precondition["tool_location"] = bindings["place"]
     return {
@@ -107,6 +117,20 @@ def _lesson(
         "failure_type": kind,
         "failure_message": observation,
         "corrective_rule": rule,
+        "occurrence_count": 1,
+    }
+
+
+def _critical(
+    manual: Manual, action: str, goal: GoalSpec, score: float, signed: dict[str, str]
+) -> dict[str, Any]:
+    """What happened is no refusal: the environment let it happen and ended the episode."""
+    return {
+        **signed,
+        "type": "critical_failure",
+        "failed_action": action,
+        "failure_message": f"score = {score:.0f}, terminated",
+        "corrective_rule": fatal_rule(manual, action, goal),
         "occurrence_count": 1,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -36,6 +36,7 @@ class EpisodeRecord(TypedDict):
         goal: the task sentence.
         first_observation: o_0.
         success: whether it was won.
+        score: the final score, where the run recorded one.
         history: the turns.
     """
 
@@ -47,6 +48,7 @@ class EpisodeRecord(TypedDict):
     goal: str
     first_observation: str
     success: bool
+    score: NotRequired[float]
     history: list[RecordedTurn]
 
 

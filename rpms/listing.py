@@ -33,9 +33,9 @@ def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str,
 
 def task_table(rows: list[dict[str, Any]]) -> None:
     """The same for people, with a count per type below."""
-    table = Table("#", "id", "goal")
+    table = Table("#", "id", "type", "goal")
     for row in rows:
-        table.add_row(str(row["index"]), row["id"], row["goal"])
+        table.add_row(str(row["index"]), row["id"], row["type"], row["goal"])
     console = Console()
     console.print(table)
     counts = Counter(row["type"] for row in rows)

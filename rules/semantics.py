@@ -136,6 +136,19 @@ def corrective_rule(manual: Manual, action: str, belief: Belief) -> tuple[str, s
     return "unexplained", f"{blank_syntax(rule)} was refused for an unknown reason"
 
 
+def fatal_rule(manual: Manual, action: str, goal: GoalSpec) -> str:
+    """The rule that an action broke which ended an episode at once with the worst score.
+
+    If no forbidden pattern names it, the action's own warning stands.
+    """
+    broken = forbidden_by(manual, action, goal)
+    rules = [*manual.domain.rules, *manual.environment.rules]
+    if text := next((rule.text for rule in rules if rule.id == broken), ""):
+        return text
+    matched = match_action(manual, action)
+    return (matched[0].critical if matched else "") or f"'{action}' ended the task"
+
+
 def blank_syntax(rule: ActionRule) -> str:
     """The syntax as people read it: ``take <object> from <place>``."""
     return rule.syntax.replace("{", "<").replace("}", ">")

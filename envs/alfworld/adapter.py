@@ -87,6 +87,10 @@ class Alfworld:
         """The split's tasks in their fixed order."""
         return list_tasks(split, count)
 
+    def task_name(self, task: Task) -> str:
+        """Every game is a task of its own; they are told apart by type."""
+        return goals.parse_goal(task["goal"])["type"]
+
     def open_game(self) -> LiveGame:
         """A fresh engine."""
         return AlfworldGame()
@@ -128,6 +132,10 @@ class Alfworld:
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """Hand occupancy."""
         return beliefs.compat(entry, belief)
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What was in the hand."""
+        return {"holding": belief["holding"][0] if belief["holding"] else None}
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical action."""

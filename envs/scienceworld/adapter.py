@@ -43,6 +43,10 @@ class ScienceWorld:
         """The split's tasks in their fixed order."""
         return tasks.list_tasks(split, count)
 
+    def task_name(self, task: Task) -> str:
+        """``boil`` for ``boil/21``."""
+        return tasks.read_source(task["source"])[0]
+
     def open_game(self) -> LiveGame:
         """A fresh simulator; its JVM starts with the first episode."""
         from envs.scienceworld.game import ScienceWorldGame
@@ -86,6 +90,10 @@ class ScienceWorld:
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """Instrument, room and progress."""
         return compatibility.compat(entry, belief)
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What COMPAT asks about: instrument, room and progress."""
+        return compatibility.requirements(belief, actions)
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical command."""

@@ -42,6 +42,15 @@ def compat(entry: Mapping[str, Any], belief: Belief) -> str:
     return ""
 
 
+def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+    """The same three things, to be written down with a success snippet."""
+    return {
+        "instrument": needed_instrument(actions) or None,
+        "room": belief["location"],
+        "progress": belief["progress"],
+    }
+
+
 def needed_instrument(actions: Sequence[str]) -> str:
     """The tool that the advice uses without fetching it first; empty if there is none."""
     fetched: list[str] = []

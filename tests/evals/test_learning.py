@@ -205,7 +205,8 @@ def test_the_diagnosis_of_refused_actions_agrees_with_the_true_facts(
 ) -> None:
     game, rng = AlfworldGame(), random.Random(11)
     total = right = 0
-    for file in [*official_games[::14], *put_games[:6]]:
+    # Spread over however many there are: official games where they are given, else generated.
+    for file in [*official_games[:: len(official_games) // 24], *put_games[:6]]:
         for action, belief, facts in _play_randomly(game, file, rng, 110)[1]:
             diagnosis = check_action(MANUAL, action, belief)
             matched = match_action(MANUAL, action)
@@ -228,3 +229,65 @@ def test_the_diagnosis_of_refused_actions_agrees_with_the_true_facts(
     record_property("diagnosis_rate", right / total)  # type: ignore[operator]
     assert total >= 1000
     assert right / total >= 0.98
+
+
+SCIENCE = "Your task is to melt water. First, focus on the substance. Then, take actions that will"
+KITCHEN = (
+    "This room is called the kitchen. In it, you see: \n\tthe agent\n\ta substance called air\n"
+    "\ta sink, which is turned off. In the sink is: nothing.\n"
+    "\ta stove, which is turned off. On the stove is: nothing.\n"
+    "\ta metal pot (containing nothing)\nYou also see:\n\tA door to the hallway (that is open)\n"
+)
+UNKNOWN = "No known action matches that input."
+
+
+def science_record(turns: list[tuple[str, str]], score: float) -> EpisodeRecord:
+    world = get_environment("scienceworld")
+    goal = f"{SCIENCE} cause it to change its state of matter."
+    return EpisodeRecord(
+        env="scienceworld", split="train", task="melt/0", goal=goal, score=score,
+        first_observation=f"{KITCHEN}\n\n{goal}", success=score >= 100,
+        history=[RecordedTurn(action=a, observation=o, failed=world.failed(o)) for a, o in turns],
+    )  # fmt: skip
+
+
+def test_a_negative_ending_becomes_a_critical_failure_of_double_weight() -> None:
+    wrong = science_record([("focus on stove", "You focus on the stove.")], -100)
+    (found,) = [entry for entry in learn([wrong, wrong]) if entry.type == "critical_failure"]
+    assert found.goal_signature == "F3:melt:water"
+    assert found.state_signature == "room=kitchen|inventory=orange|progress=0"
+    assert (found.failed_action, found.failure_message) == (
+        "focus on stove", "score = -100, terminated",
+    )  # fmt: skip
+    assert "NEVER on the device" in found.corrective_rule  # F3-FOCUS-001
+    assert (found.retrieval_weight, found.occurrence_count) == (2.0, 2)
+
+
+def test_a_low_score_or_an_earlier_focus_is_no_critical_failure() -> None:
+    turns = [("focus on stove", "You focus on the stove."), ("look around", KITCHEN)]
+    assert all(e.type != "critical_failure" for e in learn([science_record(turns, 3)]))
+    (found,) = [e for e in learn([science_record(turns[::-1], -100)]) if "critical" in e.type]
+    assert found.failed_action == "focus on stove"
+
+
+def test_an_unknown_command_becomes_a_lesson() -> None:
+    turns = [("pick up thermometer", UNKNOWN), ("dance", UNKNOWN)]
+    found = [entry for entry in learn([science_record(turns, 0)]) if entry.type == "failure"]
+    rules = {entry.failed_action: entry.corrective_rule for entry in found}
+    assert "in view" in rules["pick up thermometer"]
+    assert rules["dance"] == "'dance' is no available action"
+    assert all(entry.failure_message == UNKNOWN for entry in found)
+
+
+def test_science_snippets_write_down_what_compat_asks_for() -> None:
+    turns = [
+        ("move metal pot to sink", "You move the metal pot to the sink."),
+        ("activate sink", "The sink is now activated."),
+        ("look at metal pot", "a metal pot (containing a substance called water)"),
+        ("focus on water", "You focus on the water."),
+    ]
+    (focus,) = [e for e in learn([science_record(turns, 10)]) if e.type == "success"]
+    assert focus.sub_goal_type == "focus_object" and focus.actions[-1] == "focus on water"
+    assert focus.precondition == {
+        "instrument": None, "room": "kitchen", "progress": 0, "action_type": "focus",
+    }  # fmt: skip

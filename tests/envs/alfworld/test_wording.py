@@ -232,7 +232,7 @@ def test_a_real_game_in_either_dialect_reads_the_same(
 ) -> None:
     game = AlfworldGame()
     moved = 0
-    for file in official_games[::40] if dialect == "move" else put_games[:9]:
+    for file in official_games[:: len(official_games) // 9] if dialect == "move" else put_games[:9]:
         observation = game.reset(as_task(file))
         assert observation.startswith("You are in the middle of a room.")
         assert "Your task is to: " in observation
