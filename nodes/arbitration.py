@@ -10,8 +10,8 @@ annotated, never a rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 
@@ -25,6 +25,7 @@ from rules import (
     forbidden_by,
     load_manual,
     match_action,
+    refers_to,
     simulate,
 )
 from vocabulary.belief import Belief, kind_of
@@ -79,7 +80,7 @@ def find_conflict(
         actions = transfer(entry["actions"], entry["goal_signature"], belief, goal)
         return snippet_conflict(actions, belief, goal, manual)
     if "failed_action" in entry:
-        return lesson_conflict(entry["failed_action"], belief, sub_goal, manual)
+        return lesson_conflict(entry, belief, goal, sub_goal, manual)
     return None
 
 
@@ -125,16 +126,26 @@ def snippet_conflict(
 
 
 def lesson_conflict(
-    action: str, belief: Belief, sub_goal: SubGoal, manual: Manual
+    entry: Mapping[str, Any], belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
 ) -> Conflict | None:
     """A lesson says "avoid"; where the rules say "do", the rules win.
 
-    A lesson about an action that cannot work now agrees with the rules and stays as it is.
+    A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules
+    and stays as it is. The procedure demands an action only with the goal's own object.
     """
+    action = entry["failed_action"]
     matched = match_action(manual, action)
     if matched is None or not can_work(manual, action, belief):
         return None
-    rule = matched[0]
-    if manual.domain.advances.get(sub_goal["name"]) == rule.name:
+    if forbidden_by(manual, action, goal):
+        return None
+    rule, names = matched
+    serves = manual.domain.advances.get(sub_goal["name"]) == rule.name
+    if serves and any(refers_to(name, goal["object"]) for name in names.values()):
         return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
-    return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")
+    if entry["type"] != "critical_failure":
+        return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")
+    # It was possible then too, and fatal: only a task with another answer speaks for it now.
+    if serves and any(name in sub_goal["target"] for name in names.values()):
+        return Conflict(False, rule.id, f"'{action}' may be what {sub_goal['name']} demands now")
+    return None

@@ -123,8 +123,8 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
         else f"[bold red]failed: {result['failure_mode']}[/] {escape(result['error'])}"
     )
     console.print(
-        f"{verdict} after {result['steps']} steps, score {result['score']:g}, {result['invalid_actions']} refused, "
-        f"{result['prompt_tokens']} prompt tokens"
+        f"{verdict} after {result['steps']} steps, score {result['score']:g}, "
+        f"{result['invalid_actions']} refused, {result['prompt_tokens']} prompt tokens"
     )
 
 

@@ -1,6 +1,7 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
 from rules.manual import ActiveRules, Manual, load_manual
+from rules.naming import refers_to
 from rules.semantics import (
     Diagnosis,
     already_done,
@@ -29,5 +30,6 @@ __all__ = [
     "load_manual",
     "match_action",
     "needed_actions",
+    "refers_to",
     "simulate",
 ]

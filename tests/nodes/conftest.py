@@ -110,22 +110,24 @@ MEMORIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def memory_file(tmp_path: Path) -> Path:
+def write_memories(file: Path, env: str, memories: list[dict[str, Any]]) -> Path:
     """A small snapshot, written by hand as a person might."""
-    counts = {
-        kind: sum(m["type"] == kind for m in MEMORIES) for kind in ("success", "failure", "schema")
-    }
+    kinds = sorted({memory["type"] for memory in memories})
     header = {
         "format": "rpms-memory",
         "schema_version": 1,
-        "env": "alfworld",
-        "entries": len(MEMORIES),
-        "counts": counts,
+        "env": env,
+        "entries": len(memories),
+        "counts": {kind: sum(m["type"] == kind for m in memories) for kind in kinds},
     }
-    file = tmp_path / "memory.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *MEMORIES]))
+    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *memories]))
     return file
+
+
+@pytest.fixture
+def memory_file(tmp_path: Path) -> Path:
+    """The memories above."""
+    return write_memories(tmp_path / "memory.jsonl", "alfworld", MEMORIES)
 
 
 Script = list[tuple[str, str]]
@@ -136,22 +138,25 @@ Play = Callable[..., list[EpisodeState]]
 def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
     """Plays the script under a condition; returns the state after each prompt was built."""
 
-    def play(condition: str, script: Script = SCRIPT, **settings: Any) -> list[EpisodeState]:
+    def play(
+        condition: str,
+        script: Script = SCRIPT,
+        task: Task = TASK,
+        opening: str = OPENING,
+        **settings: Any,
+    ) -> list[EpisodeState]:
         answers = iter([*(seen for _, seen in script if seen), "Nothing happens."])
-        monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: TASK)
-        monkeypatch.setattr(live, "start", lambda *_: OPENING)
+        monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: task)
+        monkeypatch.setattr(live, "start", lambda *_: opening)
         monkeypatch.setattr(live, "play", lambda *_: Outcome(next(answers), False, False, 0.0))
         monkeypatch.setattr(live, "finish", lambda *_: None)
         said = [AIMessage(reply) for reply, _ in script] + [AIMessage("Action: look")]
-        context = RunContext.for_condition(
-            condition,
-            memory_file=str(memory_file),
-            theta=0.0,
-            max_steps=len(script) + 1,
-            **settings,
-        )
+        chosen = {"memory_file": str(memory_file), "theta": 0.0, **settings}
+        context = RunContext.for_condition(condition, max_steps=len(script) + 1, **chosen)
         graph = build_graph(model=GenericFakeChatModel(messages=iter(said)))
-        states = graph.stream({}, context=context, stream_mode=["updates", "values"])
+        states = graph.stream(
+            {"env": task["env"]}, context=context, stream_mode=["updates", "values"]
+        )
         found, after_prompt = [], False
         for mode, part in states:
             if mode == "updates":

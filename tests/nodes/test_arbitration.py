@@ -12,6 +12,7 @@ from nodes.arbitration import arbitration, transfer
 from nodes.context import RunContext
 from nodes.state import EpisodeState
 from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import SubGoal
 from vocabulary.recall import Recall
 
 ENV = get_environment("alfworld")
@@ -100,6 +101,56 @@ def test_a_lesson_against_something_merely_possible_is_warned_about() -> None:
 def test_a_lesson_that_agrees_with_the_rules_stays_as_it_is() -> None:
     judged = judge(lesson("take apple 2 from cabinet 1"), COOL, HOLDING)
     assert judged["dropped_by"] == "" and judged["warning"] == ""
+
+
+def test_a_lesson_about_another_object_is_only_warned_about() -> None:
+    now = belief(location="fridge 1", holding=["apple 1", "mug 1"])
+    judged = judge(lesson("cool mug 1 with fridge 1"), COOL, now)
+    assert judged["dropped_by"] == "" and judged["warning"].endswith("its preconditions hold now")
+
+
+MELT = (
+    "Your task is to melt tin. First, focus on the substance. Then, take actions that will cause "
+    "it to change its state of matter."
+)
+MEASURE = (
+    "Your task is to measure the melting point of tin, which is located around the kitchen. First, "
+    "focus on the thermometer. Next, focus on the tin. If the melting point of tin is above 50.0 "
+    "degrees celsius, focus on the red box. If the melting point of tin is below 50.0 degrees "
+    "celsius, focus on the blue box. The boxes are located around the kitchen."
+)
+
+
+def judge_fatal(action: str, sentence: str, step: str, target: str) -> Recall:
+    entry = {"type": "critical_failure", "failed_action": action, "goal_signature": "F3:melt:lead"}
+    recall = Recall(entry=entry, score=2.0, dropped_by="", reason="", warning="", rule="")
+    goal = get_environment("scienceworld").parse_goal(sentence)
+    now = belief(location="kitchen", visible=["stove", "tin", "lead", "red box", "blue box"])
+    state = EpisodeState(
+        env="scienceworld", goal=goal, belief=now, recalls=[recall],
+        sub_goal=SubGoal(name=step, target=target, progress=20),
+    )  # fmt: skip
+    runtime = SimpleNamespace(context=RunContext())
+    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("action", ["focus on stove", "focus on lead"])
+def test_a_critical_failure_that_the_rules_forbid_too_stays_as_it_is(action: str) -> None:
+    judged = judge_fatal(action, MELT, "focus_object", "tin")
+    assert judged["dropped_by"] == "" and judged["warning"] == ""
+
+
+def test_a_critical_failure_against_what_the_task_names_is_removed() -> None:
+    judged = judge_fatal("focus on tin", MELT, "focus_object", "tin")
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-005")
+
+
+def test_a_critical_failure_with_a_possible_answer_is_warned_about() -> None:
+    choice = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees celsius)"
+    judged = judge_fatal("focus on red box", MEASURE, "answer_box", choice)
+    assert judged["dropped_by"] == "" and judged["rule"] == "E-ACT-005"
+    assert judged["warning"] == "'focus on red box' may be what answer_box demands now"
+    assert judge_fatal("focus on red box", MEASURE, "find_object", "tin")["warning"] == ""
 
 
 @pytest.mark.parametrize(
