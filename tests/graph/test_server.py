@@ -101,13 +101,15 @@ def test_the_schemas_can_be_read(server: Server) -> None:
     assert form["max_steps"]["default"] == 0
 
 
-async def play(server: Server, context: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+async def play(
+    server: Server, context: dict[str, Any], task: dict[str, str] = TASK
+) -> tuple[list[str], dict[str, Any]]:
     """Stages visited, in order, and the output."""
     client = get_client(url=server.url)
     thread = await client.threads.create()
     names: list[str] = []
     async for part in client.runs.stream(
-        thread["thread_id"], "rpms", input=TASK, context=context, stream_mode="updates"
+        thread["thread_id"], "rpms", input=task, context=context, stream_mode="updates"
     ):
         assert part.event != "error", part.data
         if part.event == "updates":
@@ -136,6 +138,19 @@ async def test_an_episode_with_toggles(
     here = run_episode(
         TASK["task"], split=TASK["split"], context=RunContext(**toggles, max_steps=3)
     )
+    assert {key: values[key] for key in here} == here
+
+
+@pytest.mark.engine
+async def test_an_episode_of_another_world(server: Server) -> None:
+    task = {"env": "scienceworld", "split": "dev_mini", "task": "0"}
+    names, values = await play(server, {"rules": True, "memory": False, "max_steps": 3}, task)
+    loop = [name for name in STAGES[1:] if name not in MEMORY_STAGES]
+    assert names == ["reset_env", *loop * 3]
+    here = run_episode(
+        "0", env="scienceworld", split="dev_mini",
+        context=RunContext.for_condition("B", max_steps=3),
+    )  # fmt: skip
     assert {key: values[key] for key in here} == here
 
 
