@@ -76,6 +76,7 @@ class Environment(Protocol):
         prompts: the folder with system.md, examples/ and, where this world prints its blocks in
             its own way, templates/.
         blocks: the order of the knowledge blocks in the paper's listing for this world.
+        graded: whether scores between lost and won mean something.
         learning_split: the tasks that experience is gathered on.
     """
 
@@ -85,6 +86,7 @@ class Environment(Protocol):
     max_live: int
     prompts: Path
     blocks: tuple[BlockName, ...]
+    graded: bool
     learning_split: str
 
     def goal_types(self) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from langchain_core.language_models import BaseChatModel
 
-from envs import get_environment
+from envs import Task, get_environment
 from graph import build_graph, run_episode
 from nodes.context import RunContext
 from nodes.state import EpisodeOutput
@@ -72,27 +72,25 @@ class Tally:
 
 def run_conditions(
     conditions: Sequence[str],
+    tasks: Sequence[Task],
     *,
-    env: str,
-    split: str,
-    count: int,
     model: BaseChatModel | None = None,
     context: RunContext | None = None,
 ) -> Iterator[tuple[str, str, EpisodeOutput, dict[str, Tally]]]:
     """Play every task under every condition; yields after each episode what stands so far."""
     base = context or RunContext()
     contexts = {name: RunContext.for_condition(name) for name in conditions}
-    world = get_environment(env)
     graph = build_graph(model=model)
     tallies = {name: Tally() for name in conditions}
-    for task in world.tasks(split, count)[:count]:
+    for task in tasks:
+        world = get_environment(task["env"])
         kind = world.parse_goal(task["goal"])["type"]
         for name in conditions:
             chosen = contexts[name]
             result = run_episode(
-                task["index"],
-                env=env,
-                split=split,
+                task["id"],
+                env=task["env"],
+                split=task["split"],
                 context=base.with_(rules=chosen.rules, memory=chosen.memory),
                 graph=graph,
             )

@@ -119,14 +119,15 @@ def graph() -> None:
 
 @app.command()
 def demo(
-    tasks: Annotated[int, typer.Option(help="How many tasks per condition.")] = 30,
+    tasks: Annotated[int, typer.Option(help="How many; 0: some of every type.")] = 0,
     conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
+    env: Annotated[str, typer.Option(help="Only this environment.")] = "",
     split: SplitOption = "",
 ) -> None:
     """Compare conditions with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
 
-    run_demo([name.strip() for name in conditions.split(",")], split, tasks)
+    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks)
 
 
 @app.command()

@@ -68,6 +68,7 @@ class Alfworld:
     prompts = Path(__file__).parent / "prompts"
     # As in the paper's equation for the prompt.
     blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
+    graded = False
     learning_split = "generated_seen"
 
     def goal_types(self) -> list[str]:

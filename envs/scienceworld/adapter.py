@@ -25,6 +25,7 @@ class ScienceWorld:
     prompts = Path(__file__).parent / "prompts"
     # The order of the paper's listing for this world: state, objective, rules, memory.
     blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
+    graded = True
     learning_split = "train_mini"
 
     def goal_types(self) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
+from envs import Task, get_environment
 from evals import Tally, run_conditions
 from nodes.context import RunContext
 from nodes.state import EpisodeOutput
@@ -18,8 +19,13 @@ def episode(success: bool = False, steps: int = 10, invalid: int = 0, **more: An
         steps=steps,
         invalid_actions=invalid,
         failure_mode=None if success else "timeout",
+        score=more.pop("score", float(success)),
         **more,
     )
+
+
+def tasks(count: int) -> list[Task]:
+    return get_environment("alfworld").tasks("generated_unseen", count)[:count]
 
 
 def tally(*episodes: EpisodeOutput) -> Tally:
@@ -35,6 +41,14 @@ def test_rates() -> None:
     assert found.rate == 50
     assert found.mean_steps == 115 / 4
     assert found.invalid_rate == pytest.approx(100 * 13 / 115)
+
+
+def test_scores_are_floored_and_raw() -> None:
+    scores = (100.0, -100.0, 33.0, 0.0)
+    found = tally(*(episode(score == 100, score=score) for score in scores))
+    assert found.mean_score == 133 / 4
+    assert found.mean_raw_score == 33 / 4
+    assert Tally().mean_score == Tally().mean_raw_score == 0.0
 
 
 def test_nothing_counted_is_zero_and_no_division() -> None:
@@ -58,7 +72,7 @@ def test_failures_of_the_agent_count(mode: str) -> None:
 
 @pytest.mark.engine
 def test_the_same_tasks_under_every_condition() -> None:
-    seen = list(run_conditions(["A", "B"], env="alfworld", split="generated_unseen", count=2))
+    seen = list(run_conditions(["A", "B"], tasks(2)))
     assert [name for name, *_ in seen] == ["A", "B", "A", "B"]
     assert [result["condition"] for _, _, result, _ in seen] == ["A", "B", "A", "B"]
     ids = [result["task_id"] for _, _, result, _ in seen]
@@ -79,22 +93,17 @@ def test_the_same_tasks_under_every_condition() -> None:
 @pytest.mark.engine
 def test_other_settings_are_kept() -> None:
     base = RunContext(max_steps=2, k=1)
-    for _, _, result, _ in run_conditions(
-        ["A", "C"], env="alfworld", split="generated_unseen", count=1, context=base
-    ):
+    for _, _, result, _ in run_conditions(["A", "C"], tasks(1), context=base):
         assert result["steps"] == 2
 
 
 @pytest.mark.engine
 def test_a_model_can_be_given() -> None:
     model = GenericFakeChatModel(messages=iter([AIMessage("nonsense")] * 4))
-    runs = run_conditions(
-        ["A"], env="alfworld", split="generated_unseen", count=2, model=model,
-        context=RunContext(max_steps=2),
-    )  # fmt: skip
+    runs = run_conditions(["A"], tasks(2), model=model, context=RunContext(max_steps=2))
     assert [result["failure_mode"] for _, _, result, _ in runs] == ["format", "format"]
 
 
 def test_an_unknown_condition_is_refused_before_anything_runs() -> None:
     with pytest.raises(RpmsError, match="unknown condition 'E'"):
-        next(run_conditions(["A", "E"], env="alfworld", split="generated_unseen", count=1))
+        next(run_conditions(["A", "E"], tasks(1)))

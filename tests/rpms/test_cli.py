@@ -114,10 +114,12 @@ MISTAKES = [
     ("tasks --env mars", "unknown environment 'mars'"),
     ("tasks --split dev", "unknown ALFWorld split 'dev'"),
     ("tasks --limit -1", "'--limit': Input should be greater than or equal to 0"),
-    ("demo --tasks 0", "at least 1"),
+    ("demo --tasks -1", "must not be negative"),
     ("demo --conditions A,E", "unknown condition 'E'"),
     ("demo --conditions ,", "unknown condition"),
-    ("demo --split dev", "unknown ALFWorld split 'dev'"),
+    ("demo --split dev", "needs --env"),
+    ("demo --env alfworld --split dev", "unknown ALFWorld split 'dev'"),
+    ("demo --env mars", "unknown environment 'mars'"),
     ("rules show --type juggle", "unknown goal type 'juggle'; alfworld has: pick_and_place"),
     ("rules show", "--type"),
     ("rules check --env mars", "unknown environment 'mars'"),
@@ -178,7 +180,7 @@ def test_run_shows_each_decision(rpms: Rpms) -> None:
     assert "not a language model" in shown
     for turn in result["history"]:
         assert f"> {turn['action']}" in done.out
-    assert f"success after {result['steps']} steps, 0 refused" in done.out
+    assert f"success after {result['steps']} steps, score 1, 0 refused" in done.out
 
 
 @pytest.mark.engine
@@ -207,7 +209,24 @@ def test_tasks(rpms: Rpms) -> None:
     }  # fmt: skip
     done = rpms("tasks", "--limit", "12")
     assert "12 tasks: " in done.out
-    assert rows[0]["goal"][:20] in done.out
+    assert rows[0]["goal"].split()[-1] in done.out
+
+
+def test_tasks_of_scienceworld_come_with_their_families(rpms: Rpms) -> None:
+    done = rpms("tasks", "--env", "scienceworld", "--split", "test")
+    assert "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4" in done.out
+    rows = json.loads(rpms("tasks", "--env", "scienceworld", "--json").out)
+    assert len(rows) == 241 and rows[0]["id"] == "boil/21"
+
+
+@pytest.mark.engine
+def test_run_plays_scienceworld(rpms: Rpms) -> None:
+    words = ("run", "--env", "scienceworld", "--split", "dev_mini", "--task", "0")
+    done = rpms(*words, "--max-steps", "3", "--condition", "B")
+    assert done.code == 0
+    assert "score 0" in done.out and "find_object" in done.out
+    told = json.loads(rpms(*words, "--max-steps", "2", "--json").out)
+    assert (told["env"], told["split"], told["steps"]) == ("scienceworld", "dev_mini", 2)
 
 
 def test_graph(rpms: Rpms) -> None:
@@ -220,8 +239,8 @@ def test_graph(rpms: Rpms) -> None:
 def test_rules_check(rpms: Rpms) -> None:
     done = rpms("rules", "check")
     assert (done.code, done.err) == (0, "")
-    assert "alfworld: " in done.out
-    assert "0 problems" in done.out
+    assert "alfworld: " in done.out and "scienceworld: " in done.out
+    assert done.out.count(" 0 problems") == 2
     assert rpms("rules", "check", "--env", "alfworld").code == 0
 
 
@@ -233,9 +252,16 @@ def test_rules_show(goal_type: str, rpms: Rpms) -> None:
     assert "mug is usually at: " in done.out
 
 
+@pytest.mark.parametrize("family", ["F1", "F2", "F3", "F4"])
+def test_rules_show_for_a_family(family: str, rpms: Rpms) -> None:
+    done = rpms("rules", "show", "--env", "scienceworld", "--type", family)
+    assert f"[RULES - Tier 2: Domain ({family}_" in done.out
+    assert f"{family}-PROC-001: Canonical procedure:" in done.out
+
+
 @pytest.mark.engine
 def test_demo(rpms: Rpms) -> None:
-    done = rpms("demo", "--tasks", "6", "--conditions", "A,B")
+    done = rpms("demo", "--env", "alfworld", "--tasks", "6", "--conditions", "A,B")
     assert done.code == 0
     assert "A baseline" in done.out
     assert "B rules" in done.out
