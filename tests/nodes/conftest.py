@@ -18,6 +18,7 @@ from envs.base import Outcome, Task
 from graph import build_graph
 from nodes.context import RunContext
 from nodes.state import EpisodeState
+from tests.paper_entries import PAPER
 
 TASK = Task(
     env="alfworld", split="scripted", index=0, id="heat/trial", goal="put a hot apple in fridge.",
@@ -44,48 +45,9 @@ SCRIPT = [
 ]
 STEPS = len(SCRIPT) + 1
 
-# The first three are the examples of the paper's appendix.
+# What the paper's appendix has for ALFWorld, and more of each kind.
 MEMORIES: list[dict[str, Any]] = [
-    {
-        "id": "success_000008",
-        "type": "success",
-        "goal_signature": "pick_heat_then_place_in_recep:mug:hot:cabinet",
-        "state_signature": "holding=none",
-        "sub_goal_type": "transformed",
-        "precondition": {"holding": None, "action_type": "heat", "tool_location": "microwave 1"},
-        "actions": [
-            "open fridge 1",
-            "go to countertop 1",
-            "take mug 2 from countertop 1",
-            "go to microwave 1",
-            "open microwave 1",
-            "heat mug 2 with microwave 1",
-        ],
-        "outcome": {"heat": "mug 2"},
-        "success_count": 1,
-    },
-    {
-        "id": "failure_000090",
-        "type": "failure",
-        "goal_signature": "pick_heat_then_place_in_recep:potato:hot:fridge",
-        "state_signature": "holding=none|open=fridge 1,microwave 1",
-        "failed_action": "take potato 1 from countertop 3",
-        "failure_type": "precondition_not_met",
-        "failure_message": "Nothing happens.",
-        "corrective_rule": "must be at location and container must be open before taking",
-        "occurrence_count": 3,
-    },
-    {
-        "id": "schema_000222",
-        "type": "schema",
-        "action_template": "cool {object} with fridge 1",
-        "action_type": "cool",
-        "preconditions": ["holding target object", "at cool tool location"],
-        "effects": ["object cooled", "still holding object"],
-        "success_count": 1,
-        "failure_count": 0,
-        "confidence": 1.0,
-    },
+    *PAPER[:3],
     {
         "id": "success_000010",
         "type": "success",

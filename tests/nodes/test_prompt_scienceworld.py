@@ -16,6 +16,7 @@ from nodes.context import RunContext
 from nodes.state import EpisodeState
 from tests.nodes.conftest import write_memories
 from tests.nodes.test_prompt_build import GOLDEN, LAYOUTS, as_text, without_blocks
+from tests.paper_entries import PAPER
 
 Play = Callable[..., list[EpisodeState]]
 
@@ -53,13 +54,7 @@ MEMORIES = [
         "actions": ["focus on substance in metal pot", "move metal pot to stove",
                     "activate stove"],
     },
-    {
-        "id": "failure_000078", "type": "critical_failure", "goal_signature": "F3:melt:water",
-        "state_signature": "room=kitchen|inventory=empty|progress=0",
-        "failed_action": "focus on stove", "failure_message": "score = -100, terminated",
-        "corrective_rule": "verify object identity matches task target before executing focus",
-        "occurrence_count": 3, "retrieval_weight": 2.0,
-    },
+    PAPER[3],
     {
         "id": "success_000013", "type": "success", "goal_signature": "F3:boil:water",
         "state_signature": "room=workshop|inventory=empty|progress=0",

@@ -7,43 +7,19 @@ import random
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from envs.alfworld import memo
 from envs.alfworld.engine import NOTHING_HAPPENS, GameEngine
 from evals.bench.engine import start_stock
 from vocabulary.errors import EnvironmentFault
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 
 PARTS = 4
 RANDOM_STEPS = 8
 NONSENSE = ["", "dance", "LOOK", "go to moon 1", "take from", "put mug 1 in/on", "look around"]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("RPMS_CACHE", str(folder))
-    memo.forget()
-    return folder
-
-
-@pytest.fixture
-def engine() -> Iterator[GameEngine]:
-    engine = GameEngine()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def game(official_games: list[Path], tmp_path: Path) -> Path:
-    """A private copy of the smallest game."""
-    smallest = min(official_games, key=lambda path: path.stat().st_size)
-    return Path(shutil.copy(smallest, tmp_path / "game.tw-pddl"))
 
 
 def sample(official: list[Path], put: list[Path]) -> list[Path]:

@@ -2,39 +2,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envs.alfworld import memo
 from envs.alfworld.engine import GameEngine
 from vocabulary.errors import EnvironmentFault, RpmsError
 
-pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("RPMS_CACHE", str(folder))
-    memo.forget()
-    return folder
-
-
-@pytest.fixture
-def engine() -> Iterator[GameEngine]:
-    engine = GameEngine()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def game(official_games: list[Path], tmp_path: Path) -> Path:
-    """A private copy of the smallest game."""
-    smallest = min(official_games, key=lambda path: path.stat().st_size)
-    return Path(shutil.copy(smallest, tmp_path / "game.tw-pddl"))
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 
 
 def edited(game: Path, **changes: Any) -> Path:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,29 +8,7 @@ import pytest
 from envs.alfworld import memo
 from envs.alfworld.engine import GameEngine
 
-pytestmark = pytest.mark.engine
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("RPMS_CACHE", str(folder))
-    memo.forget()
-    return folder
-
-
-@pytest.fixture
-def engine() -> Iterator[GameEngine]:
-    engine = GameEngine()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def game(official_games: list[Path], tmp_path: Path) -> Path:
-    """A private copy of the smallest game."""
-    smallest = min(official_games, key=lambda path: path.stat().st_size)
-    return Path(shutil.copy(smallest, tmp_path / "game.tw-pddl"))
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.mark.parametrize("damaged", [b"", b"nonsense", b"0" * 64 + b"\n{}", None])
