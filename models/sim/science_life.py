@@ -1,0 +1,195 @@
+"""Living things: how long they live, their stages, and growing them."""
+
+from __future__ import annotations
+
+import re
+
+from models.sim.science_listing import Node, every
+from models.sim.science_mind import Ideas, Mind
+
+_INSECTS = ("ant", "bee", "butterfly", "dragonfly", "moth", "fly", "beetle", "caterpillar")
+_RODENTS = ("mouse", "rat", "hedgehog", "hamster")
+# What common sense says of all others: the bigger, the longer.
+_BY_SIZE = ("frog", "toad", "chameleon", "bird", "jay", "dove", "rabbit", "beaver", "wolf",
+            "turtle", "crocodile", "bear", "elephant")  # fmt: skip
+_STAGE_ORDER = ("seed", "egg", "baby", "newborn", "larva", "caterpillar", "tadpole", "seedling",
+                "hatchling", "pupa", "chrysalis", "juvenile", "adult", "reproducing")  # fmt: skip
+_NEVER = ("dead", "agent")
+_SOIL_SPOT = "outside"
+
+
+def life_span(mind: Mind) -> Ideas:
+    """Go where the animals are and pick by the rule, in the order the task wants."""
+    yield from mind.go(mind.task.room or "outside")
+    yield from mind.look()
+    wanted = re.findall(r"longest|shortest", mind.task.target)
+    if len(mind.scene.focused) >= len(wanted):
+        return
+    animals = sorted(_animals(mind), key=lambda node: _span(mind, node.name))
+    if not animals:
+        yield "They may come out yet.", "wait1"
+        return
+    which = wanted[len(mind.scene.focused)]
+    animal = animals[-1] if which == "longest" else animals[0]
+    yield f"This one lives {which}.", f"focus on {animal.name}"
+
+
+def _animals(mind: Mind) -> list[Node]:
+    found = []
+    for node in every(mind.scene.here):
+        words = node.name.lower().split()
+        if words[0] in _STAGE_ORDER or words[-1] == "egg":
+            found.append(node)
+    return found
+
+
+def _span(mind: Mind, name: str) -> int:
+    """A rank: what the rule calls short-lived, then by size, then what it calls long-lived."""
+    rule = mind.view.rules.get("F4-LIFE-002", "").lower()
+    longest, _, shortest = rule.partition("live longest")
+    words = [word for word in name.lower().split() if word not in _STAGE_ORDER]
+    if any(f"{word}s" in longest or word in longest for word in words if len(word) > 3):
+        return 100
+    if "insect" in shortest and any(word in _INSECTS for word in words):
+        return -2
+    if "rodent" in shortest and any(word in _RODENTS for word in words):
+        return -1
+    return max((_BY_SIZE.index(word) for word in words if word in _BY_SIZE), default=6)
+
+
+def life_stages(mind: Mind) -> Ideas:
+    """Focus on each stage in its order; wait for one that is not there yet."""
+    yield from mind.go("outside")
+    yield from mind.look()
+    kind = mind.task.target.removesuffix(" plant").lower()
+    nodes = [n for n in every(mind.scene.here) if kind in n.name.lower()]
+    done = len(mind.scene.focused)
+    stages = sorted(
+        {_stage(node): node for node in nodes if not node.name.startswith(_NEVER)}.items()
+    )
+    number = re.search(r"the (\d+) life stages", mind.view.task)
+    if done >= (int(number[1]) if number else 4):
+        return
+    before = _rank(mind.scene.focused[-1]) if mind.scene.focused else -1
+    whole = len(stages) >= (int(number[1]) if number else 4)
+    later = [node for rank, node in stages if rank > before] if not whole else []
+    chosen = stages[done][1] if whole and done < len(stages) else next(iter(later), None)
+    if chosen is not None:
+        yield f"Stage {done + 1}.", f"focus on {_call(chosen)}"
+    last = mind.view.turns[-1][0]
+    yield ("Let time pass.", "wait") if last == "look around" else ("Now?", "look around")
+
+
+def _call(node: Node) -> str:
+    """The name to say: a plant's stage is said before it."""
+    stage = re.search(r"in the (\w+) stage", node.note)
+    return f"{stage[1]} {node.name}" if stage and stage[1] not in node.name else node.name
+
+
+def _stage(node: Node) -> int:
+    return _rank(_call(node))
+
+
+def _rank(name: str) -> int:
+    words = name.lower().split()
+    return max((i for i, stage in enumerate(_STAGE_ORDER) if stage in words), default=50)
+
+
+def grow(mind: Mind) -> Ideas:
+    """Seeds into pots with soil and water; then time, and for fruit bees."""
+    kind = mind.task.target.removesuffix(" plant").lower()
+    fruit = mind.task.verb == "fruit"
+    wanted = 1 if mind.task.verb == "grow" else 2
+    if fruit and (ripe := _ripe(mind, kind)):
+        yield "It has grown.", f"focus on {ripe.name}"
+    planted = [pot for pot in _pots(mind) if any(kind in i.name.lower() for i in every(pot.inside))]
+    if len(planted) >= wanted:
+        yield from _tend(mind, fruit or mind.task.verb == "genetics")
+        return
+    jar = next((n for n in mind.scene.view if n.name.endswith("seed jar")), None)
+    if jar is None and not _sown(mind):
+        yield from mind.search("seed jar", [mind.task.room, "greenhouse"])
+        return
+    if jar is not None and not mind.carries(jar):
+        yield "The seeds come along.", "pick up seed jar"
+    seed = next((n for n in mind.scene.view if n.name.endswith("seed") and not _in_pot(mind, n)),
+                None)  # fmt: skip
+    if mind.task.verb == "grow" and not mind.scene.focused and seed is not None:
+        yield "A seed first.", f"focus on {seed.name}"
+    yield from _sow(mind, seed)
+
+
+def _sow(mind: Mind, seed: Node | None) -> Ideas:
+    soil = next((n for n in mind.scene.carried if n.name == "soil"), None)
+    ready = [p for p in _pots(mind) if _has(p, "soil") and not _has(p, "seed")]
+    empty = [p for p in _pots(mind) if not _has(p, "soil")]
+    if seed is not None and ready:
+        yield "Into the soil.", f"move {seed.name} to {ready[0].name}"
+    if soil is not None and empty:
+        yield "The pot needs soil.", f"move soil to {empty[0].name}"
+    if soil is None and not _pots_anywhere_ready(mind):
+        yield from _dig(mind)
+    yield from mind.go("greenhouse")
+    yield from mind.look()
+    yield from _dig(mind)
+
+
+def _dig(mind: Mind) -> Ideas:
+    """Soil comes from the ground outside, with a shovel."""
+    lying = next((n for n in mind.scene.here if n.name == "soil"), None)
+    if lying is not None:
+        yield "That is soil.", "pick up soil"
+    shovel = mind.seen("shovel")
+    if shovel is None:
+        if "greenhouse" not in mind.looked:
+            yield from mind.go("greenhouse")
+        yield from mind.search("shovel", ["greenhouse", _SOIL_SPOT])
+        return
+    if not mind.carries(shovel):
+        yield "I need it to dig.", "pick up shovel"
+    yield from mind.go(_SOIL_SPOT)
+    yield from mind.look()
+    yield "Dig up some soil.", "use shovel in inventory on ground"
+
+
+def _tend(mind: Mind, bees: bool) -> Ideas:
+    """Let it grow: bees for fruit, then look and wait in turns."""
+    yield from mind.go("greenhouse")
+    yield from mind.look()
+    hive = mind.scene.find("bee hive")
+    blooming = any("flower" in n.name or "reproducing" in n.note for n in mind.scene.view)
+    if bees and hive is not None and hive.door == "closed" and blooming:
+        yield "Bees make fruit.", "open bee hive"
+    recent = [action for action, _ in mind.view.turns[-3:]]
+    yield ("How far is it?", "look around") if recent == ["wait"] * 3 else ("It grows.", "wait")
+
+
+def _pots(mind: Mind) -> list[Node]:
+    return [n for n in every(mind.scene.here) if re.search(r"flower pot( \d+)?$", n.name)]
+
+
+def _pots_anywhere_ready(mind: Mind) -> bool:
+    """Whether a pot with soil and no seed is pictured in some room, or none was looked at yet."""
+    if "greenhouse" not in mind.looked:
+        return True
+    nodes = every(n for room in mind.scene.rooms.values() for n in room)
+    return any("flower pot" in n.name and _has(n, "soil") and not _has(n, "seed") for n in nodes)
+
+
+def _has(pot: Node, what: str) -> bool:
+    grown = ("tree", "plant") if what == "seed" else ()
+    return any(i.name.lower().endswith((what, *grown)) for i in every(pot.inside))
+
+
+def _in_pot(mind: Mind, node: Node) -> bool:
+    return any("flower pot" in name for name in mind.path(node))
+
+
+def _sown(mind: Mind) -> bool:
+    return any(action.startswith("move ") and "seed" in action for action in mind.scene.done)
+
+
+def _ripe(mind: Mind, kind: str) -> Node | None:
+    fruits = [n for n in every(mind.scene.here) if n.name.lower() == kind or
+              n.name.lower().endswith(f" {kind}")]  # fmt: skip
+    return next((n for n in fruits if _in_pot(mind, n)), None)

@@ -1,0 +1,181 @@
+"""What the planner pictures from its own turns: rooms, things, what it carries and has done."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from models.sim.science_listing import Node, every, read_listing
+
+_ROOM = re.compile(
+    r"This (?:room|outside location) is called the ([\w ]+?)\. (?:In it|Here),? you see:"
+)
+_WENT = re.compile(r"You (?:move|teleport)(?: through .+?)? to the ([\w ]+)\.$")
+_MOVED = re.compile(r"You (?:move|pour) the (contents of the )?(.+?) (?:in)?to the (.+?)\.$")
+_SWITCHED = re.compile(r"The (.+?) is (?:now|already) (open|closed|activated|deactivated)\.")
+_FOCUSED = re.compile(r"You focus on the (.+?)\.$")
+_READING = re.compile(r"measures a temperature of (-?\d+)")
+_RECIPE = re.compile(r"To make .+?, you need to mix (.+?)\.?$", re.M)
+_MADE = re.compile(r"mix to produce (?:an? )?(.+?)\.$")
+_DUG = re.compile(r"You dig a hole")
+_CARRIED = "In your inventory, you see:"
+_INVENTORY = "inventory"
+_REFUSED = re.compile(
+    r"No known action|Unknown action|It's not clear|I'm not sure|You can't|That |There is only|"
+    r"The door is not|Mixing the contents|Ambiguous|"
+    r"The .*(?: is not | isn't | can't | does not | appears broken)"
+)
+
+
+class Scene:
+    """Built turn by turn; what it was not told it does not know."""
+
+    def __init__(self) -> None:
+        self.room = ""
+        self.rooms: dict[str, list[Node]] = {}
+        self.exits: dict[str, list[str]] = {}
+        self.carried: list[Node] = [Node("orange")]
+        self.focused: list[str] = []
+        self.readings: list[tuple[str, int]] = []
+        self.recipe: list[str] = []
+        self.made: list[str] = []
+        self.stale = False
+        self.refused: Counter[str] = Counter()
+        self.done: list[str] = []
+
+    @property
+    def here(self) -> list[Node]:
+        """What is in the room, as far as it is pictured."""
+        return self.rooms.get(self.room, [])
+
+    @property
+    def view(self) -> list[Node]:
+        """All that can be named: in the room and in the hand."""
+        return [*every(self.here), *every(self.carried)]
+
+    def find(self, name: str) -> Node | None:
+        """The thing of a name in view, exactly so or with more words before it."""
+        return _find(self.view, name)
+
+    def apply(self, action: str, answer: str) -> None:
+        """One turn. Answers of unknown shape change nothing."""
+        if _REFUSED.match(answer):
+            self.refused[action] += 1
+            return
+        self.done.append(action)
+        if found := _ROOM.match(answer):
+            self._look(found[1], answer)
+        elif found := _WENT.match(answer):
+            self.room = found[1]
+            self.stale = True
+        elif found := _MOVED.match(answer):
+            self._move(found[2], found[3], contents=bool(found[1]))
+        elif answer.startswith(_CARRIED):
+            self.carried = read_listing(answer.partition("\n")[2])
+        else:
+            self._operate(action, answer)
+
+    def _look(self, room: str, answer: str) -> None:
+        listing, _, doors = answer.partition("You also see:")
+        nodes = read_listing(listing.partition("\n")[2].partition("\n\n")[0])
+        if not any(node.name == "agent" for node in nodes):
+            return
+        self.room, self.stale = room, False
+        self.rooms[room] = [node for node in nodes if node.name not in ("agent", "air")]
+        self.exits[room] = re.findall(r"door to the ([\w ]+?) \(", doors)
+
+    def _move(self, name: str, place: str, contents: bool) -> None:
+        """Picture the thing at its new place; a name that several things bear may be any."""
+        goal = None if place == _INVENTORY else self.find(place)
+        if contents:
+            source = self.find(name)
+            moved = list(source.inside) if source else []
+            if source:
+                source.inside.clear()
+        else:
+            node = self._remove(name) or Node(name)
+            moved = [node]
+        if place == _INVENTORY:
+            self.carried += moved
+        elif goal is None or any(goal is inner for inner in every(moved)):
+            self.rooms.setdefault(self.room, []).extend(moved)
+        else:
+            goal.inside += moved
+
+    def _remove(self, name: str) -> Node | None:
+        wanted = _find([*every(self.carried), *every(self.here)], name)
+        if wanted is None:
+            return None
+        for nodes in (self.carried, self.here, *(node.inside for node in self.view)):
+            if any(node is wanted for node in nodes):
+                nodes[:] = [node for node in nodes if node is not wanted]
+                return wanted
+        return None
+
+    def _operate(self, action: str, answer: str) -> None:
+        if found := _SWITCHED.match(answer):
+            if (node := self.find(found[1])) is not None:
+                self._switch(node, found[2])
+        elif found := _FOCUSED.match(answer):
+            self.focused.append(found[1])
+        elif found := _READING.search(answer):
+            self.readings.append((action.rpartition(" on ")[2], int(found[1])))
+        elif found := _RECIPE.search(answer):
+            self.recipe = [part.strip() for part in found[1].split(",")]
+        elif found := _MADE.search(answer):
+            self.made.append(found[1])
+            if (node := self.find(action.removeprefix("mix "))) is not None:
+                node.inside[:] = [Node(found[1])]
+        elif _DUG.match(answer):
+            self.rooms.setdefault(self.room, []).append(Node("soil"))
+        elif action.startswith(("look", "examine")):
+            self._look_at(answer)
+
+    def _switch(self, node: Node, state: str) -> None:
+        if state in ("open", "closed"):
+            self.stale = self.stale or (state == "open" and node.door == "closed")
+            node.door = state
+        else:
+            node.note = state
+
+    def _look_at(self, answer: str) -> None:
+        """One thing, or ``Inside the cupboard is:`` and the things below."""
+        if found := re.match(r"Inside the (.+?) is:", answer):
+            if (node := self.find(found[1])) is not None:
+                node.inside[:] = read_listing(answer.partition("\n")[2])
+        elif things := read_listing(answer):
+            if (node := self.find(things[0].name)) is not None:
+                node.note, node.door = things[0].note, things[0].door
+                node.inside[:] = things[0].inside
+
+
+def picture(turns: Sequence[tuple[str, str]], span: int) -> Scene:
+    """The scene after the turns; only the last ``span`` leave more than room and inventory."""
+    whole = Scene()
+    for action, answer in turns:
+        whole.apply(action, answer)
+    if span >= len(turns):
+        return whole
+    recent = Scene()
+    recent.room = _room_before(turns[: len(turns) - span])
+    for action, answer in turns[len(turns) - span :]:
+        recent.apply(action, answer)
+    recent.room, recent.carried = whole.room, whole.carried
+    return recent
+
+
+def _room_before(turns: Sequence[tuple[str, str]]) -> str:
+    scene = Scene()
+    for action, answer in turns:
+        scene.apply(action, answer)
+    return scene.room
+
+
+def _find(nodes: Iterable[Node], name: str) -> Node | None:
+    """Adjectives come first: ``red apple`` is an ``apple``, an ``orange wire`` no ``orange``."""
+    known, wanted = list(nodes), name.lower()
+    for node in known:
+        if node.name.lower() == wanted:
+            return node
+    return next((node for node in known if node.name.lower().endswith(f" {wanted}")), None)
