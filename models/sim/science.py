@@ -62,6 +62,9 @@ def _choose(view: ScienceView) -> tuple[str, str]:
     """A number of the list: the first line that names the target, else the first line."""
     words = set(re.findall(r"\w+", view.task.lower()))
     for number, line in view.menu:
+        if line.startswith(("move", "pour")) and "in inventory" in line.partition(" to ")[0]:
+            return "The one in my hand.", number
+    for number, line in view.menu:
         first = line.lower().partition("(")[0].split()
         if first and first[-1] in words:
             return "That is the one I meant.", number

@@ -14,6 +14,9 @@ _BY_SIZE = ("frog", "toad", "chameleon", "bird", "jay", "dove", "rabbit", "beave
             "turtle", "crocodile", "bear", "elephant")  # fmt: skip
 _STAGE_ORDER = ("seed", "egg", "baby", "newborn", "larva", "caterpillar", "tadpole", "seedling",
                 "hatchling", "pupa", "chrysalis", "juvenile", "adult", "reproducing")  # fmt: skip
+# Young that go by other names than their parents; from afar a moth is a butterfly.
+_YOUNG = {"frog": ("tadpole",), "toad": ("tadpole",), "butterfly": ("caterpillar", "chrysalis"),
+          "moth": ("butterfly", "caterpillar", "chrysalis", "pupa")}  # fmt: skip
 _NEVER = ("dead", "agent")
 _SOIL_SPOT = "outside"
 
@@ -62,7 +65,8 @@ def life_stages(mind: Mind) -> Ideas:
     yield from mind.go("outside")
     yield from mind.look()
     kind = mind.task.target.removesuffix(" plant").lower()
-    nodes = [n for n in every(mind.scene.here) if kind in n.name.lower()]
+    names = (kind, *_YOUNG.get(kind, ()))
+    nodes = [n for n in every(mind.scene.here) if any(w in n.name.lower() for w in names)]
     done = len(mind.scene.focused)
     stages = sorted(
         {_stage(node): node for node in nodes if not node.name.startswith(_NEVER)}.items()

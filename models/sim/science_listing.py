@@ -11,7 +11,7 @@ _DEEPEST = 6
 _ARTICLE = re.compile(r"^(?:(?:an?|the) )?(?:substance called )?", re.I)
 _NAME_END = re.compile(
     r"\. |, | \((?:containing|that|on fire)|(?:,)? with: | in the \w+ stage| titled "
-    r"| approximately | at the (?:top|bottom) | with an? |\.?\s*$"
+    r"| approximately | at the (?:top|bottom) | with an? (?!.* surface)|\.?\s*$"
 )
 _ON = re.compile(r"(?:On|In|Inside) the [^:\n]{1,60}? (?:is|you see):\s*")
 _AFTERTHOUGHT = re.compile(r"(?:which|that|currently|with) ")

@@ -29,18 +29,22 @@ def transform(mind: Mind) -> Ideas:
 def melting_point(mind: Mind) -> Ideas:
     """Heat what is solid, cool what is liquid, and read the thermometer until the name turns."""
     yield from instrument(mind)
+    started = phase(mind.task.target)
+    known = mind.known(mind.task.target)
+    readings = [number for _, number in mind.scene.readings]
+    if known is not None and phase(known.name) != started and readings:
+        box = right_box(mind, readings[-1])
+        yield from mind.go(mind.remembered(box) or mind.task.box_room)
+        yield from mind.look()
+        yield f"It changes at about {readings[-1]} degrees.", f"focus on {box}"
+        return
     node = substance(mind)
     if node is None:
         yield from fetch(mind)
         return
     yield from focus_once(mind, node)
-    readings = [(phase(what), number) for what, number in mind.scene.readings]
-    if readings and readings[-1][0] != phase(node.name) or len({p for p, _ in readings}) > 1:
-        box = right_box(mind, readings[-1][1])
-        yield from mind.go(mind.remembered(box) or mind.task.box_room)
-        yield from mind.look()
-        yield f"It changes at about {readings[-1][1]}.", f"focus on {box}"
-        return
+    if not readings or phase(node.name) != started:
+        yield "How warm is it?", f"use thermometer in inventory on {node.name}"
     yield from into_pot(mind, node)
     last = mind.view.turns[-1][0]
     if device := _device_of(mind, node):
@@ -50,8 +54,7 @@ def melting_point(mind: Mind) -> Ideas:
             yield "How warm is it now?", f"use thermometer in inventory on {node.name}"
         if last.startswith("wait"):
             yield "Has it changed?", f"look at {device}"
-    start = phase(mind.task.target) if phase(node.name) != "gas" else "gas"
-    yield from run(mind, node, HEATERS if start == "solid" else COOLERS)
+    yield from run(mind, node, HEATERS if started == "solid" else COOLERS)
 
 
 def substance(mind: Mind) -> Node | None:

@@ -81,6 +81,11 @@ class Mind:
         """Whether it is in the hand, or in something that is."""
         return any(node is held for held in every(self.scene.carried))
 
+    def known(self, name: str) -> Node | None:
+        """The thing in view or as it was last seen in another room."""
+        nodes = [node for room in self.scene.rooms.values() for node in every(room)]
+        return self.seen(name) or next((n for n in nodes if plain(n.name) == plain(name)), None)
+
     def remembered(self, name: str) -> str:
         """The room in which a thing was seen, by the state block or by the pictured rooms."""
         for room, nodes in self.scene.rooms.items():
@@ -106,15 +111,23 @@ class Mind:
 
     def look(self) -> Ideas:
         """Look around where the picture is missing or out of date."""
-        if self.scene.stale or self.scene.room not in self.scene.rooms:
+        if self.scene.opened or self.unlooked:
             yield "Let me see what is here.", "look around"
+
+    @property
+    def unlooked(self) -> bool:
+        """Whether it has not looked since it came in."""
+        return self.scene.arrived or self.scene.room not in self.scene.rooms
 
     def search(self, what: str, rooms: Sequence[str]) -> Ideas:
         """Likely rooms first, closed things in them, then every other room."""
-        yield from self.look()
         likely = list(dict.fromkeys(room for room in rooms if room))
-        if self.scene.room in likely:
+        # Everything that is closed is opened first: one look then shows what is in all of it.
+        if not self.unlooked and self.scene.room in likely:
             yield from self.open_all()
+        yield from self.look()
+        if room := self.remembered(what):
+            yield from self.go(room)
         order = [*likely, *self.places(what), *ROOMS]
         for room in dict.fromkeys(order):
             if room != self.scene.room and room not in self.looked:

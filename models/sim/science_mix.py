@@ -97,7 +97,8 @@ def _add(mind: Mind, part: str, bowl: Node, rooms: list[str]) -> Ideas:
             yield from fill(mind, bowl.name)
         yield from fill(mind, bowl.name)
         return
-    nodes = [n for n in mind.scene.view if plain(n.name) == plain(part) and n not in bowl.inside]
+    nodes = [n for n in mind.scene.view if plain(n.name) == plain(part)]
+    nodes = [n for n in nodes if not any(n is inner for inner in bowl.inside)]
     if nodes:
         around = mind.holder(nodes[0])
         if around is not None and around.door == "closed":

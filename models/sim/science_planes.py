@@ -20,7 +20,7 @@ def compare_planes(mind: Mind) -> Ideas:
         return
     if mind.scene.focused:
         return
-    block = next((n for n in mind.scene.view if n.name.endswith("block")), None)
+    block = next((n for n in mind.scene.view if n.name.endswith(("block", "brick"))), None)
     for plane in planes[:2]:
         if len(_slides(mind, plane.name)) < _LOOKS:
             yield from _try(mind, plane, block)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from models.sim.reading import NEW_TASK
+from models.sim.science_scene import MENU
 
 _OPENING = re.compile(r"This (?:room|outside location) is called ")
 _TASK = re.compile(r"^Your task is to (.+)$", re.M)
 _RULE = re.compile(r"^\s*(?:- |\[)?([A-Z]\d?(?:-[A-Z]+)*-\d+)[\]:]\s*(.*)$", re.M)
-_MENU = re.compile(r"^(\d+):\s*(.+?)\s*$", re.M)
 _MENU_OPENS = "Ambiguous request"
 
 
@@ -71,7 +71,7 @@ def read_science(messages: Sequence[tuple[str, str]], whim: int = 0) -> ScienceV
             action.strip(): bool(critical)
             for critical, action in re.findall(r"^  AVOID( \[CRITICAL\])?: (.+)$", text, re.M)
         },
-        menu=_MENU.findall(last) if last.startswith(_MENU_OPENS) else [],
+        menu=MENU.findall(last) if last.startswith(_MENU_OPENS) else [],
         whim=whim,
     )
 

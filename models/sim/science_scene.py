@@ -19,11 +19,15 @@ _READING = re.compile(r"measures a temperature of (-?\d+)")
 _RECIPE = re.compile(r"To make .+?, you need to mix (.+?)\.?$", re.M)
 _MADE = re.compile(r"mix to produce (?:an? )?(.+?)\.$")
 _DUG = re.compile(r"You dig a hole")
+MENU = re.compile(r"^(\d+):\s*(.+?)\s*$", re.M)
+# A menu line says where a thing is: "cup (in sink, in kitchen)".
+_PATH = re.compile(r" \(in ([^(),]+)[^()]*\)")
+_SAID = re.compile(r"(?:pick up|put down|move|pour) (.+?)(?: (?:in)?to (.+))?$")
 _CARRIED = "In your inventory, you see:"
 _INVENTORY = "inventory"
 _REFUSED = re.compile(
     r"No known action|Unknown action|It's not clear|I'm not sure|You can't|That |There is only|"
-    r"The door is not|Mixing the contents|Ambiguous|"
+    r"The door is not|Mixing the contents|"
     r"The .*(?: is not | isn't | can't | does not | appears broken)"
 )
 
@@ -40,7 +44,9 @@ class Scene:
         self.readings: list[tuple[str, int]] = []
         self.recipe: list[str] = []
         self.made: list[str] = []
-        self.stale = False
+        self.arrived = False
+        self.opened = False
+        self.menu: dict[str, str] = {}
         self.refused: Counter[str] = Counter()
         self.done: list[str] = []
 
@@ -58,8 +64,27 @@ class Scene:
         """The thing of a name in view, exactly so or with more words before it."""
         return _find(self.view, name)
 
+    def meant(self, phrase: str) -> Node | None:
+        """The thing of ``cup in freezer``, ``pot in inventory`` or ``cup containing milk``."""
+        if (exact := self.find(phrase)) is not None:
+            return exact
+        name, _, content = phrase.partition(" containing ")
+        if content:
+            fit = [n for n in self.view if n.name.endswith(name)]
+            return next((n for n in fit if _find(n.inside, content)), None)
+        name, _, place = phrase.rpartition(" in ")
+        if place == _INVENTORY:
+            return _find(every(self.carried), name)
+        outer = [node for node in self.view if node.name == place]
+        return next((hit for o in outer if (hit := _find(o.inside, name))), None)
+
     def apply(self, action: str, answer: str) -> None:
         """One turn. Answers of unknown shape change nothing."""
+        action = self.menu.get(action, action)
+        self.menu = {}
+        if answer.startswith("Ambiguous"):
+            self.menu = {number: _PATH.sub(r" in \1", line) for number, line in MENU.findall(answer)}
+            return
         if _REFUSED.match(answer):
             self.refused[action] += 1
             return
@@ -68,9 +93,9 @@ class Scene:
             self._look(found[1], answer)
         elif found := _WENT.match(answer):
             self.room = found[1]
-            self.stale = True
+            self.arrived, self.opened = True, False
         elif found := _MOVED.match(answer):
-            self._move(found[2], found[3], contents=bool(found[1]))
+            self._move(action, found[2], found[3], contents=bool(found[1]))
         elif answer.startswith(_CARRIED):
             self.carried = read_listing(answer.partition("\n")[2])
         else:
@@ -81,21 +106,22 @@ class Scene:
         nodes = read_listing(listing.partition("\n")[2].partition("\n\n")[0])
         if not any(node.name == "agent" for node in nodes):
             return
-        self.room, self.stale = room, False
+        self.room, self.arrived, self.opened = room, False, False
         self.rooms[room] = [node for node in nodes if node.name not in ("agent", "air")]
         self.exits[room] = re.findall(r"door to the ([\w ]+?) \(", doors)
 
-    def _move(self, name: str, place: str, contents: bool) -> None:
-        """Picture the thing at its new place; a name that several things bear may be any."""
-        goal = None if place == _INVENTORY else self.find(place)
+    def _move(self, action: str, name: str, place: str, contents: bool) -> None:
+        """Picture the thing at its new place; the command says more exactly which one it was."""
+        said = _SAID.match(action)
+        source = (self.meant(said[1]) if said else None) or self.find(name)
+        goal = (self.meant(said[2]) if said and said[2] else None) or self.find(place)
         if contents:
-            source = self.find(name)
             moved = list(source.inside) if source else []
             if source:
                 source.inside.clear()
         else:
-            node = self._remove(name) or Node(name)
-            moved = [node]
+            moved = [source or Node(name)]
+            self._remove(moved[0])
         if place == _INVENTORY:
             self.carried += moved
         elif goal is None or any(goal is inner for inner in every(moved)):
@@ -103,15 +129,9 @@ class Scene:
         else:
             goal.inside += moved
 
-    def _remove(self, name: str) -> Node | None:
-        wanted = _find([*every(self.carried), *every(self.here)], name)
-        if wanted is None:
-            return None
+    def _remove(self, wanted: Node) -> None:
         for nodes in (self.carried, self.here, *(node.inside for node in self.view)):
-            if any(node is wanted for node in nodes):
-                nodes[:] = [node for node in nodes if node is not wanted]
-                return wanted
-        return None
+            nodes[:] = [node for node in nodes if node is not wanted]
 
     def _operate(self, action: str, answer: str) -> None:
         if found := _SWITCHED.match(answer):
@@ -125,7 +145,7 @@ class Scene:
             self.recipe = [part.strip() for part in found[1].split(",")]
         elif found := _MADE.search(answer):
             self.made.append(found[1])
-            if (node := self.find(action.removeprefix("mix "))) is not None:
+            if (node := self.meant(action.removeprefix("mix "))) is not None:
                 node.inside[:] = [Node(found[1])]
         elif _DUG.match(answer):
             self.rooms.setdefault(self.room, []).append(Node("soil"))
@@ -134,7 +154,7 @@ class Scene:
 
     def _switch(self, node: Node, state: str) -> None:
         if state in ("open", "closed"):
-            self.stale = self.stale or (state == "open" and node.door == "closed")
+            self.opened = self.opened or (state == "open" and node.door == "closed")
             node.door = state
         else:
             node.note = state
