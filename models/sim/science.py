@@ -7,7 +7,8 @@ from collections.abc import Callable
 from itertools import chain
 
 from models.sim.science_habits import habits, stroll
-from models.sim.science_life import grow, life_span, life_stages
+from models.sim.science_growing import grow
+from models.sim.science_life import life_span, life_stages
 from models.sim.science_matter import melting_point, transform
 from models.sim.science_mind import Ideas, Mind
 from models.sim.science_mix import mix_paint, mix_recipe

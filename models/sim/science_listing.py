@@ -61,6 +61,11 @@ def around(nodes: Iterable[Node], wanted: Node) -> list[Node]:
     return []
 
 
+def without_articles(phrase: str) -> str:
+    """Names are said with or without them; the world makes no difference."""
+    return " ".join(word for word in phrase.lower().split() if word not in ("a", "an", "the"))
+
+
 def _thing(text: str, depth: int) -> Node | None:
     words = _ARTICLE.sub("", text.strip())
     end = _NAME_END.search(words)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node
+from models.sim.science_listing import Node, without_articles
 from models.sim.science_mind import Ideas, Mind
 
 _PLANE = "inclined plane"
 # Looks at each plane; the difference shows long before the block is down.
-_LOOKS = 4
+_LOOKS = 6
 
 
 def compare_planes(mind: Mind) -> Ideas:
@@ -25,7 +25,7 @@ def compare_planes(mind: Mind) -> Ideas:
         if len(_slides(mind, plane.name)) < _LOOKS:
             yield from _try(mind, plane, block)
             return
-    slow, fast = sorted(planes[:2], key=lambda plane: _slides(mind, plane.name)[_LOOKS - 1])
+    slow, fast = sorted(planes[:2], key=lambda plane: _speed(_slides(mind, plane.name)))
     answer = slow if mind.task.quality in ("most", "shallowest") else fast
     yield "The slower one is shallower or rougher.", f"focus on {answer.name}"
 
@@ -42,11 +42,19 @@ def _try(mind: Mind, plane: Node, block: Node | None) -> Ideas:
     yield "How far is it?", f"look at {plane.name}"
 
 
+def _speed(slides: list[int]) -> float:
+    """Percent a look; a block that has arrived tells no more."""
+    moving = [part for part in slides if part < 100]
+    if len(moving) < 2:
+        return 100.0 if slides[-1] == 100 else 0.0
+    return (moving[-1] - moving[0]) / (len(moving) - 1)
+
+
 def _slides(mind: Mind, plane: str) -> list[int]:
     """How far down the block was at each look at a plane, in percent."""
     found = []
     for action, answer in mind.view.turns:
-        if action != f"look at {plane}":
+        if without_articles(action) != without_articles(f"look at {plane}"):
             continue
         part = re.search(r"approximately (\d+)% down", answer)
         if part or "at the top of the plane" in answer or "bottom of the plane" in answer:

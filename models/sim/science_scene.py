@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from models.sim.science_listing import Node, every, read_listing
+from models.sim.science_listing import Node, every, read_listing, without_articles
 
 _ROOM = re.compile(
     r"This (?:room|outside location) is called the ([\w ]+?)\. (?:In it|Here),? you see:"
@@ -194,8 +194,8 @@ def _room_before(turns: Sequence[tuple[str, str]]) -> str:
 
 def _find(nodes: Iterable[Node], name: str) -> Node | None:
     """Adjectives come first: ``red apple`` is an ``apple``, an ``orange wire`` no ``orange``."""
-    known, wanted = list(nodes), name.lower()
+    known, wanted = list(nodes), without_articles(name)
     for node in known:
-        if node.name.lower() == wanted:
+        if without_articles(node.name) == wanted:
             return node
     return next((node for node in known if node.name.lower().endswith(f" {wanted}")), None)
