@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from itertools import chain
 
-from models.sim.science_habits import habits, stroll
 from models.sim.science_growing import grow
+from models.sim.science_habits import habits, stroll
 from models.sim.science_life import life_span, life_stages
 from models.sim.science_matter import melting_point, transform
 from models.sim.science_mind import Ideas, Mind
@@ -26,12 +26,12 @@ PROCEDURES: dict[str, tuple[str, Callable[[Mind], Ideas]]] = {
     "change": ("F3-PROC-001", transform),
     "mix": ("F3-PROC-001", mix_recipe),
     "paint": ("F3-MIX-001", mix_paint),
-    "grow": ("F4-PROC-001", grow),
-    "fruit": ("F4-PROC-001", grow),
-    "genetics": ("F4-PROC-001", grow),
-    "lifespan": ("F4-PROC-001", life_span),
-    "stages": ("F4-PROC-001", life_stages),
-    "planes": ("F4-PROC-001", compare_planes),
+    "grow": ("F4-GROW-001", grow),
+    "fruit": ("F4-GROW-001", grow),
+    "genetics": ("F4-GROW-001", grow),
+    "lifespan": ("F4-LIFE-002", life_span),
+    "stages": ("F4-LIFE-001", life_stages),
+    "planes": ("F4-PLANE-001", compare_planes),
 }
 """Which rule teaches what to do for a task, and how it is done."""
 
@@ -41,10 +41,19 @@ def decide_science(view: ScienceView) -> tuple[str, str]:
     if view.menu:
         return _choose(view)
     mind = Mind(view)
+    if _rushing(mind):
+        return "I run about without looking.", "look around"
     for thought, action in chain(_ideas(mind), _when_stuck(mind)):
         if mind.allowed(action):
             return thought, action
     return "Nothing more to do.", "wait1"
+
+
+def _rushing(mind: Mind) -> bool:
+    """Through two rooms in a row without a look into either."""
+    last = [action for action, _ in mind.view.turns[-2:]]
+    moves = [action for action in last if action.startswith(("go to ", "teleport to "))]
+    return len(moves) == 2 and mind.scene.arrived
 
 
 def _ideas(mind: Mind) -> Ideas:

@@ -75,6 +75,7 @@ def _tend(mind: Mind, bees: bool) -> Ideas:
     yield from mind.look()
     hive = mind.scene.find("bee hive")
     blooming = any("flower" in n.name or "reproducing" in n.note for n in mind.scene.view)
+    bees = bees and mind.knows("F4-GROW-002")
     if bees and hive is not None and hive.door == "closed" and blooming:
         yield "Bees make fruit.", "open bee hive"
     recent = [action for action, _ in mind.view.turns[-3:]]

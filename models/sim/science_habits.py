@@ -17,12 +17,41 @@ def habits(mind: Mind) -> Ideas:
     """Experience first, then what catches the eye, then a stroll."""
     yield from _experience(mind)
     yield from mind.look()
+    yield from _guided(mind)
     thing = _eye_catcher(mind)
     if thing is not None and not mind.scene.focused:
         yield from _impulse(mind, thing)
     if thing is not None:
         yield from _fiddle(mind, thing)
     yield from stroll(mind)
+
+
+def _guided(mind: Mind) -> Ideas:
+    """An objective keeps it from getting lost: it says what to do next, though not how."""
+    verb, target = _split(mind.view.objective)
+    node = mind.seen(target) if target else None
+    if verb in ("find", "look at", "watch"):
+        yield from stroll(mind)
+    if verb == "focus on" and node is not None:
+        yield "That is the objective.", f"focus on {node.name}"
+    if verb == "pick up" and node is not None:
+        load = mind.holder(node) or node
+        yield "That is the objective.", f"pick up {load.name}"
+    thing, _, box = target.partition(" to ")
+    if verb == "move" and mind.seen(thing) is not None and mind.scene.find(box) is not None:
+        yield "That is the objective.", f"move {thing} to {box}"
+    if verb == "measure" and node is not None:
+        yield "That is the objective.", f"use thermometer on {node.name}"
+    if verb == "read" and mind.scene.find("recipe") is not None:
+        yield "That is the objective.", "read recipe"
+
+
+def _split(objective: str) -> tuple[str, str]:
+    """``pick up tin`` -> the verb and what it is about."""
+    for verb in ("find", "focus on", "pick up", "look at", "move", "measure", "read", "watch"):
+        if objective.startswith(f"{verb} "):
+            return verb, objective.removeprefix(f"{verb} ").strip()
+    return "", ""
 
 
 def _experience(mind: Mind) -> Ideas:

@@ -102,7 +102,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _things(listing: str, depth: int) -> Iterator[Node]:
-    """``a, b (containing c, d), e, which is off``: commas in brackets and before words on states."""
+    """``a, b (containing c, d), e, which is off``: not every comma parts two things."""
     parts: list[str] = []
     open_brackets = 0
     for piece in listing.split(", "):

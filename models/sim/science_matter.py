@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.sim.science_listing import Node
+from models.sim.science_listing import Node, every
 from models.sim.science_mind import Ideas, Mind, plain
 from models.sim.science_search import focus_once, instrument, right_box
 
@@ -32,7 +32,11 @@ def melting_point(mind: Mind) -> Ideas:
     started = phase(mind.task.target)
     known = mind.known(mind.task.target)
     readings = [number for _, number in mind.scene.readings]
-    if known is not None and phase(known.name) != started and readings:
+    devices = HEATERS if started == "solid" else COOLERS
+    changed = known is not None and phase(known.name) != started
+    # What has not changed has at least endured, and that tells the side of the limit as well.
+    endured = all(_waits(mind, device) >= _PATIENCE for device, _ in devices)
+    if readings and (changed or endured):
         box = right_box(mind, readings[-1])
         yield from mind.go(mind.remembered(box) or mind.task.box_room)
         yield from mind.look()
@@ -54,7 +58,7 @@ def melting_point(mind: Mind) -> Ideas:
             yield "How warm is it now?", f"use thermometer in inventory on {node.name}"
         if last.startswith("wait"):
             yield "Has it changed?", f"look at {device}"
-    yield from run(mind, node, HEATERS if started == "solid" else COOLERS)
+    yield from run(mind, node, devices)
 
 
 def substance(mind: Mind) -> Node | None:
@@ -77,29 +81,34 @@ def fetch(mind: Mind) -> Ideas:
 
 
 def fill(mind: Mind, vessel: str) -> Ideas:
-    """Put a vessel under a tap and let the water run."""
+    """Put a vessel under a tap and let the water run; dip it in where no tap works."""
     pot = mind.seen(vessel)
     if pot is None:
         yield from mind.search(vessel, ["kitchen"])
         return
+    yield from mind.look()
     sink = mind.scene.find("sink")
-    if sink is None:
-        if not mind.carries(pot):
-            yield "The pot comes along.", f"pick up {pot.name}"
-        yield from mind.go("kitchen")
-        yield from mind.look()
+    if sink is not None and not mind.scene.broken("sink"):
+        if "sink" not in mind.path(pot):
+            yield "Under the tap with it.", f"move {pot.name} to sink"
+        if sink.note != "activated":
+            yield "Let the water run.", "activate sink"
+        yield "What is in it now?", "look at sink"
         return
-    if "sink" not in mind.path(pot):
-        yield "Under the tap with it.", f"move {pot.name} to sink"
-    if "activated" not in sink.note or "de" in sink.note:
-        yield "Let the water run.", "activate sink"
-    yield "What is in it now?", "look at sink"
+    if any(plain(node.name) == "water" for node in every(mind.scene.here)):
+        yield "Dip it in.", f"dunk {pot.name} into water"
+        yield "What is in it now?", f"look at {pot.name}"
+    if not mind.carries(pot):
+        yield "The pot comes along.", f"pick up {pot.name}"
+    for room in (*mind.places("water"), "kitchen", "bathroom", "foundry", "greenhouse"):
+        if room != mind.scene.room and not mind.scene.refused[room, "activate sink"]:
+            yield from mind.go(room)
 
 
 def into_pot(mind: Mind, node: Node) -> Ideas:
-    """What stands free needs something to be carried in; a wooden cup would burn."""
+    """What stands free needs something to be carried in; a cup may burn or melt."""
     holder = mind.holder(node)
-    if holder is not None and not holder.name.startswith(("wood", "paper")):
+    if holder is not None and not holder.name.startswith(("wood", "paper", "plastic")):
         return
     pot = mind.seen(_POT)
     if pot is None:
@@ -119,8 +128,10 @@ def into_pot(mind: Mind, node: Node) -> Ideas:
 
 def run(mind: Mind, node: Node, devices: list[tuple[str, str]]) -> Ideas:
     """Bring it to the device, switch that on and wait; to the next one where this is too weak."""
-    for device, room in devices:
-        if mind.scene.refused[f"activate {device}"] or _waits(mind, device) >= _PATIENCE:
+    taught = any(mind.knows(rule) for rule in ("F3-HEAT-001", "F3-COOL-001", "F2-MEAS-002"))
+    for device, room in devices if taught else devices[:1]:
+        broken = mind.scene.refused[room, f"activate {device}"]
+        if broken or _waits(mind, device) >= _PATIENCE:
             continue
         yield from at_device(mind, node, device, room)
         return

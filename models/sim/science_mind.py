@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from zlib import crc32
 
 from models.sim.science_listing import Node, around, every
@@ -51,7 +52,13 @@ class Mind:
         if self.view.avoid.get(action):
             return False
         tries = 2 if self.knows("U-FAIL-001") else 3
-        return self.scene.refused[action] < tries
+        return self.scene.refused[self.scene.room, action] < tries and not self.repeating(action)
+
+    def repeating(self, action: str) -> bool:
+        """Whether it got the very same answer to this three times running; waiting is no such."""
+        last = self.view.turns[-3:]
+        same = len(last) == 3 and len(set(last)) == 1
+        return same and last[-1][0] == action and not action.startswith("wait")
 
     def coin(self, sides: int) -> int:
         """Whim without chance: the same prompt always gives the same choice."""
@@ -150,7 +157,7 @@ class Mind:
                  for listed in re.findall(r"is usually at: (.+)", text)
                  for room in listed.split(" -> ")]  # fmt: skip
         for snippet in self.view.snippets:
-            for before, after in zip(snippet, snippet[1:], strict=False):
+            for before, after in pairwise(snippet):
                 if went := re.match(r"(?:go|teleport) to (.+)", before):
                     found += [went[1]] if what and what in after else []
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node, every
+from models.sim.science_listing import Node
 from models.sim.science_matter import fill
 from models.sim.science_mind import CUPS, Ideas, Mind, plain
 
@@ -92,16 +92,14 @@ def _chosen(mind: Mind, node: Node) -> bool:
 def _add(mind: Mind, part: str, bowl: Node, rooms: list[str]) -> Ideas:
     """Bring one part into the container."""
     if plain(part) == "water":
-        if bowl.inside:
-            # The tap fills what stands under it, whatever is in it already.
-            yield from fill(mind, bowl.name)
         yield from fill(mind, bowl.name)
         return
     nodes = [n for n in mind.scene.view if plain(n.name) == plain(part)]
     nodes = [n for n in nodes if not any(n is inner for inner in bowl.inside)]
     if nodes:
         around = mind.holder(nodes[0])
-        if around is not None and around.door == "closed":
+        shut = around is not None and around.name.endswith("jar") and around.door != "open"
+        if around is not None and (shut or around.door == "closed"):
             yield "It is closed.", f"open {around.name}"
         if around is not None and around.name.endswith(CUPS):
             yield f"{part} goes in.", f"pour {around.name} containing {part} into {bowl.name}"
@@ -120,13 +118,6 @@ def _add(mind: Mind, part: str, bowl: Node, rooms: list[str]) -> Ideas:
 def _colours(mind: Mind) -> dict[str, list[str]]:
     """``red+blue violet`` in the rule's text: which two make which."""
     found: dict[str, list[str]] = {}
-    for one, two, made in re.findall(
-        r"(\w+)\+(\w+) (\w+)", mind.view.rules.get("F3-MIX-001", "")
-    ):
+    for one, two, made in re.findall(r"(\w+)\+(\w+) (\w+)", mind.view.rules.get("F3-MIX-001", "")):
         found[made] = [f"{one} paint", f"{two} paint"]
     return found
-
-
-def loose_parts(mind: Mind) -> list[Node]:
-    """What a beginner without a recipe would throw together: all substances in view."""
-    return [n for n in every(mind.scene.here) if n.name.endswith(("paint", "soap", "chloride"))]

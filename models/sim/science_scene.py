@@ -47,7 +47,7 @@ class Scene:
         self.arrived = False
         self.opened = False
         self.menu: dict[str, str] = {}
-        self.refused: Counter[str] = Counter()
+        self.refused: Counter[tuple[str, str]] = Counter()
         self.done: list[str] = []
 
     @property
@@ -63,6 +63,10 @@ class Scene:
     def find(self, name: str) -> Node | None:
         """The thing of a name in view, exactly so or with more words before it."""
         return _find(self.view, name)
+
+    def broken(self, device: str) -> bool:
+        """Whether a device in this room could not be switched on."""
+        return bool(self.refused[self.room, f"activate {device}"])
 
     def meant(self, phrase: str) -> Node | None:
         """The thing of ``cup in freezer``, ``pot in inventory`` or ``cup containing milk``."""
@@ -81,12 +85,15 @@ class Scene:
     def apply(self, action: str, answer: str) -> None:
         """One turn. Answers of unknown shape change nothing."""
         action = self.menu.get(action, action)
+        # What is refused in one room may well be possible in another.
         self.menu = {}
         if answer.startswith("Ambiguous"):
-            self.menu = {number: _PATH.sub(r" in \1", line) for number, line in MENU.findall(answer)}
+            self.menu = {
+                number: _PATH.sub(r" in \1", line) for number, line in MENU.findall(answer)
+            }
             return
         if _REFUSED.match(answer):
-            self.refused[action] += 1
+            self.refused[self.room, action] += 1
             return
         self.done.append(action)
         if found := _ROOM.match(answer):
@@ -164,10 +171,12 @@ class Scene:
         if found := re.match(r"Inside the (.+?) is:", answer):
             if (node := self.find(found[1])) is not None:
                 node.inside[:] = read_listing(answer.partition("\n")[2])
-        elif things := read_listing(answer):
-            if (node := self.find(things[0].name)) is not None:
-                node.note, node.door = things[0].note, things[0].door
-                node.inside[:] = things[0].inside
+            return
+        things = read_listing(answer)
+        node = self.find(things[0].name) if things else None
+        if node is not None:
+            node.note, node.door = things[0].note, things[0].door
+            node.inside[:] = things[0].inside
 
 
 def picture(turns: Sequence[tuple[str, str]], span: int) -> Scene:

@@ -101,13 +101,18 @@ def focus_once(mind: Mind, node: Node) -> Ideas:
     """Focus on a thing that has not been focused on yet, whatever its phase was then."""
     if not any(plain(name) == plain(node.name) for name in mind.scene.focused):
         place = mind.path(node)
+        careful = any("-FOCUS-" in rule for rule in mind.view.rules)
+        if place and not careful and mind.coin(2):
+            yield "This is what the task is about.", f"focus on {place[-1]}"
         if place:
             yield "This is what the task is about.", f"focus on {node.name} in {place[-1]}"
         yield "This is what the task is about.", f"focus on {node.name}"
 
 
 def right_box(mind: Mind, reading: float) -> str:
-    """The box whose condition holds for a reading."""
+    """The box whose condition holds for a reading; without the rule it does not stop to compare."""
+    if mind.task.boxes and not mind.knows("F2-BOX-001"):
+        return mind.task.boxes[mind.coin(len(mind.task.boxes))][0]
     for box, when in mind.task.boxes:
         if found := re.match(r"(above|below) (-?[\d.]+)", when):
             limit = float(found[2].rstrip(".") or 0)
