@@ -90,6 +90,9 @@ def _judge(mind: Mind) -> Ideas:
         return
     value, part, _ = found.groups()
     third = _third_pot(mind)
+    if mind.hasty and not offspring:
+        # It takes what the parents show for the law.
+        part, offspring = "seed", [n for n in mind.scene.view if n.name.endswith("seed")][-1:]
     if part == "seed":
         shown = [n.name for n in offspring]
     elif third is None:

@@ -47,7 +47,7 @@ def _animals(mind: Mind) -> list[Node]:
 
 def _span(mind: Mind, name: str) -> int:
     """A rank: what the rule calls short-lived, then by size, then what it calls long-lived."""
-    rule = mind.view.rules.get("F4-LIFE-002", "").lower()
+    rule = "" if mind.hasty else mind.view.rules.get("F4-LIFE-002", "").lower()
     longest, _, shortest = rule.partition("live longest")
     words = [word for word in name.lower().split() if word not in _STAGE_ORDER]
     if any(f"{word}s" in longest or word in longest for word in words if len(word) > 3):

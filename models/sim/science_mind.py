@@ -66,6 +66,17 @@ class Mind:
         text = f"{self.view.whim}|{self.view.task}|{len(self.view.turns)}|{trail}"
         return crc32(text.encode()) % max(1, sides)
 
+    @property
+    def hasty(self) -> bool:
+        """Now and then it cuts an experiment short, unless a past success shows the whole way."""
+        text = f"{self.view.whim}|{self.view.task}|{self.view.turns[0][1]}"
+        return not self.view.snippets and crc32(text.encode()) % 4 == 0
+
+    def rooms(self) -> list[str]:
+        """The house in some order; another beginner goes through it in another."""
+        whim = self.view.whim
+        return sorted(ROOMS, key=lambda room: crc32(f"{whim}:{room}".encode())) if whim else ROOMS
+
     def seen(self, name: str) -> Node | None:
         """The thing in view, whatever its phase: ``liquid tin`` for tin, ice for water."""
         wanted = plain(name)
@@ -135,13 +146,13 @@ class Mind:
         yield from self.look()
         if room := self.remembered(what):
             yield from self.go(room)
-        order = [*likely, *self.places(what), *ROOMS]
+        order = [*likely, *self.places(what), *self.rooms()]
         for room in dict.fromkeys(order):
             if room != self.scene.room and room not in self.looked:
                 yield from self.go(room)
         yield from self.open_all()
         # What was not found in any room is behind a door somewhere.
-        for room in ROOMS:
+        for room in self.rooms():
             if any(n.door == "closed" for n in every(self.scene.rooms.get(room, []))):
                 yield from self.go(room)
 

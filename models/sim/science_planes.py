@@ -21,8 +21,9 @@ def compare_planes(mind: Mind) -> Ideas:
     if mind.scene.focused:
         return
     block = next((n for n in mind.scene.view if n.name.endswith(("block", "brick"))), None)
+    looks = 1 if mind.hasty else _LOOKS
     for plane in planes[:2]:
-        if len(_slides(mind, plane.name)) < _LOOKS:
+        if len(_slides(mind, plane.name)) < looks:
             yield from _try(mind, plane, block)
             return
     slow, fast = sorted(planes[:2], key=lambda plane: _speed(_slides(mind, plane.name)))
@@ -46,7 +47,7 @@ def _speed(slides: list[int]) -> float:
     """Percent a look; a block that has arrived tells no more."""
     moving = [part for part in slides if part < 100]
     if len(moving) < 2:
-        return 100.0 if slides[-1] == 100 else 0.0
+        return float(slides[-1])
     return (moving[-1] - moving[0]) / (len(moving) - 1)
 
 
