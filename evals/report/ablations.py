@@ -37,8 +37,7 @@ def ablation_tables(run: Run) -> Iterator[Table]:
     for field, title in TITLES.items():
         for number_, group in enumerate(varied(run, field)):
             key = field if not number_ else f"{field}-{number_ + 1}"
-            base = names(group[0]) if field != "memory_file" else ""
-            yield _table(run, key, title, field, group, base)
+            yield _table(run, key, title, field, group)
 
 
 def varied(run: Run, field: str) -> list[list[str]]:
@@ -86,7 +85,7 @@ def _with_round_zero(run: Run, group: list[str]) -> list[str]:
     return group
 
 
-def _table(run: Run, key: str, title: str, field: str, group: Sequence[str], base: str) -> Table:
+def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> Table:
     metric = metric_of(run.manifest.env)
     rows = []
     for name in group:
@@ -111,8 +110,14 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str], bas
             "Repeated prefix: share of a prompt's characters that repeat the beginning of the "
             "previous step's prompt, from the step logs. It is what a cache could reuse."
         )
-    heading = f"{title}, {base}" if base and len(varied(run, field)) > 1 else title
+    heading = f"{title}, {_switches(run, group[-1])}" if len(varied(run, field)) > 1 else title
     return Table(key, heading, source_of(run), columns, rows, notes, labels=2)
+
+
+def _switches(run: Run, name: str) -> str:
+    """Tells two tables of one setting apart."""
+    context = run.manifest.conditions[name]
+    return f"rules {'on' if context.get('rules') else 'off'}"
 
 
 def _value(run: Run, name: str, field: str) -> str:

@@ -59,7 +59,7 @@ def reliability_table(run: Run) -> Table:
         ]
         cells = [percent(m.value, m.interval) for m in found]
         rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
-    columns = ["condition", "invalid actions (P1)", "of them unreadable", "belief drift (P2)"]
+    columns = ["condition", "invalid actions (P1)", "unreadable replies", "belief drift (P2)"]
     notes = [
         "P1: share of steps that the environment refused or that held no readable action. "
         "P2: share of checked steps at which the belief contradicts the simulator's true state. "

@@ -26,4 +26,6 @@ def names(condition: str) -> str:
 
 def short_type(kind: str) -> str:
     """ALFWorld's long goal types without what they all share."""
-    return kind.removeprefix("pick_").removesuffix("_in_recep").replace("_", " ")
+    if kind.endswith("_in_recep"):
+        kind = kind.removeprefix("pick_").removesuffix("_in_recep")
+    return kind.replace("_", " ")
