@@ -164,16 +164,12 @@ def read_run(folder: Path) -> Run:
     lines = file.read_bytes().split(b"\n") if file.is_file() else []
     tasks = {task.id for task in manifest.tasks}
     episodes: dict[tuple[str, str], Episode] = {}
-    torn = False
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines[:-1], start=1):
         if not line.strip():
             continue
         try:
             episode = Episode.model_validate_json(line)
         except ValidationError as error:
-            if number == len(lines):
-                torn = True
-                continue
             raise RpmsError(f"{file}:{number}: {_first(error)}") from error
         if episode.condition not in manifest.conditions or episode.task not in tasks:
             raise RpmsError(
@@ -181,7 +177,8 @@ def read_run(folder: Path) -> Run:
                 f"in {MANIFEST}; the two files belong to different runs"
             )
         episodes[episode.condition, episode.task] = episode
-    return Run(folder, manifest, episodes, torn)
+    # A line without its end was being written when the run was killed; the runner cuts it off.
+    return Run(folder, manifest, episodes, torn=bool(lines and lines[-1]))
 
 
 def _read_manifest(file: Path) -> Manifest:

@@ -17,6 +17,8 @@ from evals.report.files import write_report
 from evals.run_files import read_run
 from evals.tables import Cell, Table
 
+LONGEST_LABEL = 40
+
 
 def report_run(folder: Path, html: Path | None, as_json: bool) -> dict[str, Any]:
     """Write the report's files, and print its tables unless JSON is wanted instead."""
@@ -62,7 +64,7 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
     labels = list(range(table.labels))
     part: list[int] = []
     for number in range(table.labels, len(table.columns)):
-        if part and sum(needed[i] for i in (*labels, *part, number)) > width:
+        if part and sum(needed[i] for i in (*labels, *part, number)) - 1 > width:
             yield _grid(table, [*labels, *part])
             part = []
         part.append(number)
@@ -72,17 +74,18 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
 def _needed(table: Table, number: int) -> int:
     """How wide a column must be: headings may break between words, figures may not."""
     cells = [len(_plain(row[number])) for row in table.rows]
-    return max([*cells, *map(len, table.columns[number].split())], default=0) + 3
+    needed = max([*cells, *map(len, table.columns[number].split())], default=0)
+    return (min(needed, LONGEST_LABEL) if number < table.labels else needed) + 3
 
 
 def _grid(table: Table, columns: Sequence[int]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for number in columns:
-        least = _needed(table, number) - 3 if number >= table.labels else None
         grid.add_column(
             escape(table.columns[number]),
             justify="left" if number < table.labels else "right",
-            min_width=least,
+            min_width=_needed(table, number) - 3,
+            overflow="fold",
         )
     for number, row in enumerate(table.rows, start=1):
         if table.total and number == len(table.rows):

@@ -22,6 +22,7 @@ from evals.report.plots import plots_of
 from evals.report.source import names, short_type, source_of
 from evals.run_files import Episode, Run
 from rules import load_manual
+from rules.manual import RULES_FOLDER
 from vocabulary.belief import empty_belief
 from vocabulary.errors import RpmsError
 from vocabulary.goal import GoalSpec
@@ -54,6 +55,7 @@ def render_page(report: Report) -> str:
         manifest=run.manifest,
         tables=report.tables,
         plots=plots_of(run),
+        rules_changed=rules_changed(run),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
@@ -92,6 +94,14 @@ def rule_texts(env: str) -> dict[str, str]:
     for line in manual.active(goal, empty_belief())["environment"]:
         found.setdefault(line["id"], line["text"])
     return found
+
+
+def rules_changed(run: Run) -> bool:
+    """Whether the manual at hand is another one than the run was made with."""
+    env = run.manifest.env
+    files = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / env).glob("*.yaml"))]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return bool(run.manifest.hashes.rules) and run.manifest.hashes.rules != digest
 
 
 def _row(episode: Episode) -> dict[str, Any]:

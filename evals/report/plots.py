@@ -23,6 +23,7 @@ from evals.report.svg import (
     legend,
     legend_rows,
     line,
+    spread,
     text,
 )
 from evals.run_files import Episode, Run
@@ -125,16 +126,15 @@ def square_plot(run: Run, metric: Metric) -> Markup | None:
         parts.append(text(120, scale(value) + 4, f"{value}{_unit(metric)}", "tick", "end"))
     expected = max(0.0, (b + c - a) * factor)
     parts.append(line(left, scale(b * factor), right, scale(expected), "expected"))
-    parts.append(text(right + 12, scale(expected) + (14 if d >= b + c - a else -6),
-                      f"sum of both {expected:.1f}", "tick"))  # fmt: skip
-    for colour, (off, on), label in (("c0", "AC", "rules off"), ("c1", "BD", "rules on")):
+    for colour, (off, on) in (("c0", "AC"), ("c1", "BD")):
         one, two = marks[off].value or 0.0, marks[on].value or 0.0
         parts.append(line(left, scale(one), right, scale(two), f"stroke {colour}"))
-        parts += _upright(marks[off], scale, left, colour) + _upright(
-            marks[on], scale, right, colour
-        )
-        parts.append(text(left - 12, scale(one) - 8, f"{off} {one:.1f}", "value", "end"))
-        parts.append(text(right + 12, scale(two) - 8, f"{on} {two:.1f}, {label}", "value"))
+        parts += _upright(marks[off], scale, left, colour)
+        parts += _upright(marks[on], scale, right, colour)
+    near = [(f"{n} {v * factor:.1f}", v * factor) for n, v in (("A", a), ("B", b))]
+    far = [(f"C {c * factor:.1f}, rules off", c * factor), ("sum of both alone", expected)]
+    far.append((f"D {d * factor:.1f}, rules on", d * factor))
+    parts += _labels(near, scale, left - 14, "end") + _labels(far, scale, right + 14, "start")
     parts.append(text(left, 254, "memory off", "name", "middle"))
     parts.append(text(right, 254, "memory on", "name", "middle"))
     return drawing(266, f"Rules and memory: {_what(metric).lower()} in the four conditions", parts)
@@ -185,6 +185,15 @@ def curve_plot(run: Run, metric: Metric) -> Markup | None:
             if not number:
                 parts.append(text(x, 246, _round_name(run, name), "name", "middle"))
     return drawing(256, f"{_what(metric)} over the rounds of learning", parts)
+
+
+def _labels(told: Sequence[tuple[str, float]], scale: Scale, x: float, anchor: str) -> list[str]:
+    heights = spread([scale(value) + 4 for _, value in told])
+    kinds = ["tick" if words.startswith("sum") else "value" for words, _ in told]
+    return [
+        text(x, y, words, kind, anchor)
+        for (words, _), y, kind in zip(told, heights, kinds, strict=True)
+    ]
 
 
 def _round_name(run: Run, name: str) -> str:

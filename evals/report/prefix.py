@@ -25,7 +25,10 @@ def repeated_share(file: Path) -> float | None:
     if log is None:
         return None
     messages: list[str] = log.get("messages", [])
-    prompts = [[(role, messages[i]) for role, i in step["prompt"]] for step in log["steps"]]
+    try:
+        prompts = [[(role, messages[i]) for role, i in s.get("prompt", [])] for s in log["steps"]]
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
     repeated = total = 0
     for before, after in pairwise(prompts):
         repeated += shared_start(before, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -82,7 +83,7 @@ def legend(names: Sequence[str], kinds: Sequence[str], y: float) -> list[str]:
     """Coloured dots with their names, wrapped to the width."""
     parts, x = [], 8.0
     for name, kind in zip(names, kinds, strict=True):
-        width = 26 + 7.0 * len(name)
+        width = 32 + 7.0 * len(name)
         if x + width > WIDTH:
             x, y = 8.0, y + 20
         parts += [dot(x + 5, y - 4, kind, "", 5), text(x + 15, y, name, "tick")]
@@ -94,8 +95,17 @@ def legend_rows(names: Sequence[str]) -> int:
     """How many lines the legend needs."""
     rows, x = 1, 8.0
     for name in names:
-        width = 26 + 7.0 * len(name)
+        width = 32 + 7.0 * len(name)
         if x + width > WIDTH:
             rows, x = rows + 1, 8.0
         x += width
     return rows
+
+
+def spread(wanted: Sequence[float], gap: float = 17) -> list[float]:
+    """Heights for labels near the wanted ones, far enough apart to be read."""
+    found = list(wanted)
+    order = sorted(range(len(found)), key=lambda i: found[i])
+    for above, below in pairwise(order):
+        found[below] = max(found[below], found[above] + gap)
+    return found

@@ -142,7 +142,9 @@ def step_log(line: dict[str, Any]) -> dict[str, Any]:
             "knowledge_tokens": 900, "reply": f"Thought: look on.\nAction: {action}",
             "thought": NASTY if last else "look on.", "action": action,
             "result": NASTY if last else "Nothing happens." if number == 2 else "You arrive.",
-            "failed": number == 2, "truth": {"location": f"shelf {number}", "holding": "nothing"},
+            "failed": number == 2, "truth": {
+                "location": f"shelf {number}", "holding": "nothing", "open": "microwave 1",
+            },
             "drift": ["holding: the belief says mug 1"] if number == 4 else [],
             "usage": {"prompt_tokens": 1000, "cached_tokens": 400, "output_tokens": 20},
             "seconds": 0.1,
@@ -155,7 +157,7 @@ def rules(condition: str, number: int) -> dict[str, Any]:
     if condition[0] in "AC":
         return {"universal": [], "domain": [], "environment": [], "situation": []}
     situation = [{"id": "S-002", "text": f"Your hands are empty at shelf {number}."}]
-    return {"universal": ["U-001"], "domain": ["D-PLACE-01"], "environment": ["E-TAKE"],
+    return {"universal": ["U-STATE-003"], "domain": ["D-HEAT-001"], "environment": ["E-ACT-005"],
             "situation": situation}  # fmt: skip
 
 
@@ -166,8 +168,8 @@ def recalls(condition: str) -> list[dict[str, Any]]:
              "goal_signature": "pick:mug:shelf"}  # fmt: skip
     lesson = {"id": "m2", "type": "failure", "failed_action": "put mug 1 in/on microwave 1",
               "corrective_rule": "open it first"}  # fmt: skip
-    fates = [("", "", "it may be closed", "E-OPEN"), ("scf", "the hand is full", "", ""),
-             ("arbitration", "forbidden by the manual", "", "E-HEAT")]  # fmt: skip
+    fates = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
+             ("arbitration", "forbidden by the manual", "", "D-HEAT-001")]  # fmt: skip
     return [
         {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "dropped_by": by,
          "reason": why, "warning": warning, "rule": rule}

@@ -18,7 +18,7 @@ function sharedTasks(first, second) {
 }
 
 function chooser(first, second, task) {
-  const select = (name, options, value) => el("label", null, name,
+  const select = (name, options, value) => el("label", null, name[0].toUpperCase() + name.slice(1),
     el("select", { name }, options.map(([v, text]) =>
       el("option", { value: v, selected: v === value }, text))));
   const tasks = sharedTasks(first, second).map((e) => {
@@ -47,7 +47,7 @@ function stepCell(e, step, number, open) {
   const more = open ? el("div", { class: "more" },
     driftNote(step),
     step.thought ? el("p", { class: "text" }, step.thought) : null,
-    el("p", { class: "muted" }, (step.state_lines || []).join(" ")),
+    el("p", { class: "muted" }, (step.state_lines || []).join("; ")),
     el("p", { class: "muted" }, `${rules} rules, ${(step.recalls || []).length} memories recalled, `
       + `${dropped} dropped`),
     el("ul", { class: "plain" }, (step.recalls || []).map(memoryLine)),
@@ -72,7 +72,7 @@ function drawPairing() {
     el("th", { scope: "row" },
       el("button", { type: "button", "aria-expanded": open ? "true" : "false",
         "aria-label": `Step ${number}`, onclick: () => selectPair(number) }, String(number)),
-      parted ? el("div", null, el("span", { class: "badge warn" }, "part")) : null),
+      parted ? el("div", null, el("span", { class: "badge warn" }, "they part")) : null),
     stepCell(one, first.steps[number - 1], number, open),
     stepCell(two, second.steps[number - 1], number, open)));
   }

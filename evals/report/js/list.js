@@ -89,7 +89,7 @@ function drawRows() {
   const won = list.shown.filter((e) => e.won).length;
   const errors = list.shown.filter(isError).length;
   byId("found").textContent = `${list.shown.length} of ${data.episodes.length} episodes: ${won} won, `
-    + `${list.shown.length - won - errors} lost${errors ? `, ${errors} errors` : ""}`;
+    + `${list.shown.length - won - errors} lost${errors ? `, ${errors} ${errors === 1 ? "error" : "errors"}` : ""}`;
 }
 
 function showList(params) {

@@ -19,19 +19,33 @@ function decisionPanel(step) {
   return panel("Decision",
     step.thought ? plain(step.thought) : null,
     step.action ? el("p", { class: "action" }, step.action)
-      : el("p", { class: "failed-text" }, "No action could be read from the reply."));
+      : el("p", { class: "failed-text" }, !step.reply ? "The model gave no reply."
+        : "No action could be read from the reply."));
 }
 
 function resultPanel(step) {
   return panel("What came of it",
-    plain(step.result, step.failed ? "failed-text" : ""),
+    plain(step.result || (step.reply ? "(nothing)" : "The episode broke off here."), step.failed ? "failed-text" : ""),
     step.failed ? el("p", null, el("span", { class: "badge bad" }, "refused")) : null);
 }
 
+// What the belief says about a line of the true state.
+function believedAs(name, belief) {
+  if (name === "location" && !belief.location) return "middle of the room";
+  if (name !== "open") return words(belief[name]);
+  const open = Object.entries(belief.containers || {}).filter(([, door]) => door === "open");
+  return words(open.map(([place]) => place).sort());
+}
+
+const driftsIn = (name, drift) => drift.some((line) => line.startsWith(`${name}:`)
+  || (name === "open" && /: believed (open|closed)/.test(line)));
+
 function truthTable(step) {
-  const rows = Object.entries(step.truth || {}).map(([name, truth]) => el("tr", null,
-    el("th", { scope: "row" }, name), el("td", null, words((step.belief || {})[name])),
-    el("td", null, words(truth))));
+  const rows = Object.entries(step.truth || {}).map(([name, truth]) => {
+    const believed = believedAs(name, step.belief || {});
+    return el("tr", { class: driftsIn(name, step.drift || []) ? "differs" : null },
+      el("th", { scope: "row" }, name), el("td", null, believed), el("td", null, words(truth)));
+  });
   if (!rows.length) return el("p", { class: "muted" }, "The true state was not recorded.");
   return el("table", { class: "pairs" },
     el("thead", null, el("tr", null, ["", "believed", "true"].map((t) =>
