@@ -76,8 +76,8 @@ def _missing(run: Run) -> Iterator[str]:
     for mode in sorted({e.failure_mode or "" for e in errors}):
         n = sum(e.failure_mode == mode for e in errors)
         yield (
-            f"{n} of {len(run.episodes)} episodes ended in a {mode.replace('_', ' ')}. They are "
-            "left out of every rate and pair, and counted under errors."
+            f"{n} of {len(run.episodes)} episodes ended in {'an' if mode[0] in 'aeiou' else 'a'} "
+            f"{mode.replace('_', ' ')}: left out of every rate and pair, counted under errors."
         )
     if not run.complete:
         yield (

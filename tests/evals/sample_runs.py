@@ -47,7 +47,7 @@ def task_id(number: int) -> str:
     return f"{TYPES[number % len(TYPES)]}-Mug-None-Shelf-{number}/trial_T{number:05}"
 
 
-def manifest(labels: Sequence[str], tasks: int, **changes: Any) -> dict[str, Any]:
+def manifest(labels: Sequence[str], count: int, **changes: Any) -> dict[str, Any]:
     return {
         "format": 1, "created": "2030-01-02T03:04:05", "finished": "2030-01-02T04:04:05",
         "env": "alfworld", "split": "generated_unseen", "commit": "abc1234",
@@ -56,10 +56,10 @@ def manifest(labels: Sequence[str], tasks: int, **changes: Any) -> dict[str, Any
         "tasks": [
             {"id": task_id(i), "index": i, "type": TYPES[i % len(TYPES)],
              "goal": f"put a mug in shelf {i}."}
-            for i in range(tasks)
+            for i in range(count)
         ],
         "hashes": {"rules": "r" * 64, "memory": {"shipped": "m" * 64}},
-        "versions": {"python": "3.11"}, "settings": {"max_steps": 50, "limit": tasks, "seed": 0},
+        "versions": {"python": "3.11"}, "settings": {"max_steps": 50, "limit": count, "seed": 0},
         "workers": 2,
         **changes,
     }  # fmt: skip
