@@ -105,10 +105,10 @@ def _changes(first: Run, second: Run, shared: list[str], metric: Metric) -> Tabl
             before, after = left[task], right[task]
             if _outcome(before, metric) != _outcome(after, metric):
                 cells = [_told(before, metric), _told(after, metric)]
-                rows.append([label(names(name)), label(task), label(before.type), *cells])
+                rows.append([label(names(name)), label(task), *cells])
     return Table(
         "changes", f"Tasks whose outcome changed: {len(rows)}", _source(first, second),
-        ["condition", "task", "type", "first", "second"], rows, labels=3,
+        ["condition", "task", "first", "second"], rows, labels=2,
     )  # fmt: skip
 
 
@@ -133,8 +133,12 @@ def _differences(first: Run, second: Run, shared: list[str]) -> list[str]:
             found.append(f"{what.replace('_label', '')}: {one or '(none)'} -> {other or '(none)'}")
     if first.manifest.hashes.rules != second.manifest.hashes.rules:
         found.append("the rule manual differs")
-    if first.manifest.hashes.memory != second.manifest.hashes.memory:
-        found.append("the memory differs")
+    memories = first.manifest.hashes.memory, second.manifest.hashes.memory
+    found += [
+        f"the memory of {name} differs"
+        for name in sorted(memories[0].keys() & memories[1].keys())
+        if memories[0][name] != memories[1][name]
+    ]
     for name in sorted({*first.manifest.settings, *second.manifest.settings}):
         one, other = first.manifest.settings.get(name), second.manifest.settings.get(name)
         if one != other:

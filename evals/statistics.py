@@ -49,7 +49,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Bootstrap interval of a mean; with fewer than two values there is none."""
+    """Bootstrap interval of a mean; where all values are alike there is none."""
     return _bootstrap((values,), np.mean)
 
 
@@ -96,6 +96,11 @@ def _ratio(parts: Any, wholes: Any, axis: int = -1) -> Any:
 def _bootstrap(
     samples: Sequence[Sequence[float]], statistic: Callable[..., Any]
 ) -> Interval | None:
+    """Percentile bootstrap; None where nothing varies.
+
+    Tasks that all agree give resamples that all agree: an interval of no width would claim a
+    certainty that a handful of tasks cannot give.
+    """
     if len(samples[0]) < 2:
         return None
     found = stats.bootstrap(
@@ -109,4 +114,5 @@ def _bootstrap(
         method="percentile",
         rng=np.random.default_rng(SEED),
     ).confidence_interval
-    return Interval(float(found.low), float(found.high))
+    low, high = float(found.low), float(found.high)
+    return Interval(low, high) if low < high else None

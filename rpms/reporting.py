@@ -17,7 +17,9 @@ from evals.report.files import write_report
 from evals.run_files import read_run
 from evals.tables import Cell, Table
 
-LONGEST_LABEL = 40
+SHORTEST_LABEL = 24
+HEADING = 12
+GAP = 3
 
 
 def report_run(folder: Path, html: Path | None, as_json: bool) -> dict[str, Any]:
@@ -60,31 +62,37 @@ def _print_tables(console: Console, tables: Iterable[Table], with_source: bool =
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
     """The table in as many parts as the terminal needs, each with the labels at its left."""
-    needed = [_needed(table, number) for number in range(len(table.columns))]
+    widths = _widths(table, width)
     labels = list(range(table.labels))
     part: list[int] = []
     for number in range(table.labels, len(table.columns)):
-        if part and sum(needed[i] for i in (*labels, *part, number)) - 1 > width:
-            yield _grid(table, [*labels, *part])
+        if part and sum(widths[i] + GAP for i in (*labels, *part, number)) > width:
+            yield _grid(table, [*labels, *part], widths)
             part = []
         part.append(number)
-    yield _grid(table, [*labels, *part])
+    yield _grid(table, [*labels, *part], widths)
 
 
-def _needed(table: Table, number: int) -> int:
-    """How wide a column must be: headings may break between words, figures may not."""
-    cells = [len(_plain(row[number])) for row in table.rows]
-    needed = max([*cells, *map(len, table.columns[number].split())], default=0)
-    return (min(needed, LONGEST_LABEL) if number < table.labels else needed) + 3
+def _widths(table: Table, width: int) -> list[int]:
+    """Headings may break between words and long labels anywhere, but figures never."""
+    widths = []
+    for number, name in enumerate(table.columns):
+        cells = [len(_plain(row[number])) for row in table.rows]
+        heading = [min(len(name), HEADING), *map(len, name.split())]
+        widths.append(max([*cells, *heading], default=0))
+    for number in sorted(range(table.labels), key=lambda i: -widths[i]):
+        excess = sum(each + GAP for each in widths) - width
+        widths[number] -= max(0, min(excess, widths[number] - SHORTEST_LABEL))
+    return widths
 
 
-def _grid(table: Table, columns: Sequence[int]) -> Grid:
+def _grid(table: Table, columns: Sequence[int], widths: Sequence[int]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for number in columns:
         grid.add_column(
             escape(table.columns[number]),
             justify="left" if number < table.labels else "right",
-            min_width=_needed(table, number) - 3,
+            width=widths[number],
             overflow="fold",
         )
     for number, row in enumerate(table.rows, start=1):

@@ -117,7 +117,9 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
 def _switches(run: Run, name: str) -> str:
     """Tells two tables of one setting apart."""
     context = run.manifest.conditions[name]
-    return f"rules {'on' if context.get('rules') else 'off'}"
+    return ", ".join(
+        f"{switch} {'on' if context.get(switch) else 'off'}" for switch in ("rules", "memory")
+    )
 
 
 def _value(run: Run, name: str, field: str) -> str:

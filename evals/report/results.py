@@ -34,7 +34,8 @@ def main_table(run: Run) -> Table:
     rows = [[*_main_row(run, name, metric)] for name in run.conditions]
     notes = [
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
-        f"Gains are over the tasks that the condition and {first} both finished.",
+        "Where all tasks agree there is nothing to resample and no interval. Gains are over the "
+        f"tasks that the condition and {first} both finished.",
         *_missing(run),
     ]
     return Table(

@@ -44,6 +44,14 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     assert run.torn and not run.complete and len(run.episodes) == 1
 
 
+def test_a_line_without_its_end_does_not_count_yet(tmp_path: Path) -> None:
+    """The runner cuts it off and plays the episode again; until then both say the same."""
+    folder = write_run(tmp_path, {"A": [True, True]})
+    file = folder / "episodes.jsonl"
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    assert read_run(folder).torn and len(read_run(folder).episodes) == 1
+
+
 def test_a_damaged_line_is_refused_with_its_place(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {"A": [True, True, True]})
     file = folder / "episodes.jsonl"

@@ -66,7 +66,7 @@ function drawPairing() {
     const open = number === pairing.selected;
     const parted = number === pairing.parted;
     rows.push(el("tr", {
-      class: parted ? "parted" : null, "aria-selected": open ? "true" : "false",
+      class: parted ? "parted" : null, "aria-current": open ? "step" : null,
       id: `pair-${number}`,
     },
     el("th", { scope: "row" },
