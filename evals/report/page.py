@@ -21,6 +21,7 @@ from evals.report import Report, heading
 from evals.report.plots import plots_of
 from evals.report.source import names, short_type, source_of
 from evals.run_files import Episode, Run
+from evals.tables import Table
 from rules import load_manual
 from rules.manual import RULES_FOLDER
 from vocabulary.belief import empty_belief
@@ -30,6 +31,9 @@ from vocabulary.goal import GoalSpec
 HERE = Path(__file__).parent
 SCRIPTS = ("base", "list", "parts", "episode", "compare", "router")
 GZIP = b"\x1f\x8b"
+# A card of the page holds about so many characters; wider tables put intervals on a second line.
+ROOM = 125
+GAP = 4
 
 _jinja = Environment(
     loader=FileSystemLoader(HERE),
@@ -54,6 +58,7 @@ def render_page(report: Report) -> str:
         run=run,
         manifest=run.manifest,
         tables=report.tables,
+        dense={table.id for table in report.tables if characters(table) > ROOM},
         plots=plots_of(run),
         rules_changed=rules_changed(run),
         style=Markup(style),
@@ -62,6 +67,14 @@ def render_page(report: Report) -> str:
         script_hash=_hash(script),
         data=_embedded(page_data(run)),
         logs=[(number, _log(run, e)) for number, e in enumerate(run.episodes.values())],
+    )
+
+
+def characters(table: Table) -> int:
+    """How wide a row is at most with each figure and its interval on one line."""
+    return sum(
+        max((len(row[i].text) + len(row[i].note) for row in table.rows), default=0) + GAP
+        for i in range(len(table.columns))
     )
 
 

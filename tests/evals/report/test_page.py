@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
@@ -18,6 +19,7 @@ from evals.report.page import render_page, rules_changed
 from evals.report.plots import plots_of
 from evals.report.svg import spread
 from evals.run_files import read_run
+from rules.manual import RULES_FOLDER
 from tests.evals.sample_runs import NASTY, contexts, write_run
 from vocabulary.errors import RpmsError
 
@@ -96,9 +98,13 @@ def test_labels_are_spread(folder: Path) -> None:
 
 
 def test_a_changed_manual_is_noticed(folder: Path, tmp_path: Path) -> None:
-    run = read_run(folder)
-    assert rules_changed(run)
+    assert rules_changed(read_run(folder))
     assert "manual has changed" in render_page(read_report(folder))
+    files = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / "alfworld").glob("*.yaml"))]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    same = write_run(tmp_path / "same", {"A": [True]}, hashes={"rules": digest, "memory": {}})
+    assert not rules_changed(read_run(same))
+    assert "manual has changed" not in render_page(read_report(same))
 
 
 def test_files_are_written_beside_the_run_or_where_asked(folder: Path, tmp_path: Path) -> None:
