@@ -26,6 +26,11 @@ const episodeLink = (e, step) => `#/episode/${encode(e.c)}/${encode(e.task)}/${s
 const compareLink = (first, second, task, step) =>
   `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
 
+// Some worlds state a goal in a paragraph; the task's name is the better title there.
+const LONG = 90;
+const titleOf = (e) => (e.goal && e.goal.length <= LONG ? e.goal : e.task);
+const goalBelow = (e) => (titleOf(e) === e.goal ? null : e.goal);
+
 const isError = (e) => e.mode === "model_error" || e.mode === "infrastructure_error";
 
 function outcomeBadge(e) {

@@ -24,7 +24,7 @@ function chooser(first, second, task) {
   const tasks = sharedTasks(first, second).map((e) => {
     const other = episodesByKey.get(keyOf(second, e.task));
     const differs = e.won === other.won ? "" : ` (${e.won ? "first" : "second"} won)`;
-    return [e.task, `${e.n}: ${e.goal || e.task}${differs}`];
+    return [e.task, `${e.n}: ${titleOf(e)}${differs}`];
   });
   const form = el("form", { class: "filters", id: "chooser", "aria-label": "Choose what to compare" },
     select("first", data.conditions, first), select("second", data.conditions, second),
@@ -106,7 +106,8 @@ async function showComparison(first, second, task, number) {
   pairing.sides = sides;
   pairing.logs = null;
   const parting = el("p", { id: "parting", role: "status" });
-  view.replaceChildren(el("h1", null, sides[0] ? sides[0].goal || chosen : "Side by side"),
+  view.replaceChildren(el("h1", null, sides[0] ? titleOf(sides[0]) : "Side by side"),
+    sides[0] && goalBelow(sides[0]) ? el("p", { class: "goal" }, goalBelow(sides[0])) : "",
     chooser(one, two, chosen), parting, el("div", { id: "pairing" }));
   if (!sides[0] || !sides[1]) {
     parting.textContent = "These two conditions have no finished task in common.";

@@ -67,8 +67,9 @@ function drawHeads(params) {
 }
 
 function listRow(e) {
-  const link = el("a", { href: episodeLink(e) }, e.goal || e.task);
-  const task = el("td", { title: e.task }, link);
+  const link = el("a", { href: episodeLink(e) }, titleOf(e));
+  const below = goalBelow(e) ? el("div", { class: "clamped muted" }, goalBelow(e)) : null;
+  const task = el("td", { title: e.task }, link, below);
   const number = (value, quiet) => el("td", { class: `number${quiet ? " muted" : ""}` },
     value.toLocaleString("en"));
   const cells = [

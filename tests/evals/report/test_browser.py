@@ -259,6 +259,18 @@ def test_every_control_has_a_name_and_shows_focus(report: Path, opened: Open) ->
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+def test_a_goal_of_a_paragraph_does_not_crowd_the_list(tmp_path: Path, opened: Open) -> None:
+    goal = "Your task is to boil lead. " * 20
+    folder = write_run(tmp_path, {"A": [True], "B": [True]}, lines={("A", 0): {"goal": goal}})
+    page = opened(write_report(read_report(folder))[-1], "#/episodes?c=A")
+    row = page.locator("#list tbody tr")
+    expect(row).to_contain_text("Your task is to boil lead.")
+    assert row.bounding_box()["height"] < 90  # type: ignore[index]
+    row.get_by_role("link", name=task_id(0)).click()
+    expect(page.locator("#view-episode h1")).to_have_text(task_id(0))
+    expect(page.locator("#view-episode .goal")).to_have_text(goal.strip())
+
+
 def test_a_missing_log_is_said(tmp_path: Path, opened: Open) -> None:
     folder = write_run(tmp_path, {"A": [True, False]}, logs=False)
     page = opened(write_report(read_report(folder))[-1], f"#/episode/A/{TASK}/1")
