@@ -64,11 +64,20 @@ class LiveGame(Protocol):
 
 
 class Environment(Protocol):
-    """A world the agent can act in."""
+    """A world the agent can act in.
+
+    Attributes:
+        name: how it is asked for.
+        max_steps: the step budget of an episode.
+        max_tokens: the length of a reply.
+        max_live: how many games one process may hold at a time.
+        prompts: the folder of the system instruction and the examples.
+    """
 
     name: str
     max_steps: int
     max_tokens: int
+    max_live: int
     prompts: Path
 
     def goal_types(self) -> list[str]:
@@ -103,6 +112,12 @@ class Environment(Protocol):
 
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Statements of the belief that the true facts contradict; a metric, never a hint."""
+
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The true state in a few words, for logs and viewers.
+
+        A metric like ``drift``, never a hint: nothing the agent reads may come from here.
+        """
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The lines of the [Current State] block."""

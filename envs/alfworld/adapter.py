@@ -63,6 +63,7 @@ class Alfworld:
     name = "alfworld"
     max_steps = 50
     max_tokens = 256
+    max_live = 64
     prompts = Path(__file__).parent / "prompts"
 
     def goal_types(self) -> list[str]:
@@ -111,6 +112,12 @@ class Alfworld:
         from envs.alfworld.truth import disagreements
 
         return disagreements(belief, facts)
+
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """Where the agent truly stands, what it holds and what is open."""
+        from envs.alfworld.truth import true_state
+
+        return true_state(facts)
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The [Current State] lines."""

@@ -59,6 +59,8 @@ class Echo:
 
 
 class EchoWorld:
+    max_live = 8
+
     def __init__(self) -> None:
         self.opened: list[Echo] = []
         self.threads: set[int] = set()
@@ -230,7 +232,7 @@ def test_a_live_episode_is_not_replayed(world: EchoWorld) -> None:
 
 
 def test_the_longest_idle_episode_makes_room(world: EchoWorld) -> None:
-    players = [Player(f"e{n}", echo_task(f"t{n}")) for n in range(live.MAX_OPEN)]
+    players = [Player(f"e{n}", echo_task(f"t{n}")) for n in range(world.max_live)]
     players[0].play("wake")
     Player("new", echo_task("new"))
     alive = [p.name for p in players if live.inspect(p.name, lambda game: True)]
@@ -238,7 +240,7 @@ def test_the_longest_idle_episode_makes_room(world: EchoWorld) -> None:
     assert [game.task for game in world.opened if game.closed] == ["t1"]
     # The one that made room is rebuilt when its turn comes.
     assert players[1].play("a").observation == "t1 1 a"
-    assert sum(not game.closed for game in world.opened) == live.MAX_OPEN
+    assert sum(not game.closed for game in world.opened) == world.max_live
 
 
 def test_simulators_are_reused(world: EchoWorld) -> None:
@@ -300,7 +302,7 @@ def test_calls_from_many_threads_run_on_one(world: EchoWorld) -> None:
         player = Player(f"e{number}", echo_task(f"t{number}"))
         return [player.play(action).observation for action in "abcde"]
 
-    told = in_threads(12, episode)  # more than MAX_OPEN: some are rebuilt on the way
+    told = in_threads(12, episode)  # more than max_live: some are rebuilt on the way
     assert told == [[f"t{n} {i} {a}" for i, a in enumerate("abcde", 1)] for n in range(12)]
     assert world.overlaps == 0
     assert len(world.threads) == 1
