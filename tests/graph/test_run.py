@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 import nodes.llm_call
-from envs import live
+from envs import get_environment, live
 from graph import (
     arun_episode,
     astream_episode,
@@ -65,9 +65,9 @@ async def test_step_by_step_asynchronously() -> None:
 
 async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """More episodes than the registry keeps open, so some are rebuilt on the way."""
-    monkeypatch.setattr(live, "MAX_OPEN", 4)
+    monkeypatch.setattr(get_environment("alfworld"), "max_live", 4)
     tasks = [(task, condition) for task in range(3) for condition in "AB"]
-    assert len(tasks) > live.MAX_OPEN
+    assert len(tasks) > get_environment("alfworld").max_live
     contexts = [RunContext.for_condition(c, max_steps=8) for _, c in tasks]
     together = await asyncio.gather(
         *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))
