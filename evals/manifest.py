@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
+import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from rules.manual import RULES_FOLDER
 from vocabulary.errors import RpmsError
 
 FORMAT = 1
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     "rpms", "langgraph", "langchain-core", "langchain-openai", "alfworld", "textworld",
     "scienceworld",
@@ -160,8 +162,11 @@ def _versions() -> dict[str, str]:
     for name in PACKAGES:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # e.g. run from a checkout that was never installed
+        except PackageNotFoundError:
             continue
+    if "rpms" not in found:  # a checkout that was never installed
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        found["rpms"] = project["project"]["version"]
     return found
 
 
@@ -179,7 +184,7 @@ def commit() -> str:
 
 
 def _git(*words: str) -> str:
-    folder = str(Path(__file__).parent)
+    folder = str(ROOT)
     try:
         done = subprocess.run(
             ["git", "-C", folder, *words], capture_output=True, text=True, check=False

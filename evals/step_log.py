@@ -18,6 +18,11 @@ from vocabulary.belief import Belief
 from vocabulary.recall import Recall
 
 LEVEL = 5
+UNANSWERED: dict[str, Any] = {
+    "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
+    "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
+}  # fmt: skip
+"""How a step reads when the episode broke off in it."""
 
 
 class StepLog:
@@ -39,6 +44,7 @@ class StepLog:
             "sub_goal": state["sub_goal"],
             "truth": {},
             "drift": [],
+            **UNANSWERED,
         }
         self.steps.append(step)
         return step
