@@ -45,13 +45,16 @@ class WorkerSettings:
 
 
 class Player:
-    """Plays jobs on the running event loop; the graph is built once."""
+    """Plays jobs on the running event loop; the graph of each condition is built once."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
         self._tasks: dict[tuple[str, str], Task] = {}
-        self._graph = build_concurrent_graph(cache=settings.cache, find=self._find)
+        self._graphs = {
+            label: build_concurrent_graph(cache=settings.cache, find=self._find, settled=context)
+            for label, context in settings.contexts.items()
+        }
 
     async def play(self, job: Job) -> EpisodeResult:
         """One episode, from its start to its line and its step log."""
@@ -61,7 +64,8 @@ class Player:
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
-        return await play_job(self._graph, job, context, self._settings.truth)
+        graph = self._graphs[job.condition]
+        return await play_job(graph, job, context, self._settings.truth)
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], state["task"]]
