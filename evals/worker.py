@@ -26,6 +26,8 @@ from nodes.reset_env import find_task
 from nodes.state import EpisodeState
 
 PR_SET_PDEATHSIG = 1
+SWITCH_S = 0.001
+"""The loop shares the interpreter with the simulator's thread; it should not wait long for it."""
 THREADS = 16
 """For what may block: opening a client, the response cache, sending results."""
 
@@ -82,6 +84,7 @@ def serve(connection: Connection, settings: WorkerSettings) -> None:
     """The main function of a worker process: jobs come in, results go out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     die_with_parent()
+    sys.setswitchinterval(SWITCH_S)
     asyncio.run(_serve(connection, settings))
     live.close_all()
     sys.stdout.flush()

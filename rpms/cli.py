@@ -178,14 +178,17 @@ def demo(
 
 @app.command()
 def bench(
-    only: Annotated[str, typer.Option(help="engine or memory; both by default.")] = "",
-    games: Annotated[int, typer.Option(help="Games for the engine benchmark.")] = 5,
+    only: Annotated[
+        str, typer.Option(help="engine | memory | pipeline | throughput; all by default.")
+    ] = "",
+    games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
+    latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
 ) -> None:
-    """Measure ratios: our engine to stock TextWorld, a large memory to a small one."""
+    """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
 
-    run_bench(only, games, largest)
+    run_bench(only, games, largest, latency)
 
 
 def _print_json(data: Any) -> None:
