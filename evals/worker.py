@@ -19,6 +19,7 @@ from pathlib import Path
 
 from envs import Task, live
 from evals.episode import EpisodeResult, play_job
+from evals.pacing import Pacing
 from evals.plan import Job, RunPlan
 from graph.concurrent import build_concurrent_graph
 from nodes.context import RunContext
@@ -52,6 +53,7 @@ class Player:
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
+        self._pacing = Pacing()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs = {
             label: build_concurrent_graph(cache=settings.cache, find=self._find, settled=context)
@@ -67,7 +69,7 @@ class Player:
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
         graph = self._graphs[job.condition]
-        return await play_job(graph, job, context, self._settings.truth)
+        return await play_job(graph, job, context, self._settings.truth, self._pacing)
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], state["task"]]
