@@ -17,7 +17,7 @@ import pytest
 from evals.plan import JobKey, RunPlan, make_plan
 from evals.presets import letters
 from evals.ray_backend import LOCAL, RayPool
-from evals.run_writer import EPISODES, step_log_file
+from evals.run_layout import EPISODES, step_log_file
 from evals.runner import Run, local_pool
 from nodes.context import RunContext
 from vocabulary.errors import RpmsError

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evals.run_writer import EPISODES, MANIFEST, step_log_file
+from evals.run_layout import EPISODES, MANIFEST, step_log_file
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
