@@ -200,11 +200,12 @@ def demo(
     conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
     env: Annotated[str, typer.Option(help="Only this environment.")] = "",
     split: SplitOption = "",
+    out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
 ) -> None:
     """Compare conditions with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
 
-    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks)
+    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks, out)
 
 
 @app.command()
