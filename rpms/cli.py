@@ -26,6 +26,12 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="Environment, e.g. alfworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which list of tasks.")]
+TimeoutOption = Annotated[
+    float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
+]
+ConstrainOption = Annotated[
+    str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
@@ -34,7 +40,7 @@ def run(
     env: EnvOption = "alfworld",
     split: SplitOption = "generated_unseen",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
     condition: Annotated[str, typer.Option(help="A baseline, B rules, C memory, D full.")] = "D",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
@@ -42,7 +48,8 @@ def run(
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    timeout: TimeoutOption = 0.0,
+    constrain: ConstrainOption = "off",
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     as_json: JsonOption = False,
@@ -61,6 +68,7 @@ def run(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        constrain=constrain,
     )
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
@@ -92,7 +100,7 @@ def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
     env: EnvOption = "alfworld",
     split: SplitOption = "generated_seen",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
@@ -117,7 +125,7 @@ def evaluate(
     preset: Annotated[
         str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts, instead.")
     ] = "",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
     workers: Annotated[
@@ -135,7 +143,8 @@ def evaluate(
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    timeout: TimeoutOption = 0.0,
+    constrain: ConstrainOption = "off",
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
     from nodes.context import RunContext
@@ -150,6 +159,7 @@ def evaluate(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        constrain=constrain,  # type: ignore[arg-type]
         memory_file=memory,
     )
     effort = Effort(workers, concurrency, ray, retry_failed)

@@ -27,6 +27,7 @@ from models import open_model
 from models.response_cache import default_file
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
+from nodes.reply_grammar import held_to
 from vocabulary.errors import RpmsError
 
 
@@ -81,7 +82,8 @@ def _check(plan: RunPlan) -> None:
     context, world = plan.context, get_environment(plan.env)
     open_model(
         context.model, context.temperature, context.max_tokens or world.max_tokens,
-        context.timeout_s, context.base_url, context.seed, plan.cache,
+        context.patience_s, context.base_url, context.seed, plan.cache,
+        held_to(plan.env, context),
     )  # fmt: skip
     for one in plan.conditions.values():
         if one.memory and one.memory_file:

@@ -14,6 +14,7 @@ from models import open_model
 from models.sim import LABEL
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
+from nodes.reply_grammar import held_to
 from nodes.reset_env import find_task
 from nodes.state import EpisodeOutput
 from vocabulary.recall import Recall
@@ -40,9 +41,10 @@ def play(
         context.model,
         context.temperature,
         context.max_tokens or world.max_tokens,
-        context.timeout_s,
+        context.patience_s,
         context.base_url,
         context.seed,
+        held_to=held_to(env, context),
     )
     if context.memory and context.memory_file:
         open_memory(env, context.memory_file)
