@@ -80,6 +80,9 @@ def serve(connection: Connection, settings: WorkerSettings) -> None:
     die_with_parent()
     asyncio.run(_serve(connection, settings))
     live.close_all()
+    sys.stdout.flush()
+    # Clients that still hold connections would complain that the loop they belong to is gone.
+    os._exit(0)
 
 
 async def _serve(connection: Connection, settings: WorkerSettings) -> None:

@@ -15,7 +15,9 @@ from vocabulary.errors import RpmsError
 MAGIC = b"GGUF"
 STRING, ARRAY = 8, 9
 # Scalar kinds of the format, as struct codes (little-endian).
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
+SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
 LONGEST = 1 << 30
 
 

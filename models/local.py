@@ -101,10 +101,11 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
 
 def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChatModel:
     import httpx
-    from langchain_openai import ChatOpenAI
+
+    from models.openai_chat import PlainChatOpenAI
 
     # A proxy meant for the internet must not be asked for an address on this machine.
-    return ChatOpenAI(
+    return PlainChatOpenAI(
         model=model,
         base_url=f"{url}/v1",
         api_key=key,

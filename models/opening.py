@@ -83,8 +83,6 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         return open_local(model, options)
     if provider == "community":
         return open_community(model, options)
-    from langchain.chat_models import init_chat_model
-
     key = _KEYS.get(provider)
     if key and "api_key" not in options and not _has_key(provider):
         raise RpmsError(
@@ -92,6 +90,12 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
             "--base-url for a server that needs none"
         )
     try:
+        if provider == "openai":
+            from models.openai_chat import PlainChatOpenAI
+
+            return PlainChatOpenAI(model=model, **options)
+        from langchain.chat_models import init_chat_model
+
         created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
         return created
     except ImportError as error:

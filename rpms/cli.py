@@ -26,6 +26,9 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="Environment, e.g. alfworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which list of tasks.")]
+ModelOption = Annotated[
+    str, typer.Option(help="'sim', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
+]
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
 ]
@@ -40,7 +43,9 @@ def run(
     env: EnvOption = "alfworld",
     split: SplitOption = "generated_unseen",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
-    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
+    model: Annotated[
+        str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")
+    ] = "sim",
     condition: Annotated[str, typer.Option(help="A baseline, B rules, C memory, D full.")] = "D",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
@@ -100,7 +105,9 @@ def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
     env: EnvOption = "alfworld",
     split: SplitOption = "generated_seen",
-    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
+    model: Annotated[
+        str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")
+    ] = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
@@ -125,7 +132,9 @@ def evaluate(
     preset: Annotated[
         str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts, instead.")
     ] = "",
-    model: Annotated[str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")] = "sim",
+    model: Annotated[
+        str, typer.Option(help="'sim', local:smollm2, local:FILE, or PROVIDER:NAME.")
+    ] = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
     workers: Annotated[
