@@ -15,12 +15,14 @@ from typing import Any
 
 LONGEST_THOUGHT = 240
 LONGEST_WORD = 20
+LONGEST_NUMBER = 3
+"""A small model that falls into repeating one digit must come to an end."""
 MOST_WORDS = 8
 """``metal pot containing water in kitchen`` has six."""
 # Printable ASCII without the colon: no thought can look like an "Action:" label. Without the
 # quotation mark, the backslash and square brackets no form of it needs escaping.
 _THOUGHT = "[ !#-9;-Z^-~]"
-_WORD = "[a-zA-Z0-9-]"
+_WORD = f"([a-zA-Z-]{{1,{LONGEST_WORD}}}|[0-9]{{1,{LONGEST_NUMBER}}})"
 _BLANK = re.compile(r"\{\w+\}")
 
 
@@ -33,7 +35,7 @@ def reply_gbnf(syntaxes: Sequence[str]) -> str:
             f"thought ::= {_THOUGHT}{{1,{LONGEST_THOUGHT}}}",
             f"action ::= {actions}",
             f'name ::= word (" " word){{0,{MOST_WORDS - 1}}}',
-            f"word ::= {_WORD}{{1,{LONGEST_WORD}}}",
+            f"word ::= {_WORD}",
             "",
         )
     )
@@ -75,8 +77,7 @@ def _reply(syntaxes: tuple[str, ...]) -> re.Pattern[str]:
 
 def _actions(syntaxes: Sequence[str]) -> str:
     """All actions as one regular expression, in the subset that JSON schemas may use."""
-    word = f"{_WORD}{{1,{LONGEST_WORD}}}"
-    name = f"{word}( {word}){{0,{MOST_WORDS - 1}}}"
+    name = f"{_WORD}( {_WORD}){{0,{MOST_WORDS - 1}}}"
     return "|".join(
         name.join(re.escape(part).replace("\\ ", " ") for part in _BLANK.split(syntax))
         for syntax in syntaxes

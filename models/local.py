@@ -101,6 +101,7 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
 
 def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChatModel:
     import httpx
+    from pydantic import SecretStr
 
     from models.openai_chat import PlainChatOpenAI
 
@@ -108,7 +109,7 @@ def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChat
     return PlainChatOpenAI(
         model=model,
         base_url=f"{url}/v1",
-        api_key=key,
+        api_key=SecretStr(key),
         http_client=httpx.Client(trust_env=False),
         http_async_client=httpx.AsyncClient(trust_env=False),
         **options,
