@@ -10,12 +10,13 @@ from rich.table import Table
 from envs import get_environment
 from evals.bench.engine import bench_engine
 from evals.bench.memory import SIZES, bench_memory
+from rpms.prefix_bench import print_prefix
 from vocabulary.errors import RpmsError
 
-PARTS = ("engine", "memory")
+PARTS = ("engine", "memory", "prefix")
 
 
-def run_bench(only: str, games: int, largest: int) -> None:
+def run_bench(only: str, games: int, largest: int, steps: int) -> None:
     """Print each part's table."""
     if only and only not in PARTS:
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
@@ -24,6 +25,8 @@ def run_bench(only: str, games: int, largest: int) -> None:
         console.print(engine_table(games))
     if only in ("", "memory"):
         console.print(memory_table(largest))
+    if only in ("", "prefix"):
+        print_prefix(console, steps)
 
 
 def engine_table(games: int) -> Table:
