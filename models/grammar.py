@@ -22,7 +22,8 @@ MOST_WORDS = 8
 # Printable ASCII without the colon: no thought can look like an "Action:" label. Without the
 # quotation mark, the backslash and square brackets no form of it needs escaping.
 _THOUGHT = "[ !#-9;-Z^-~]"
-_WORD = f"([a-zA-Z-]{{1,{LONGEST_WORD}}}|[0-9]{{1,{LONGEST_NUMBER}}})"
+_LETTERS = f"[a-zA-Z]{{1,{LONGEST_WORD}}}"
+_NUMBER = f"[0-9]{{1,{LONGEST_NUMBER}}}"
 _BLANK = re.compile(r"\{\w+\}")
 
 
@@ -35,7 +36,7 @@ def reply_gbnf(syntaxes: Sequence[str]) -> str:
             f"thought ::= {_THOUGHT}{{1,{LONGEST_THOUGHT}}}",
             f"action ::= {actions}",
             f'name ::= word (" " word){{0,{MOST_WORDS - 1}}}',
-            f"word ::= {_WORD}",
+            f'word ::= {_LETTERS} ("-" {_LETTERS})? | {_NUMBER}',
             "",
         )
     )
@@ -77,7 +78,8 @@ def _reply(syntaxes: tuple[str, ...]) -> re.Pattern[str]:
 
 def _actions(syntaxes: Sequence[str]) -> str:
     """All actions as one regular expression, in the subset that JSON schemas may use."""
-    name = f"{_WORD}( {_WORD}){{0,{MOST_WORDS - 1}}}"
+    word = f"({_LETTERS}(-{_LETTERS})?|{_NUMBER})"
+    name = f"{word}( {word}){{0,{MOST_WORDS - 1}}}"
     return "|".join(
         name.join(re.escape(part).replace("\\ ", " ") for part in _BLANK.split(syntax))
         for syntax in syntaxes

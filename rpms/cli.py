@@ -200,7 +200,7 @@ def bench(
     only: Annotated[str, typer.Option(help="engine, memory or prefix; all by default.")] = "",
     games: Annotated[int, typer.Option(help="Games for the engine benchmark.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
-    steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 6,
+    steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, a large memory to a small one, layouts."""
     from rpms.bench import run_bench

@@ -33,17 +33,13 @@ def print_prefix(console: Console, steps: int) -> None:
 def prefix_table(result: PrefixResult) -> Table:
     """One row per step, and the share of repeated tokens below."""
     table = Table(
-        "step", "paper: prompt", "evaluated", "seconds", "cache_friendly: prompt", "evaluated",
-        "seconds", title="SmolLM2-135M, one episode, condition D",
+        "step", "prompt", "paper", "seconds", "cache_friendly", "seconds",
+        title="Tokens evaluated by SmolLM2-135M, one episode, condition D",
     )  # fmt: skip
     rows = zip(result.steps["paper"], result.steps["cache_friendly"], strict=True)
     for number, pair in enumerate(rows, start=1):
-        cells = [
-            text
-            for read in pair
-            for text in (str(read.prompt_tokens), str(read.evaluated), f"{read.seconds:.1f}")
-        ]
-        table.add_row(str(number), *cells)
+        cells = [t for read in pair for t in (str(read.evaluated), f"{read.seconds:.1f}")]
+        table.add_row(str(number), str(pair[0].prompt_tokens), *cells)
     shares = [f"{result.repeated(layout):.0%} kept" for layout in ("paper", "cache_friendly")]
-    table.add_row("2+", "", shares[0], "", "", shares[1], "")
+    table.add_row("2+", "", shares[0], "", shares[1], "")
     return table

@@ -58,34 +58,32 @@ class PrefixResult(NamedTuple):
 
 def bench_prefix(
     model: str = "local:smollm2",
-    task: int = 3,
+    task: int = 9,
     condition: str = "D",
-    steps: int = 6,
+    steps: int = 12,
     watch: Callable[[str, int], None] = lambda layout, step: None,
 ) -> PrefixResult:
     """Put the same episode's prompts to the model in both layouts."""
     # A reply of one token: this measures reading.
     chat = open_model(model, max_tokens=1, timeout_s=LOCAL_TIMEOUT_S)
-    found: dict[str, list[Read]] = {}
+    prompts = episode_prompts(task, RunContext.for_condition(condition, max_steps=steps))
+    found: dict[str, list[Read]] = {layout: [] for layout in LAYOUTS}
     for layout in LAYOUTS:
-        prompts = episode_prompts(
-            task, RunContext.for_condition(condition, layout=layout, max_steps=steps)
-        )
-        found[layout] = []
-        for number, prompt in enumerate(prompts, start=1):
+        for number, prompt in enumerate(prompts[layout], start=1):
             watch(layout, number)
             found[layout].append(_ask(chat, prompt))
     return PrefixResult(found)
 
 
-def episode_prompts(task: int, context: RunContext) -> list[list[Message]]:
-    """Every prompt of one episode, played by the model the context names."""
-    prompts: list[list[Message]] = []
+def episode_prompts(task: int, context: RunContext) -> dict[str, list[list[Message]]]:
+    """The prompts of one episode in every layout: the same states, told in another order."""
+    prompts: dict[str, list[list[Message]]] = {layout: [] for layout in LAYOUTS}
 
     def keeping(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        update = prompt_build(state, runtime)
-        prompts.append(update["prompt"])
-        return update
+        for layout in LAYOUTS:
+            told = runtime.override(context=context.with_(layout=layout))
+            prompts[layout].append(prompt_build(state, told)["prompt"])
+        return prompt_build(state, runtime)
 
     run_episode(task, context=context, graph=build_graph(nodes={"prompt_build": keeping}))
     return prompts
