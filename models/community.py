@@ -16,7 +16,7 @@ from vocabulary.errors import RpmsError
 MODULE = "langchain_community.chat_models"
 # Classes name the same thing differently; the first name that a class has is used.
 SPELLINGS = {
-    "model": ("model", "model_name", "model_id", "endpoint"),
+    "model": ("model", "model_name", "model_id", "model_path", "endpoint"),
     "max_tokens": ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens"),
     "timeout": ("timeout", "request_timeout"),
     "base_url": ("base_url", "api_base", "openai_api_base"),
@@ -31,7 +31,7 @@ def open_community(name: str, options: dict[str, Any]) -> BaseChatModel:
     if not kind or not model:
         raise RpmsError(
             f"unknown model 'community:{name}'; use community:CLASS:NAME, such as "
-            "community:ChatOllama:llama3.1"
+            "community:ChatDeepInfra:meta-llama/Meta-Llama-3.1-8B-Instruct"
         )
     try:
         module = importlib.import_module(MODULE)
