@@ -34,6 +34,7 @@ def build_concurrent_graph(
     cache: str = "",
     find: Callable[[EpisodeState], Task] = resolve,
     nodes: Mapping[str, Stage] | None = None,
+    settled: RunContext | None = None,
 ) -> RpmsGraph:
     """The compiled graph, to be used with ``ainvoke`` and ``astream`` only.
 
@@ -42,12 +43,13 @@ def build_concurrent_graph(
         cache: file of replies that need no new model call; empty for none.
         find: which task a state asks for.
         nodes: replacements by stage name, as in ``build_graph``.
+        settled: the one context the graph will be run with, as in ``build_graph``.
     """
     own: dict[str, Stage] = {name: _in_place(getattr(stages, name)) for name in COMPUTING}
     own["reset_env"] = make_async_reset_env(find)
     own["llm_call"] = make_async_llm_call(model, cache)
     own["env_step"] = async_env_step
-    return build_graph(nodes={**own, **(nodes or {})})
+    return build_graph(nodes={**own, **(nodes or {})}, settled=settled)
 
 
 def _in_place(stage: Stage) -> Callable[..., Awaitable[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from envs import Environment
 from nodes.context import RunContext
 from nodes.state import EpisodeState
 from rules import ActiveRules
+from rules.manual import RuleLine
 from vocabulary.errors import RpmsError
 from vocabulary.recall import surviving
 from vocabulary.turn import Message
@@ -24,6 +25,7 @@ _jinja = Jinja(
     lstrip_blocks=True,
     undefined=StrictUndefined,
     autoescape=False,  # prompts are plain text
+    auto_reload=False,  # templates do not change while a program runs
 )
 
 
@@ -50,7 +52,7 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
         return Blocks("", "", "", "", "")
     kept = surviving(state["recalls"]) if context.memory else []
     return Blocks(
-        rules=_render("rules.j2", rules=state["rules"]) if context.rules else "",
+        rules=_fixed_rules(state["rules"]) if context.rules else "",
         situation=_situation(state["rules"]) if context.rules else "",
         goal=_render("goal.j2", goal=state["goal"], sub_goal=state["sub_goal"]),
         state=_render("state.j2", state_lines=env.describe_belief(state["belief"], state["goal"])),
@@ -60,8 +62,28 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
 
 def render_rules(rules: ActiveRules) -> str:
     """R_active as it enters the prompt, for people who want to read it on its own."""
-    parts = [_render("rules.j2", rules=rules), _situation(rules)]
+    parts = [_fixed_rules(rules), _situation(rules)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _fixed_rules(rules: ActiveRules) -> str:
+    """The three tiers. They are the same at every step of an episode, so rendered once."""
+    lines = tuple(
+        tuple((rule["id"], rule["text"]) for rule in tier)
+        for tier in (rules["universal"], rules["domain"], rules["environment"])
+    )
+    return _render_rules(lines)
+
+
+@lru_cache(maxsize=256)
+def _render_rules(tiers: tuple[tuple[tuple[str, str], ...], ...]) -> str:
+    universal, domain, environment = (
+        [RuleLine(id=name, text=text) for name, text in tier] for tier in tiers
+    )
+    return _render(
+        "rules.j2",
+        rules={"universal": universal, "domain": domain, "environment": environment},
+    )
 
 
 def _situation(rules: ActiveRules) -> str:

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
@@ -28,6 +28,9 @@ from vocabulary.turn import Usage
 # goes with them, so that token streaming and tracing see the call.
 _calls = ContextThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
 
+_KINDS: dict[str, type[BaseMessage]] = {
+    "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
+}  # fmt: skip
 KEPT_OPEN = 64
 TRANSIENT_STATUS = {408, 409, 425, 429}
 TRANSIENT_NAMES = {
@@ -136,7 +139,7 @@ def _from_context(state: EpisodeState, context: RunContext, cache: str = "") -> 
 
 def _messages(state: EpisodeState) -> list[BaseMessage]:
     """The prompt as LangChain's own message objects."""
-    return convert_to_messages([dict(message) for message in state["prompt"]])
+    return [_KINDS[message["role"]](content=message["content"]) for message in state["prompt"]]
 
 
 def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:

@@ -197,15 +197,18 @@ def demo(
 
 @app.command()
 def bench(
-    only: Annotated[str, typer.Option(help="engine, memory or prefix; all by default.")] = "",
-    games: Annotated[int, typer.Option(help="Games for the engine benchmark.")] = 5,
+    only: Annotated[
+        str, typer.Option(help="engine | memory | pipeline | throughput | prefix; or all.")
+    ] = "",
+    games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
+    latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
     steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
 ) -> None:
-    """Measure ratios: our engine to stock TextWorld, a large memory to a small one, layouts."""
+    """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
 
-    run_bench(only, games, largest, steps)
+    run_bench(only, games, largest, latency, steps)
 
 
 def _print_json(data: Any) -> None:
