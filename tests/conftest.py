@@ -22,6 +22,7 @@ from hypothesis import settings
 from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from envs.alfworld.homes import ensure_games
 from envs.base import Task
+from models.local import missing
 from rules import load_manual
 from tests.openai_server import OpenAIServer, serving
 from vocabulary.belief import Belief
@@ -45,8 +46,14 @@ NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
 
 
 def pytest_report_header() -> list[str]:
-    """Say on which games this run's results stand, and with which browser."""
-    return [f"ALFWorld games: {WHICH_GAMES}", f"browser: {BROWSER or NO_BROWSER}"]
+    """Say on which games, browser and model this run's results stand."""
+    absent = " and ".join(missing())
+    model = f"left out, {absent} not installed (make local)" if absent else "SmolLM2-135M"
+    return [
+        f"ALFWorld games: {WHICH_GAMES}",
+        f"browser: {BROWSER or NO_BROWSER}",
+        f"local language model: {model}",
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -237,6 +244,14 @@ def _propose(rng: random.Random, game: AlfworldGame, belief: Belief) -> str:
         for name in rule.parameters
     }
     return rule.syntax.format(**names)
+
+
+@pytest.fixture(scope="session")
+def local_model() -> str:
+    """The name of a real language model on this machine, small enough for every run."""
+    if absent := missing():
+        pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
+    return "local:smollm2?ctx=2048"
 
 
 @pytest.fixture
