@@ -64,12 +64,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name every test that did not run for want of a browser: a pass would claim too much."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    names = [report.nodeid for report in skipped if NO_BROWSER in str(report.longrepr)]
-    if names:
-        terminalreporter.section("left out: browser tests")
-        terminalreporter.write_line(f"{len(names)} tests did not run, {NO_BROWSER}:")
+    """Name every test that did not run, and for want of what: a pass would claim too much."""
+    left: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+        left.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
+    if left:
+        terminalreporter.section("left out")
+    for reason, names in left.items():
+        terminalreporter.write_line(f"{len(names)} tests did not run, {reason}:")
         for name in names:
             terminalreporter.write_line(f"  {name}")
 
