@@ -17,6 +17,7 @@ from graph.build import RpmsGraph
 from nodes.context import RunContext
 from nodes.state import EpisodeInput, EpisodeState
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.secrets import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
           "output_tokens", "model_calls", "cache_hits")  # fmt: skip
@@ -77,7 +78,7 @@ class Recorder:
 
     def fail(self, error: Exception) -> None:
         """Something outside the agent and the model broke."""
-        text = " ".join(str(error).split())
+        text = redact(" ".join(str(error).split()))
         known = isinstance(error, EnvironmentFault | RpmsError)
         self.state |= {
             "failure_mode": "infrastructure_error",

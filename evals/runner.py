@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from math import ceil
@@ -25,6 +26,8 @@ ALONE_AFTER = 2
 """From this many lost workers on an episode gets a worker to itself: it may be the culprit."""
 HOPELESS = 3
 """This many episodes in a row with one and the same model error stop the run."""
+HOPELESS_LATER = 10
+"""The same, anywhere in a run."""
 POLL_S = 0.25
 
 Watch = Callable[[RunProgress], None]
@@ -158,15 +161,29 @@ class Run:
 
 
 def stop_if_hopeless(progress: RunProgress, planned: int) -> None:
-    """A wrong key fails every call alike: say so after a few episodes, not after all."""
-    if len(progress.history) != HOPELESS or planned <= HOPELESS:
+    """A wrong key fails every call alike: say so after a few episodes, not after all.
+
+    Later on an account may run empty, or a server be taken away: that takes a longer row.
+    """
+    done = len(progress.history)
+    row, which = (HOPELESS, "first") if done == HOPELESS else (HOPELESS_LATER, "last")
+    if done < row or planned <= row:
         return
-    if len(set(progress.history)) == 1 and progress.history[0][0] == "model_error":
+    endings = progress.history[-row:]
+    if len({(mode, kind_of(error)) for mode, error in endings}) == 1 and (
+        endings[0][0] == "model_error"
+    ):
         raise RpmsError(
-            f"stopped: the first {HOPELESS} episodes all ended with the same model error: "
-            f"{progress.history[0][1]}; when that is mended, run the same command again with "
+            f"stopped: the {which} {row} episodes all ended with the same model error: "
+            f"{endings[0][1]}; when that is mended, run the same command again with "
             "--retry-failed"
         )
+
+
+def kind_of(error: str) -> str:
+    """An error without what differs from call to call: token counts, names of requests."""
+    head, dash, rest = error.partition(" - ")
+    return head + dash + re.sub(r"\S*\d\S*", "#", rest)
 
 
 def capacity_of(env: str, workers: int, concurrency: int) -> int:

@@ -25,6 +25,7 @@ from graph.concurrent import build_concurrent_graph
 from nodes.context import RunContext
 from nodes.reset_env import find_task
 from nodes.state import EpisodeState
+from vocabulary.secrets import redact
 
 PR_SET_PDEATHSIG = 1
 SWITCH_S = 0.001
@@ -123,7 +124,7 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
         if (
             not task.cancelled() and task.exception()
         ):  # a result that cannot be told is a worker that is lost
-            print(f"rpms worker: {task.exception()!r}", file=sys.stderr)
+            print(redact(f"rpms worker: {task.exception()!r}"), file=sys.stderr)
             os._exit(1)
 
     def read() -> None:

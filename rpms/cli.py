@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -13,6 +15,7 @@ import typer
 from rpms.memory_cli import memory_app
 from rpms.rules_cli import rules_app
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.secrets import redact
 
 app = typer.Typer(
     name="rpms",
@@ -230,12 +233,20 @@ def _print_json(data: Any) -> None:
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    print(f"rpms: {' '.join(message.split())}", file=sys.stderr)
+    print(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def _last_words(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Even the traceback of a bug is printed without keys."""
+    print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def main() -> None:
     """Entry point of the ``rpms`` command."""
+    sys.excepthook = _last_words
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
