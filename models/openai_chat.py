@@ -38,8 +38,11 @@ class PlainChatOpenAI(ChatOpenAI):
         self, response: Any, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
         try:
-            return super()._create_chat_result(response, generation_info)
+            result = super()._create_chat_result(response, generation_info)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             # An overloaded server or a proxy in between: half a document, a page of HTML, no
             # choices. The client says so with whatever broke first.
             raise GarbledReply(f"not a chat reply: {error}") from error
+        if not result.generations:
+            raise GarbledReply("not a chat reply: no choices")
+        return result
