@@ -141,8 +141,11 @@ def evaluate(
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
+    budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
+    from evals.budget import Budget
     from nodes.context import RunContext
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
@@ -157,7 +160,8 @@ def evaluate(
         timeout_s=timeout,
         memory_file=memory,
     )
-    effort = Effort(workers, concurrency, ray, retry_failed)
+    budget = Budget(budget_usd, budget_tokens)
+    effort = Effort(workers, concurrency, ray, retry_failed, budget)
     run_all(env, split, out, conditions, preset, base, limit, truth, not no_cache, effort)
 
 

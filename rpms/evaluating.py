@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from envs import get_environment
+from evals.budget import NO_LIMIT, Budget
 from evals.plan import RunPlan, make_plan
 from evals.pools import Pool
 from evals.presets import letters, preset_contexts
@@ -38,6 +39,7 @@ class Effort:
     concurrency: int = 32
     ray: str = ""
     retry_failed: bool = False
+    budget: Budget = NO_LIMIT
 
 
 def evaluate(
@@ -69,14 +71,15 @@ def evaluate(
 def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
     """Play what a run folder still lacks of a plan, behind a progress bar."""
     _check(plan)
+    effort.budget.check(plan.context.model, plan.context.base_url)
     workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(
-        plan, Path(out), retry_failed=effort.retry_failed,
+        plan, Path(out), retry_failed=effort.retry_failed, budget=effort.budget,
         workers=workers, concurrency=effort.concurrency, ray=effort.ray,
     )  # fmt: skip
     try:
-        _play(run, _pool(plan, workers, effort.ray), capacity, out)
+        _play(run, _pool(run, workers, effort.ray), capacity, out, metered=not effort.ray)
     finally:
         run.close()
 
@@ -93,15 +96,15 @@ def _check(plan: RunPlan) -> None:
             open_memory(plan.env, one.memory_file)
 
 
-def _pool(plan: RunPlan, workers: int, ray: str) -> Pool:
+def _pool(run: Run, workers: int, ray: str) -> Pool:
     if not ray:
-        return local_pool(plan, workers)
+        return local_pool(run.plan, workers, run.meter)
     from evals.ray_backend import RayPool
 
-    return RayPool(plan, max(workers, 1), ray)
+    return RayPool(run.plan, max(workers, 1), ray)
 
 
-def _play(run: Run, pool: Pool, capacity: int, out: str) -> None:
+def _play(run: Run, pool: Pool, capacity: int, out: str, metered: bool) -> None:
     console = Console(stderr=True)
     done = run.progress.done
     if done:
@@ -116,7 +119,7 @@ def _play(run: Run, pool: Pool, capacity: int, out: str) -> None:
                     extra=spending(progress),
                 )  # fmt: skip
 
-            run.play(pool, capacity, watch)
+            run.play(pool, capacity, watch, metered)
     except KeyboardInterrupt:
         print(
             f"rpms: stopped; {run.progress.done} of {run.progress.total} episodes are finished "
@@ -150,8 +153,10 @@ def standings(progress: RunProgress) -> str:
 
 
 def spending(progress: RunProgress) -> str:
-    """Tokens, cost where it is known, and replies that cost nothing."""
+    """Tokens, cost where something is paid, and replies that cost nothing."""
     text = f"{progress.spent_tokens:,} tokens"
-    if progress.cost_usd is not None:
-        text += f", ${progress.cost_usd:.2f}"
+    if progress.cost_usd:
+        text += f", ${progress.cost_usd:.4f}"
+    if progress.expected_usd:
+        text += f" of about ${progress.expected_usd:.2f}"
     return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text

@@ -222,7 +222,7 @@ def test_a_key_repeated_by_the_server_is_left_out(
     result = run(max_steps=1)
     assert "you sent Bearer ***" in result["error"]
     assert openai_server.headers[0]["authorization"] == "Bearer planted-0123456789"
-    openai_server.plays("Your key is planted-0123456789.", "Action: look")
+    openai_server.plays("Your key is planted-0123456789.")
     result = run(max_steps=1)
     assert result["history"][0]["reply"] == "Your key is ***."
 
