@@ -116,6 +116,7 @@ class Recorder:
             "error": self.state.get("error", ""),
             **{name: self.state.get(name, 0) for name in COUNTS},
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
+            "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent.items()},
             "cost_usd": self._price(self.spent),
             **drift_counts(steps),

@@ -57,6 +57,7 @@ class StepLog:
             recalls=state["recalls"],
             prompt=[[m["role"], self._place(m["content"])] for m in state["prompt"]],
             knowledge_tokens=state["knowledge_tokens"],
+            dropped_turns=state["dropped_turns"],
         )
 
     def answered(self, state: EpisodeState, seconds: float, cost_usd: float | None) -> None:

@@ -41,6 +41,8 @@ class RunContext:
         temperature: 0 is greedy decoding.
         seed: varies sampling, and the whims of the built-in planner.
         max_tokens: reply length; 0 means the environment's own.
+        context_tokens: prompt and reply together; older turns are left out beyond that. 0 means
+            the model's own limit where it is known.
         timeout_s: how long one model call may take.
         memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
     """
@@ -58,6 +60,7 @@ class RunContext:
     temperature: float = 0.0
     seed: int = 0
     max_tokens: int = 0
+    context_tokens: int = 0
     timeout_s: float = 60.0
     memory_file: str = ""
 
@@ -86,6 +89,8 @@ class RunContext:
                 )
         if min(self.max_steps, self.k, self.max_tokens, self.temperature) < 0:
             raise RpmsError("max_steps, k, max_tokens and temperature must not be negative")
+        if self.context_tokens < 0:
+            raise RpmsError("context_tokens must not be negative")
         if not 0 <= self.theta <= 1 or not self.timeout_s > 0:
             raise RpmsError("theta must lie in 0..1, and timeout_s above 0")
         return self

@@ -30,6 +30,9 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
+ContextOption = Annotated[
+    int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
@@ -47,6 +50,7 @@ def run(
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    context_tokens: ContextOption = 0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     as_json: JsonOption = False,
@@ -65,6 +69,7 @@ def run(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        context_tokens=context_tokens,
     )
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
@@ -141,6 +146,7 @@ def evaluate(
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    context_tokens: ContextOption = 0,
     budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
     budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
 ) -> None:
@@ -158,6 +164,7 @@ def evaluate(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        context_tokens=context_tokens,
         memory_file=memory,
     )
     budget = Budget(budget_usd, budget_tokens)

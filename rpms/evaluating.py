@@ -27,6 +27,7 @@ from evals.runner import Run, capacity_of, local_pool
 from models import open_model
 from models.response_cache import default_file
 from nodes.context import RunContext
+from nodes.context_budget import prompt_room
 from nodes.goal_retrieval import open_memory
 from vocabulary.errors import RpmsError
 
@@ -91,6 +92,7 @@ def _check(plan: RunPlan) -> None:
         context.model, context.temperature, context.max_tokens or world.max_tokens,
         context.timeout_s, context.base_url, context.seed, plan.cache,
     )  # fmt: skip
+    prompt_room(plan.env, context)
     for one in plan.conditions.values():
         if one.memory and one.memory_file:
             open_memory(plan.env, one.memory_file)
