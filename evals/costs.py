@@ -6,6 +6,11 @@ from collections.abc import Callable
 
 from typing_extensions import TypedDict
 
+from models.prices import Rates
+
+DIGITS = 9
+"""A call may cost a few millionths of a dollar; a billionth is below every price."""
+
 
 class Spent(TypedDict):
     """Tokens of the calls that were really made; replayed replies cost nothing."""
@@ -15,10 +20,27 @@ class Spent(TypedDict):
     output_tokens: int
 
 
-Price = Callable[[str, Spent], float | None]
-"""Dollars for a model's tokens; None when no price is known."""
+Price = Callable[[Spent], float | None]
+"""Dollars for tokens; None when no price is known."""
 
 
-def unknown_price(model: str, spent: Spent) -> float | None:
-    """No table yet: only nothing is known to cost nothing."""
+def nothing_spent() -> Spent:
+    """Where counting begins."""
+    return Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
+
+
+def unknown_price(spent: Spent) -> float | None:
+    """For models on no price list."""
     return None
+
+
+def price_by(rates: Rates | None) -> Price:
+    """How to price the tokens of one model, given its rates."""
+    if rates is None:
+        return unknown_price
+
+    def price(spent: Spent) -> float | None:
+        cost = rates.cost(spent["prompt_tokens"], spent["cached_tokens"], spent["output_tokens"])
+        return round(cost, DIGITS)
+
+    return price

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from envs import get_environment, live
-from evals.costs import Price, Spent, unknown_price
+from evals.budget import Meter
+from evals.costs import Price, nothing_spent, unknown_price
 from evals.manifest import now
 from evals.pacing import Pacing, Place
 from evals.plan import Job
@@ -17,6 +19,7 @@ from graph.build import RpmsGraph
 from nodes.context import RunContext
 from nodes.state import EpisodeInput, EpisodeState
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.secrets import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
           "output_tokens", "model_calls", "cache_hits")  # fmt: skip
@@ -32,14 +35,17 @@ class EpisodeResult(NamedTuple):
 class Recorder:
     """Follows one episode through the graph's updates."""
 
-    def __init__(self, job: Job, truth: bool) -> None:
+    def __init__(
+        self, job: Job, truth: bool, price: Price = unknown_price, meter: Meter | None = None
+    ) -> None:
         """Nothing has happened yet."""
         self.job = job
         self.env = get_environment(job.task["env"])
         self.log = StepLog(*job.key, self.env)
         self.state: dict[str, Any] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.spent = Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
+        self.spent = nothing_spent()
+        self._price, self._meter = price, meter
         self.started = now()
         self._truth = truth
         self.passed = 0.0
@@ -63,21 +69,26 @@ class Recorder:
         elif stage == "prompt_build":
             self.log.asked(state)
         elif stage == "llm_call" and not state["done"]:
-            self._spend(state)
-            self.log.answered(state, self.passed)
+            self.log.answered(state, self.passed, self._spend(state))
         elif stage == "env_step" and len(state["history"]) == len(self.log.steps):
             self.log.played(state)  # a world that broke down adds no turn
         self._last = perf_counter()
 
-    def _spend(self, state: EpisodeState) -> None:
-        usage = state["usage"]
+    def _spend(self, state: EpisodeState) -> float | None:
+        """Count one reply; what it cost."""
+        usage, call = state["usage"], nothing_spent()
         if not usage["replayed"]:
-            for name in self.spent:
+            for name in call:
+                call[name] = usage[name]  # type: ignore[literal-required]
                 self.spent[name] += usage[name]  # type: ignore[literal-required]
+        cost = self._price(call)
+        if self._meter:
+            self._meter.add(call, cost)
+        return cost
 
     def fail(self, error: Exception) -> None:
         """Something outside the agent and the model broke."""
-        text = " ".join(str(error).split())
+        text = redact(" ".join(str(error).split()))
         known = isinstance(error, EnvironmentFault | RpmsError)
         self.state |= {
             "failure_mode": "infrastructure_error",
@@ -85,7 +96,7 @@ class Recorder:
             "success": False,
         }
 
-    def result(self, model: str, price: Price) -> EpisodeResult:
+    def result(self) -> EpisodeResult:
         """The line and the log, whatever state the episode was left in."""
         steps, task = self.log.steps, self.job.task
         goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
@@ -105,8 +116,9 @@ class Recorder:
             "error": self.state.get("error", ""),
             **{name: self.state.get(name, 0) for name in COUNTS},
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
+            "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent.items()},
-            "cost_usd": price(model, self.spent),
+            "cost_usd": self._price(self.spent),
             **drift_counts(steps),
             **memory_counts(steps),
             "seconds": round(perf_counter() - self._began, 3),
@@ -126,11 +138,16 @@ async def play_job(
     truth: bool,
     pacing: Pacing | None = None,
     price: Price = unknown_price,
+    meter: Meter | None = None,
 ) -> EpisodeResult:
-    """Play one episode; whatever goes wrong in it is its result, never the run's end."""
+    """Play one episode; whatever goes wrong in it is its result, never the run's end.
+
+    Once the budget is spent no further call is made: the episode waits, and whoever holds the
+    ``meter`` too stops the run.
+    """
     place = Place(pacing or Pacing())
     await place.start()
-    recorder = Recorder(job, truth)
+    recorder = Recorder(job, truth, price, meter)
     asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     try:
         # The graph does not go on before the next update is asked for, so that waiting here
@@ -140,10 +157,12 @@ async def play_job(
                 recorder.arrived(stage)
                 await place.passed(stage)
                 await recorder.take(stage, change)
+                if stage == "prompt_build" and meter and meter.is_spent:
+                    await asyncio.Event().wait()
     except Exception as error:  # one episode's trouble must not be another's
         recorder.fail(error)
         if episode_id := recorder.state.get("episode_id"):
             await live.afinish(episode_id, job.task)
     finally:
         place.leave()
-    return recorder.result(context.model, price)
+    return recorder.result()

@@ -20,6 +20,7 @@ from nodes.context import RunContext
 from nodes.goal_retrieval import SHIPPED
 from rules.manual import RULES_FOLDER
 from vocabulary.errors import RpmsError
+from vocabulary.secrets import redact
 
 FORMAT = 1
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,8 +45,8 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         "commit": commit(),
         "model": plan.context.model,
         "model_label": LABEL if plan.context.model == "sim" else plan.context.model,
-        "base_url": plan.context.base_url,
-        "conditions": {label: asdict(context) for label, context in plan.conditions.items()},
+        "base_url": redact(plan.context.base_url),
+        "conditions": {label: _kept(context) for label, context in plan.conditions.items()},
         "tasks": [
             {
                 "id": task["id"],
@@ -66,6 +67,11 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         },
         **informative,
     }
+
+
+def _kept(context: RunContext) -> dict[str, Any]:
+    """The settings of a condition; a password in the address is not kept."""
+    return {**asdict(context), "base_url": redact(context.base_url)}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -94,8 +100,10 @@ def check_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    # A folder older than a setting was played with that setting's default.
+    usual = asdict(RunContext())
     return {
-        label: {name: value for name, value in context.items() if name not in MAY_DIFFER}
+        label: {k: v for k, v in {**usual, **context}.items() if k not in MAY_DIFFER}
         for label, context in manifest.get("conditions", {}).items()
     }
 

@@ -55,6 +55,13 @@ class RunProgress:
             self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
         self.history.append((line["failure_mode"], line["error"]))
 
+    @property
+    def expected_usd(self) -> float | None:
+        """What this session will have cost in the end, if the rest is like what was played."""
+        if not self.cost_usd or self.done >= self.total:
+            return None
+        return self.cost_usd * (1 + (self.total - self.done) / len(self.history))
+
     def _count(self, label: str, mode: FailureMode | None) -> None:
         self.done += 1
         standing = self.standings.setdefault(label, Standing())

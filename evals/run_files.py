@@ -82,6 +82,7 @@ class Episode(_Data):
     cached_tokens: int = 0
     output_tokens: int = 0
     knowledge_tokens: float = 0.0
+    dropped_turns: int = 0
     cost_usd: float | None = None
     model_calls: int = 0
     cache_hits: int = 0

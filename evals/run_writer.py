@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,13 @@ class RunWriter:
             except (ValueError, KeyError, TypeError) as error:
                 raise RpmsError(f"{file}:{number}: not an episode ({error!r})") from error
         return found
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Every episode that was written, also those that a later line supersedes."""
+        file = self.folder / EPISODES
+        if file.exists():
+            with file.open("rb") as text:
+                yield from map(json.loads, text)
 
     def append(self, line: dict[str, Any], steps: bytes) -> None:
         """Keep one finished episode: its steps first, then the line that makes it count."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from math import ceil
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from envs import get_environment
-from evals.costs import unknown_price
+from evals.budget import NO_LIMIT, Budget, Meter, spent_before
+from evals.costs import Spent
 from evals.episode import EpisodeResult, Recorder
 from evals.manifest import check_same, commit, make_manifest, now
 from evals.plan import Job, JobKey, RunPlan, remaining
@@ -25,6 +27,8 @@ ALONE_AFTER = 2
 """From this many lost workers on an episode gets a worker to itself: it may be the culprit."""
 HOPELESS = 3
 """This many episodes in a row with one and the same model error stop the run."""
+HOPELESS_LATER = 10
+"""The same, anywhere in a run."""
 POLL_S = 0.25
 
 Watch = Callable[[RunProgress], None]
@@ -103,25 +107,34 @@ class Dispatcher:
 def _given_up(job: Job, reason: str) -> EpisodeResult:
     recorder = Recorder(job, truth=False)
     recorder.fail(EnvironmentFault(reason))
-    return recorder.result("", unknown_price)
+    return recorder.result()
 
 
 class Run:
     """One session on a run folder: opened, played as far as it gets, closed."""
 
     def __init__(
-        self, plan: RunPlan, folder: Path, *, retry_failed: bool = False, **informative: Any
+        self,
+        plan: RunPlan,
+        folder: Path,
+        *,
+        retry_failed: bool = False,
+        budget: Budget = NO_LIMIT,
+        **informative: Any,
     ) -> None:
         """Take the folder; a run with other settings in it is refused."""
         self.plan = plan
+        budget.check(plan.context.model, plan.context.base_url)
         self._writer = RunWriter(folder)
         try:
             self._manifest = self._open(make_manifest(plan, **informative))
             finished = self._writer.finished()
+            before = spent_before(self._writer.lines(), self._manifest["sessions"])
         except BaseException:
             self._writer.close()
             raise
         self.jobs = remaining(plan, finished, retry_failed)
+        self.meter = Meter(budget, before)
         again = {job.key for job in self.jobs}
         self.progress = RunProgress(total=len(plan.jobs()))
         self.progress.resume({key: mode for key, mode in finished.items() if key not in again})
@@ -136,37 +149,73 @@ class Run:
         self._writer.write_manifest(manifest)
         return manifest
 
-    def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
-        """Play what is left; the files are whole whenever this is interrupted."""
+    def play(self, pool: Pool, capacity: int, watch: Watch, metered: bool = False) -> None:
+        """Play what is left; the files are whole whenever this is interrupted.
+
+        ``metered`` says that the pool's workers add each call to the meter themselves; else
+        what an episode spent is known when it has ended.
+        """
 
         def keep(result: EpisodeResult) -> None:
             self._writer.append(result.line, result.steps)
             self.progress.add(result.line)
+            if not metered:
+                self.meter.add(_spent(result.line), result.line["cost_usd"])
             watch(self.progress)
             stop_if_hopeless(self.progress, len(self.jobs))
 
+        def look() -> None:
+            watch(self.progress)
+            if self.progress.done < self.progress.total:
+                self.meter.stop_if_spent()
+
         try:
-            Dispatcher(pool, capacity, keep).run(self.jobs, lambda: watch(self.progress))
+            look()
+            Dispatcher(pool, capacity, keep).run(self.jobs, look)
             self._manifest["finished"] = now()
-            self._writer.write_manifest(self._manifest)
         finally:
             pool.close()
+            tokens, usd = self.meter.session
+            self._manifest["sessions"][-1]["spent"] = {"tokens": tokens, "usd": round(usd, 6)}
+            self._writer.write_manifest(self._manifest)
 
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
 
 
+def _spent(line: dict[str, Any]) -> Spent:
+    return Spent(
+        prompt_tokens=line["spent_prompt_tokens"],
+        cached_tokens=line["spent_cached_tokens"],
+        output_tokens=line["spent_output_tokens"],
+    )
+
+
 def stop_if_hopeless(progress: RunProgress, planned: int) -> None:
-    """A wrong key fails every call alike: say so after a few episodes, not after all."""
-    if len(progress.history) != HOPELESS or planned <= HOPELESS:
+    """A wrong key fails every call alike: say so after a few episodes, not after all.
+
+    Later on an account may run empty, or a server be taken away: that takes a longer row.
+    """
+    done = len(progress.history)
+    row, which = (HOPELESS, "first") if done == HOPELESS else (HOPELESS_LATER, "last")
+    if done < row or planned <= row:
         return
-    if len(set(progress.history)) == 1 and progress.history[0][0] == "model_error":
+    endings = progress.history[-row:]
+    if len({(mode, kind_of(error)) for mode, error in endings}) == 1 and (
+        endings[0][0] == "model_error"
+    ):
         raise RpmsError(
-            f"stopped: the first {HOPELESS} episodes all ended with the same model error: "
-            f"{progress.history[0][1]}; when that is mended, run the same command again with "
+            f"stopped: the {which} {row} episodes all ended with the same model error: "
+            f"{endings[0][1]}; when that is mended, run the same command again with "
             "--retry-failed"
         )
+
+
+def kind_of(error: str) -> str:
+    """An error without what differs from call to call: token counts, names of requests."""
+    head, dash, rest = error.partition(" - ")
+    return head + dash + re.sub(r"\S*\d\S*", "#", rest)
 
 
 def capacity_of(env: str, workers: int, concurrency: int) -> int:
@@ -176,7 +225,7 @@ def capacity_of(env: str, workers: int, concurrency: int) -> int:
     return min(ceil(concurrency / max(workers, 1)), get_environment(env).max_live)
 
 
-def local_pool(plan: RunPlan, workers: int) -> Pool:
+def local_pool(plan: RunPlan, workers: int, meter: Meter | None = None) -> Pool:
     """Worker processes on this machine, or with 0 workers this process itself."""
-    settings = WorkerSettings.of(plan)
+    settings = WorkerSettings.of(plan, meter)
     return ProcessPool(settings, workers) if workers else InlinePool(settings)

@@ -21,6 +21,7 @@ LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
     "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
+    "cost_usd": None,
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
 
@@ -56,10 +57,11 @@ class StepLog:
             recalls=state["recalls"],
             prompt=[[m["role"], self._place(m["content"])] for m in state["prompt"]],
             knowledge_tokens=state["knowledge_tokens"],
+            dropped_turns=state["dropped_turns"],
         )
 
-    def answered(self, state: EpisodeState, seconds: float) -> None:
-        """The reply has come."""
+    def answered(self, state: EpisodeState, seconds: float, cost_usd: float | None) -> None:
+        """The reply has come; the cost is None when no price is known."""
         usage = state["usage"]
         counts = ("prompt_tokens", "cached_tokens", "output_tokens")
         self.steps[-1].update(
@@ -67,6 +69,7 @@ class StepLog:
             usage={name: usage[name] for name in counts},  # type: ignore[literal-required]
             replayed=usage["replayed"],
             seconds=round(seconds, 4),
+            cost_usd=cost_usd,
         )
 
     def played(self, state: EpisodeState) -> None:

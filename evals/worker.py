@@ -18,13 +18,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from envs import Task, live
+from evals.budget import Meter
+from evals.costs import price_by
 from evals.episode import EpisodeResult, play_job
 from evals.pacing import Pacing
 from evals.plan import Job, RunPlan
 from graph.concurrent import build_concurrent_graph
+from models.prices import Rates, rates_for
 from nodes.context import RunContext
 from nodes.reset_env import find_task
 from nodes.state import EpisodeState
+from vocabulary.secrets import redact
 
 PR_SET_PDEATHSIG = 1
 SWITCH_S = 0.001
@@ -40,11 +44,18 @@ class WorkerSettings:
     contexts: dict[str, RunContext]
     truth: bool
     cache: str
+    rates: Rates | None = None
+    meter: Meter | None = None
 
     @classmethod
-    def of(cls, plan: RunPlan) -> WorkerSettings:
-        """The part of a plan that workers need."""
-        return cls(plan.conditions, plan.truth, plan.cache)
+    def of(cls, plan: RunPlan, meter: Meter | None = None) -> WorkerSettings:
+        """The part of a plan that workers need.
+
+        Prices go with it: another machine may have no list, or another one. A meter can only be
+        shared with processes of this machine.
+        """
+        rates = rates_for(plan.context.model, plan.context.base_url)
+        return cls(plan.conditions, plan.truth, plan.cache, rates, meter)
 
 
 class Player:
@@ -53,6 +64,7 @@ class Player:
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
+        self._price = price_by(settings.rates)
         self._pacing = Pacing()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs = {
@@ -69,7 +81,8 @@ class Player:
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
         graph = self._graphs[job.condition]
-        return await play_job(graph, job, context, self._settings.truth, self._pacing)
+        truth, meter = self._settings.truth, self._settings.meter
+        return await play_job(graph, job, context, truth, self._pacing, self._price, meter)
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], state["task"]]
@@ -123,7 +136,7 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
         if (
             not task.cancelled() and task.exception()
         ):  # a result that cannot be told is a worker that is lost
-            print(f"rpms worker: {task.exception()!r}", file=sys.stderr)
+            print(redact(f"rpms worker: {task.exception()!r}"), file=sys.stderr)
             os._exit(1)
 
     def read() -> None:

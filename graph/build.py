@@ -17,6 +17,7 @@ import nodes as stages
 from graph import routing
 from nodes.context import RunContext
 from nodes.llm_call import RETRY
+from nodes.prompt_build import make_prompt_build
 from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from vocabulary.errors import RpmsError
 
@@ -74,6 +75,8 @@ def build_graph(
                 swapped.get(name) or stages.make_llm_call(model),
                 retry_policy=RETRY,
             )
+        elif name == "prompt_build":
+            builder.add_node(name, swapped.get(name) or make_prompt_build(model))
         else:
             builder.add_node(name, swapped.get(name) or getattr(stages, name))
     builder.add_edge(START, "reset_env")

@@ -21,12 +21,11 @@ from graph.build import RpmsGraph, Stage, build_graph
 from nodes.context import RunContext
 from nodes.env_step import async_env_step
 from nodes.llm_call import make_async_llm_call
+from nodes.prompt_build import make_async_prompt_build
 from nodes.reset_env import make_async_reset_env, resolve
 from nodes.state import EpisodeState
 
-COMPUTING = (
-    "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration", "prompt_build",
-)  # fmt: skip
+COMPUTING = ("belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration")
 
 
 def build_concurrent_graph(
@@ -47,6 +46,7 @@ def build_concurrent_graph(
     """
     own: dict[str, Stage] = {name: _in_place(getattr(stages, name)) for name in COMPUTING}
     own["reset_env"] = make_async_reset_env(find)
+    own["prompt_build"] = make_async_prompt_build(model)
     own["llm_call"] = make_async_llm_call(model, cache)
     own["env_step"] = async_env_step
     return build_graph(nodes={**own, **(nodes or {})}, settled=settled)

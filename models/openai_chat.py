@@ -13,7 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.language_models import LanguageModelInput
+from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
+
+
+class GarbledReply(ConnectionError):
+    """The server answered with something that is no chat reply: worth another attempt."""
 
 
 class PlainChatOpenAI(ChatOpenAI):
@@ -28,3 +33,16 @@ class PlainChatOpenAI(ChatOpenAI):
             body["messages"] = payload["messages"]
             payload |= {"messages": [], "extra_body": body}
         return payload
+
+    def _create_chat_result(
+        self, response: Any, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        try:
+            result = super()._create_chat_result(response, generation_info)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            # An overloaded server or a proxy in between: half a document, a page of HTML, no
+            # choices. The client says so with whatever broke first.
+            raise GarbledReply(f"not a chat reply: {error}") from error
+        if not result.generations:
+            raise GarbledReply("not a chat reply: no choices")
+        return result

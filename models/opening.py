@@ -15,6 +15,7 @@ from models.local import LOCAL_TIMEOUT_S, is_local, open_local
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
+from vocabulary.secrets import redact
 
 # Where each provider's client looks for its key, and the package that brings the client.
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -103,7 +104,7 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
     except Exception as error:  # each provider's client raises its own kinds
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RpmsError(f"cannot open model '{provider}:{model}': {first}") from error
+        raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
 
 
 def _has_key(provider: str) -> bool:

@@ -43,6 +43,8 @@ class RunContext:
         temperature: 0 is greedy decoding.
         seed: varies sampling, and the whims of the built-in planner.
         max_tokens: reply length; 0 means the environment's own.
+        context_tokens: prompt and reply together; older turns are left out beyond that. 0 means
+            the model's own limit where it is known.
         timeout_s: how long one model call may take; 0 means the model's own (60 s for a server,
             10 minutes for a local model, which reads its first prompt slowly).
         constrain: ``grammar`` holds replies to the action format where the server can; the paper
@@ -63,6 +65,7 @@ class RunContext:
     temperature: float = 0.0
     seed: int = 0
     max_tokens: int = 0
+    context_tokens: int = 0
     timeout_s: float = 0.0
     constrain: Constrain = "off"
     memory_file: str = ""
@@ -97,6 +100,8 @@ class RunContext:
                 )
         if min(self.max_steps, self.k, self.max_tokens, self.temperature) < 0:
             raise RpmsError("max_steps, k, max_tokens and temperature must not be negative")
+        if self.context_tokens < 0:
+            raise RpmsError("context_tokens must not be negative")
         if not 0 <= self.theta <= 1 or not self.timeout_s >= 0:
             raise RpmsError("theta must lie in 0..1, and timeout_s must not be negative")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
@@ -13,7 +14,6 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.runtime import Runtime, get_runtime
-from langgraph.types import RetryPolicy
 
 from envs import get_environment
 from envs import live as episodes
@@ -21,7 +21,9 @@ from models import hold, open_model
 from models.response_cache import REPLAYED
 from nodes.context import RunContext, settings
 from nodes.reply_grammar import held_to
+from nodes.retrying import RETRY, asked_pause, is_transient, will_retry
 from nodes.state import EpisodeState
+from vocabulary.secrets import redact, redact_known
 from vocabulary.turn import Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
@@ -32,30 +34,7 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
 }  # fmt: skip
 KEPT_OPEN = 64
-TRANSIENT_STATUS = {408, 409, 425, 429}
-TRANSIENT_NAMES = {
-    "APIConnectionError", "APITimeoutError", "ConnectError", "ConnectTimeout", "ReadTimeout",
-    "ReadError", "RemoteProtocolError", "PoolTimeout", "WriteTimeout",
-}  # fmt: skip
-
-
-def is_transient(error: Exception) -> bool:
-    """Whether trying again may help: timeouts, 429 and 5xx, but never 400 or 401."""
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return status in TRANSIENT_STATUS or status >= 500
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
-        # A client keeps its connections between episodes; after a second asyncio.run() the old
-        # ones belong to a loop that is gone, and the next attempt opens a new one.
-        return True
-    return isinstance(error, TimeoutError | ConnectionError) or bool(names & TRANSIENT_NAMES)
-
-
-RETRY = RetryPolicy(
-    initial_interval=0.5, backoff_factor=2.0, max_interval=30.0, max_attempts=4,
-    retry_on=is_transient,
-)  # fmt: skip
+__all__ = ["RETRY", "is_transient", "make_async_llm_call", "make_llm_call", "read_usage"]
 
 
 def make_llm_call(
@@ -79,6 +58,8 @@ def make_llm_call(
         except FutureTimeout:
             return _give_up(state, runtime, TimeoutError(f"no reply in {context.patience_s:g} s"))
         except Exception as error:  # every client raises its own kinds
+            if will_retry(runtime, error):
+                time.sleep(asked_pause(error))
             return _give_up(state, runtime, error)
         return _record(state, reply)
 
@@ -111,6 +92,8 @@ def make_async_llm_call(
             late = TimeoutError(f"no reply in {context.patience_s:g} s")
             return await asyncio.to_thread(_give_up, state, runtime, late)
         except Exception as error:  # every client raises its own kinds
+            if will_retry(runtime, error):
+                await asyncio.sleep(asked_pause(error))
             return await asyncio.to_thread(_give_up, state, runtime, error)
         return _record(state, reply)
 
@@ -145,7 +128,7 @@ def _messages(state: EpisodeState) -> list[BaseMessage]:
 def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:
     usage = read_usage(state, reply)
     return EpisodeState(
-        reply=str(reply.text),
+        reply=redact_known(str(reply.text)),
         usage=usage,
         prompt_tokens=state["prompt_tokens"] + usage["prompt_tokens"],
         output_tokens=state["output_tokens"] + usage["output_tokens"],
@@ -174,11 +157,10 @@ def _give_up(state: EpisodeState, runtime: Runtime[RunContext], error: Exception
 
     A model error is never counted as a failure of the agent.
     """
-    info = runtime.execution_info
-    if is_transient(error) and (info is None or info.node_attempt < RETRY.max_attempts):
+    if will_retry(runtime, error):
         raise error
     episodes.finish(state["episode_id"], state["spec"])
-    text = str(error).splitlines()[0] if str(error) else ""
+    text = redact(str(error).splitlines()[0]) if str(error) else ""
     return EpisodeState(
         failure_mode="model_error", error=f"{type(error).__name__}: {text}", done=True
     )

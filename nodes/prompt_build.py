@@ -7,14 +7,17 @@ in another order than the equation does, as the paper's listings do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
 from envs import get_environment
 from nodes.blocks import knowledge_blocks, load_example, load_system
 from nodes.context import RunContext, settings
+from nodes.context_budget import fit, prompt_room
 from nodes.state import EpisodeState
 from vocabulary.turn import Message, Turn
 
@@ -26,6 +29,38 @@ REPLY_KEPT = 400
 def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read everything assembled so far; return the prompt as chat messages."""
     context = settings(runtime.context)
+    return _build(state, context, prompt_room(state["env"], context))
+
+
+def make_prompt_build(model: BaseChatModel | None) -> Callable[..., EpisodeState]:
+    """The stage for a chat model object, whose own context limit it keeps to."""
+    if model is None:
+        return prompt_build
+
+    def stage(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        context = settings(runtime.context)
+        return _build(state, context, prompt_room(state["env"], context, model))
+
+    return stage
+
+
+def make_async_prompt_build(
+    model: BaseChatModel | None = None,
+) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
+    """The same for an event loop; the limit of a model is found once, and not on the loop."""
+    rooms: dict[tuple[str, RunContext], int] = {}
+
+    async def stage(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        context = settings(runtime.context)
+        key = state["env"], context
+        if key not in rooms:
+            rooms[key] = await asyncio.to_thread(prompt_room, *key, model)
+        return _build(state, context, rooms[key])
+
+    return stage
+
+
+def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     env = get_environment(state["env"])
     blocks = knowledge_blocks(state, context, env)
     if context.layout == "cache_friendly":
@@ -35,7 +70,7 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
         closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
     else:
         opening, closing = [getattr(blocks, name) for name in env.blocks], []
-    messages = _conversation(
+    whole = _conversation(
         load_system(env.prompts),
         load_example(env.prompts, state["goal"]["type"]),
         [text for text in opening if text],
@@ -43,8 +78,10 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
         state["history"],
         [text for text in closing if text],
     )
+    messages, dropped = fit(whole, len(state["history"]), room)
     return EpisodeState(
         prompt=messages,
+        dropped_turns=dropped,
         knowledge_tokens=count_tokens_approximately(
             [{"role": "user", "content": text} for text in (*opening, *closing) if text]
         ),

@@ -83,6 +83,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         recalls=[],
         prompt=[],
         knowledge_tokens=0,
+        dropped_turns=0,
         history=[],
         steps=0,
         invalid_actions=0,

@@ -78,6 +78,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         recalls: the candidates with their fates, while memory is on.
         prompt: p_t, exactly as sent.
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
+        dropped_turns: earlier turns left out of this prompt for want of room.
         reply: the model's reply.
         usage: what that reply cost.
         thought: the reasoning read from it.
@@ -94,6 +95,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     recalls: list[Recall]
     prompt: list[Message]
     knowledge_tokens: int
+    dropped_turns: int
     reply: str
     usage: Usage
     thought: str

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -13,6 +15,7 @@ import typer
 from rpms.memory_cli import memory_app
 from rpms.rules_cli import rules_app
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.secrets import redact
 
 app = typer.Typer(
     name="rpms",
@@ -36,6 +39,9 @@ TimeoutOption = Annotated[
 ConstrainOption = Annotated[
     str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
 ]
+ContextOption = Annotated[
+    int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
@@ -54,6 +60,7 @@ def run(
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
     constrain: ConstrainOption = "off",
+    context_tokens: ContextOption = 0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     as_json: JsonOption = False,
@@ -73,6 +80,7 @@ def run(
         base_url=base_url,
         timeout_s=timeout,
         constrain=constrain,
+        context_tokens=context_tokens,
     )
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
@@ -150,8 +158,12 @@ def evaluate(
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
     constrain: ConstrainOption = "off",
+    context_tokens: ContextOption = 0,
+    budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
+    budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
+    from evals.budget import Budget
     from nodes.context import RunContext
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
@@ -165,9 +177,11 @@ def evaluate(
         base_url=base_url,
         timeout_s=timeout,
         constrain=constrain,  # type: ignore[arg-type]
+        context_tokens=context_tokens,
         memory_file=memory,
     )
-    effort = Effort(workers, concurrency, ray, retry_failed)
+    budget = Budget(budget_usd, budget_tokens)
+    effort = Effort(workers, concurrency, ray, retry_failed, budget)
     run_all(env, split, out, conditions, preset, base, limit, truth, not no_cache, effort)
 
 
@@ -244,12 +258,20 @@ def _print_json(data: Any) -> None:
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    print(f"rpms: {' '.join(message.split())}", file=sys.stderr)
+    print(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def _last_words(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Even the traceback of a bug is printed without keys."""
+    print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def main() -> None:
     """Entry point of the ``rpms`` command."""
+    sys.excepthook = _last_words
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle

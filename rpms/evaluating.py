@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from envs import get_environment
+from evals.budget import NO_LIMIT, Budget
 from evals.plan import RunPlan, make_plan
 from evals.pools import Pool
 from evals.presets import letters, preset_contexts
@@ -27,6 +28,7 @@ from models import open_model
 from models.local import is_local
 from models.response_cache import default_file
 from nodes.context import RunContext
+from nodes.context_budget import prompt_room
 from nodes.goal_retrieval import open_memory
 from nodes.reply_grammar import held_to
 from vocabulary.errors import RpmsError
@@ -40,6 +42,7 @@ class Effort:
     concurrency: int = 32
     ray: str = ""
     retry_failed: bool = False
+    budget: Budget = NO_LIMIT
 
     def suited_to(self, model: str) -> Effort:
         """One episode at a time for a local model, which answers one request at a time.
@@ -83,14 +86,15 @@ def evaluate(
 def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
     """Play what a run folder still lacks of a plan, behind a progress bar."""
     _check(plan)
+    effort.budget.check(plan.context.model, plan.context.base_url)
     workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(
-        plan, Path(out), retry_failed=effort.retry_failed,
+        plan, Path(out), retry_failed=effort.retry_failed, budget=effort.budget,
         workers=workers, concurrency=effort.concurrency, ray=effort.ray,
     )  # fmt: skip
     try:
-        _play(run, _pool(plan, workers, effort.ray), capacity, out)
+        _play(run, _pool(run, workers, effort.ray), capacity, out, metered=not effort.ray)
     finally:
         run.close()
 
@@ -103,20 +107,21 @@ def _check(plan: RunPlan) -> None:
         context.patience_s, context.base_url, context.seed, plan.cache,
         held_to(plan.env, context),
     )  # fmt: skip
+    prompt_room(plan.env, context)
     for one in plan.conditions.values():
         if one.memory and one.memory_file:
             open_memory(plan.env, one.memory_file)
 
 
-def _pool(plan: RunPlan, workers: int, ray: str) -> Pool:
+def _pool(run: Run, workers: int, ray: str) -> Pool:
     if not ray:
-        return local_pool(plan, workers)
+        return local_pool(run.plan, workers, run.meter)
     from evals.ray_backend import RayPool
 
-    return RayPool(plan, max(workers, 1), ray)
+    return RayPool(run.plan, max(workers, 1), ray)
 
 
-def _play(run: Run, pool: Pool, capacity: int, out: str) -> None:
+def _play(run: Run, pool: Pool, capacity: int, out: str, metered: bool) -> None:
     console = Console(stderr=True)
     done = run.progress.done
     if done:
@@ -131,7 +136,7 @@ def _play(run: Run, pool: Pool, capacity: int, out: str) -> None:
                     extra=spending(progress),
                 )  # fmt: skip
 
-            run.play(pool, capacity, watch)
+            run.play(pool, capacity, watch, metered)
     except KeyboardInterrupt:
         print(
             f"rpms: stopped; {run.progress.done} of {run.progress.total} episodes are finished "
@@ -165,8 +170,10 @@ def standings(progress: RunProgress) -> str:
 
 
 def spending(progress: RunProgress) -> str:
-    """Tokens, cost where it is known, and replies that cost nothing."""
+    """Tokens, cost where something is paid, and replies that cost nothing."""
     text = f"{progress.spent_tokens:,} tokens"
-    if progress.cost_usd is not None:
-        text += f", ${progress.cost_usd:.2f}"
+    if progress.cost_usd:
+        text += f", ${progress.cost_usd:.4f}"
+    if progress.expected_usd:
+        text += f" of about ${progress.expected_usd:.2f}"
     return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text

@@ -7,17 +7,22 @@ and usage fields travel the whole way.
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
     """What the server does with one request, after ``delay`` seconds.
 
-    ``wait`` hangs until the server is stopped.
+    ``wait`` hangs until the server is stopped, ``reset`` drops the connection, ``raw`` is a body
+    sent as it is, and ``torn`` promises more of it than comes. In ``error`` the words
+    AUTHORIZATION stand for what the client sent under that name.
     """
 
     text: str = "Action: look"
@@ -27,6 +32,11 @@ class Answer(NamedTuple):
     error: str = "scripted failure"
     delay: float = 0.0
     finish: str = "stop"
+    cached: int = 0
+    headers: Mapping[str, str] = MappingProxyType({})
+    raw: bytes | None = None
+    torn: bool = False
+    reset: bool = False
 
 
 class OpenAIServer:
@@ -74,13 +84,22 @@ def serving() -> Iterator[OpenAIServer]:
             if answer.wait:
                 state.stopped.wait(30)
             state.stopped.wait(answer.delay)
-            data = json.dumps(reply_body(answer)).encode()
+            if answer.reset:
+                hang_up(self.connection)
+                self.close_connection = True
+                return
+            told = self.headers.get("Authorization", "")
+            answer = answer._replace(error=answer.error.replace("AUTHORIZATION", told))
+            data = json.dumps(reply_body(answer)).encode() if answer.raw is None else answer.raw
             try:
                 self.send_response(answer.status)
                 self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Content-Length", str(len(data) + 500 * answer.torn))
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
+                self.close_connection |= answer.torn
             except OSError:
                 self.close_connection = True  # the client gave up waiting
 
@@ -88,6 +107,8 @@ def serving() -> Iterator[OpenAIServer]:
             pass
 
     class Server(ThreadingHTTPServer):
+        request_queue_size = 128
+
         def handle_error(self, request: Any, client_address: Any) -> None:
             pass  # a client that hangs up is part of the script
 
@@ -103,6 +124,12 @@ def serving() -> Iterator[OpenAIServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def hang_up(connection: socket.socket) -> None:
+    """Close with a reset, as a crashed server or a proxy in between would."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def reply_body(answer: Answer) -> dict[str, Any]:
@@ -127,5 +154,6 @@ def reply_body(answer: Answer) -> dict[str, Any]:
             "prompt_tokens": spent,
             "completion_tokens": written,
             "total_tokens": spent + written,
+            "prompt_tokens_details": {"cached_tokens": answer.cached},
         }
     return body

@@ -116,6 +116,13 @@ def token_table(run: Run) -> Table:
         "Means per episode, except model calls, cached answers and cost, which are sums over the "
         "condition, errors included. Cached tokens are those the provider says it reused.",
     ]
+    cut = [e for name in run.conditions for e in run.played(name) if e.dropped_turns]
+    if cut:
+        notes.append(
+            f"In {len(cut)} of {len(run.episodes)} episodes the context was too small for the "
+            f"whole history: up to {max(e.dropped_turns for e in cut)} of the oldest turns were "
+            "left out of a prompt."
+        )
     return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes)
 
 

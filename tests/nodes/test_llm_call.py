@@ -165,6 +165,68 @@ def test_pages_of_nonsense_end_in_a_format_failure(run: Run, openai_server: Open
     assert longest < 5000
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(raw=b'{"id": "x", "choices": [{"ind'),
+        Answer(raw=b"<html>busy</html>"),
+        Answer(raw=b""),
+        Answer(raw=b'{"id": "x", "choices": []}'),
+        Answer(raw=b'{"error": {"message": "overloaded"}}'),
+        Answer(raw=b"[1, 2]"),
+        Answer(torn=True),
+        Answer(reset=True),
+    ],
+    ids=["half JSON", "HTML", "nothing", "no choices", "error with 200", "list", "torn", "reset"],
+)
+def test_what_is_no_reply_is_asked_for_again(
+    answer: Answer, run: Run, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays(answer, answer, "Action: look")
+    result = run(max_steps=1)
+    assert len(openai_server.requests) == 3
+    assert (result["failure_mode"], result["steps"]) == ("timeout", 1)
+    openai_server.plays(answer)
+    result = run(max_steps=1)
+    assert len(openai_server.requests) == 4
+    assert result["failure_mode"] == "model_error" and result["error"]
+
+
+def test_the_server_says_how_long_to_wait(run: Run, openai_server: OpenAIServer) -> None:
+    slow = Answer(status=429, headers={"Retry-After": "0.7"})
+    openai_server.plays(slow, slow, "Action: look")
+    began = time.perf_counter()
+    assert run(max_steps=1)["steps"] == 1
+    assert 1.4 < time.perf_counter() - began < 10
+    openai_server.plays(Answer(status=429), Answer(status=429), "Action: look")
+    began = time.perf_counter()
+    assert run(max_steps=1)["steps"] == 1
+    assert time.perf_counter() - began < 1.4
+
+
+@pytest.mark.parametrize("said", ["", "   \n"])
+def test_an_empty_reply_is_a_step_without_an_action(
+    said: str, run: Run, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays(said, "Action: look")
+    result = run(max_steps=2)
+    assert (result["steps"], result["format_errors"]) == (2, 1)
+    assert len(openai_server.requests) == 2
+
+
+def test_a_key_repeated_by_the_server_is_left_out(
+    run: Run, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
+    openai_server.plays(Answer(status=401, error="you sent AUTHORIZATION"))
+    result = run(max_steps=1)
+    assert "you sent Bearer ***" in result["error"]
+    assert openai_server.headers[0]["authorization"] == "Bearer planted-0123456789"
+    openai_server.plays("Your key is planted-0123456789.")
+    result = run(max_steps=1)
+    assert result["history"][0]["reply"] == "Your key is ***."
+
+
 def response(status: int) -> httpx.Response:
     return httpx.Response(status, request=httpx.Request("POST", "http://x"))
 

@@ -1,0 +1,103 @@
+"""What a model's tokens cost, from a list that a person keeps.
+
+A model that is not on the list has no price: None, which is not the same as nothing. Nothing is
+what models cost that run in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vocabulary.errors import RpmsError
+
+SHIPPED = Path(__file__).with_name("prices.yaml")
+MILLION = 1_000_000
+UNPAID = ("sim", "random")
+UNPAID_PROVIDERS = ("local",)
+OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_ADDRESSES = {
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
+}
+_DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
+
+
+class Rates(NamedTuple):
+    """US dollars per million tokens."""
+
+    input: float
+    cached: float
+    output: float
+
+    def cost(self, prompt: int, cached: int, output: int) -> float:
+        """Dollars for one or many calls; ``cached`` is the part of ``prompt`` that was reused."""
+        fresh = max(prompt - cached, 0)
+        return (fresh * self.input + cached * self.cached + output * self.output) / MILLION
+
+
+NOTHING = Rates(0.0, 0.0, 0.0)
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    host: str = ""
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+
+class _PriceList(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    date: str
+    models: dict[str, _Entry]
+
+
+def rates_for(model: str, base_url: str = "") -> Rates | None:
+    """The prices of a model as it is reached; None when no list has them."""
+    provider, _, _ = model.partition(":")
+    if model in UNPAID or provider in UNPAID_PROVIDERS:
+        return NOTHING
+    host = _host(provider, base_url)
+    for prices in _lists():
+        for name in (model, _DATED.sub("", model)):
+            entry = prices.models.get(name)
+            if entry and host == (entry.host or OWN_HOSTS.get(provider, "")):
+                return Rates(entry.input, entry.cached, entry.output)
+    return None
+
+
+def _host(provider: str, base_url: str) -> str:
+    """Where the calls go: as asked for, as the client's own variables say, or to the provider."""
+    told = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
+    address = base_url or next(filter(None, told), "")
+    return urlsplit(address).hostname or "" if address else OWN_HOSTS.get(provider, "")
+
+
+def _lists() -> list[_PriceList]:
+    own = os.environ.get("RPMS_PRICES")
+    files = [Path(own).expanduser(), SHIPPED] if own else [SHIPPED]
+    return [read_prices(file) for file in files]
+
+
+@lru_cache(maxsize=8)
+def read_prices(file: Path) -> _PriceList:
+    """A price list, checked; read once."""
+    try:
+        return _PriceList.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", "") or " ".join(str(error).split())
+        raise RpmsError(f"cannot read the price list {file}: {reason}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise RpmsError(f"price list {file}: {where}: {first['msg']}") from error

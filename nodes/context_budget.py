@@ -1,0 +1,97 @@
+"""Long histories within a model's context: the oldest turns go, whole, and their place is marked.
+
+Never touched are the instructions, the example, the task, the knowledge blocks and the last
+turns. If those alone are too long the prompt is sent as it is: the server's refusal says more
+than anything that could be guessed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from langchain_core.language_models import BaseChatModel
+
+from envs import get_environment
+from models import open_model
+from nodes.context import RunContext
+from vocabulary.errors import RpmsError
+from vocabulary.turn import Message
+
+LAST_TURNS = 3
+"""Kept whatever it costs: what was just tried, and what came of it."""
+AT_A_TIME = 4
+"""Turns go in groups, so that the beginning stays the same for a few steps and can be reused."""
+MARGIN = 0.1
+"""Tokens are estimated (four letters each); a tenth is left for where that is too few."""
+NO_LIMIT = 0
+
+
+def left_out(turns: int) -> str:
+    """What stands in place of dropped turns."""
+    return f"[... {turns} earlier turn{'s' if turns > 1 else ''} left out ...]"
+
+
+def fit(messages: Sequence[Message], turns: int, room: int) -> tuple[list[Message], int]:
+    """The prompt within ``room`` tokens as far as possible, and how many turns were dropped.
+
+    The last ``2 * turns`` messages are the turns, oldest first; everything before stays.
+    """
+    kept = list(messages)
+    too_many = sum(map(estimate, kept)) - room
+    most = turns - LAST_TURNS
+    if room == NO_LIMIT or too_many <= 0 or most <= 0:
+        return kept, 0
+    start = len(kept) - 2 * turns
+    sizes = [estimate(kept[i]) + estimate(kept[i + 1]) for i in range(start, len(kept), 2)]
+    # The mark itself takes room; its longest form is counted.
+    too_many += ceil((len(left_out(most)) + 2) / 4)
+    dropped = 0
+    while dropped < most and too_many > 0:
+        group = sizes[dropped : min(dropped + AT_A_TIME, most)]
+        too_many -= sum(group)
+        dropped += len(group)
+    before = kept[start - 1]
+    marked = Message(role=before["role"], content=f"{before['content']}\n\n{left_out(dropped)}")
+    return [*kept[: start - 1], marked, *kept[start + 2 * dropped :]], dropped
+
+
+def estimate(message: Message) -> int:
+    """Tokens of one message, as LangChain's ``count_tokens_approximately`` has them."""
+    return ceil((len(message["content"]) + len(message["role"])) / 4) + 3
+
+
+def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = None) -> int:
+    """How many tokens a prompt may have, room for the reply left; 0 where no limit is known."""
+    reply = context.max_tokens or get_environment(env).max_tokens
+    limit = context.context_tokens or (model_limit(model) if model else _named(env, context))
+    if not limit:
+        return NO_LIMIT
+    room = int((limit - reply) * (1 - MARGIN))
+    if room <= 0:
+        raise RpmsError(
+            f"a context of {limit} tokens has no room for a prompt beside a reply of {reply}; "
+            "raise --context-tokens"
+        )
+    return room
+
+
+def model_limit(model: BaseChatModel) -> int:
+    """What the model's own profile says about its input; 0 where it says nothing."""
+    profile = getattr(model, "profile", None) or {}
+    return int(profile.get("max_input_tokens") or NO_LIMIT)
+
+
+def _named(env: str, context: RunContext) -> int:
+    """The limit of the model that the context names, opened as it will be for the call."""
+    if context.model == "sim":
+        return NO_LIMIT
+    reply = context.max_tokens or get_environment(env).max_tokens
+    try:
+        opened = open_model(
+            context.model, context.temperature, reply, context.timeout_s, context.base_url,
+            context.seed, "",
+        )  # fmt: skip
+    except RpmsError:  # the call itself will say what is wrong with the model
+        return NO_LIMIT
+    return model_limit(opened)
