@@ -102,6 +102,21 @@ class Forbidden(_Strict):
     about: list[str] = []
 
 
+class Service(_Strict):
+    """An action pattern that serves a sub-goal.
+
+    ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
+    names the parameter that is ranked by where the goal's ``about`` (its object, or the
+    destination) is usually found.
+    """
+
+    action: str
+    when: list[str] = []
+    likely: str = ""
+    about: Literal["object", "destination"] = "object"
+    because: Text
+
+
 class Situation(_Strict):
     """A task-specific line, active only while its condition holds in the belief."""
 
@@ -128,6 +143,7 @@ class DomainTier(_Strict):
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
+    serves: dict[str, list[Service]] = {}
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]
