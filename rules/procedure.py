@@ -72,6 +72,8 @@ def serving_actions(now: Situation) -> list[Choice]:
     """Every action that serves the current sub-goal and that nothing speaks against, best first."""
     found: dict[str, Choice] = {}
     for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
+        if service.last_resort and found:
+            continue
         rule = next(rule for rule in now.manual.actions if rule.name == service.action)
         fitting = sorted(_fill(now, service, rule), key=lambda names: _rank(now, service, names))
         for names in fitting:
@@ -168,6 +170,22 @@ def _is_destination(now: Situation, name: str) -> bool:
     return bool(now.goal["destination"]) and refers_to(name, now.goal["destination"])
 
 
+def _shows_target(now: Situation, place: str) -> bool:
+    """Something the sub-goal names was seen in this room."""
+    return any(_targeted(now, thing) for thing in now.belief["spots"].get(place, []))
+
+
+def _holds_target(now: Situation, name: str) -> bool:
+    """Something the sub-goal names was seen in this container."""
+    inside = (thing for thing, where in now.belief["last_seen"].items() if where == name)
+    return any(_targeted(now, thing) for thing in inside)
+
+
+def _has_category(now: Situation, name: str, category: str) -> bool:
+    kinds = now.manual.domain.categories.get(category, [])
+    return any(refers_to(name, kind) for kind in kinds)
+
+
 WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "targeted": (1, _targeted),
     "goal_object": (1, _is_object),
@@ -176,5 +194,9 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "carried": (1, lambda now, name: name in now.belief["holding"]),
     "in_view": (1, lambda now, name: name in now.belief["visible"]),
     "seen_at": (2, lambda now, thing, place: now.belief["last_seen"].get(thing) == place),
-    "seen": (1, lambda now, thing: thing in now.belief["last_seen"]),
+    "shows_target": (1, _shows_target),
+    "holds_target": (1, _holds_target),
+    "of_category": (2, _has_category),
+    "mentioned": (1, lambda now, name: f" {name} " in re.sub(r"[.,'()]", " ", now.goal["sentence"])),
+    "focused": (1, lambda now, name: name in now.belief["flags"].get("focus", "").split("; ")),
 }

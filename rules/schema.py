@@ -107,7 +107,7 @@ class Service(_Strict):
 
     ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
     names the parameter that is ranked by where the goal's ``about`` (its object, or the
-    destination) is usually found.
+    destination) is usually found. A ``last_resort`` is offered only while nothing else is.
     """
 
     action: str
@@ -115,6 +115,7 @@ class Service(_Strict):
     likely: str = ""
     about: Literal["object", "destination"] = "object"
     because: Text
+    last_resort: bool = False
 
 
 class Situation(_Strict):
