@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -107,6 +108,34 @@ def learn(
         learn_from_folder(from_runs, out, env)
     else:
         learn_rounds(out, env, split, model, rounds, limit or None, runs or f"{out}.runs", base_url)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
+    html: Annotated[Path | None, typer.Option(help="Default: DIR/report.html.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a run's tables with their statistics; write them and a page to look into it."""
+    from rpms.reporting import report_run
+
+    result = report_run(folder, html, as_json)
+    if as_json:
+        _print_json(result)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another one.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Pair two runs by condition and task: two models, two commits."""
+    from rpms.reporting import compare_folders
+
+    result = compare_folders(first, second, as_json)
+    if as_json:
+        _print_json(result)
 
 
 @app.command()

@@ -33,7 +33,10 @@ def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str,
 
 def task_table(rows: list[dict[str, Any]]) -> None:
     """The same for people, with a count per type below."""
-    table = Table("#", "id", "type", "goal")
+    table = Table("#")
+    table.add_column("id", overflow="fold")  # whole, so that it can be copied
+    table.add_column("type")
+    table.add_column("goal")
     for row in rows:
         table.add_row(str(row["index"]), row["id"], row["type"], row["goal"])
     console = Console()

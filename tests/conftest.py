@@ -39,9 +39,32 @@ WHICH_GAMES = (
 )
 
 
-def pytest_report_header() -> str:
-    """Say on which games this run's results stand."""
-    return f"ALFWorld games: {WHICH_GAMES}"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
+NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
+
+
+def pytest_report_header() -> list[str]:
+    """Say on which games this run's results stand, and with which browser."""
+    return [f"ALFWorld games: {WHICH_GAMES}", f"browser: {BROWSER or NO_BROWSER}"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests need a browser; which ones were left out is said at the end."""
+    for item in items:
+        if BROWSER is None and item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name every test that did not run for want of a browser: a pass would claim too much."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    names = [report.nodeid for report in skipped if NO_BROWSER in str(report.longrepr)]
+    if names:
+        terminalreporter.section("left out: browser tests")
+        terminalreporter.write_line(f"{len(names)} tests did not run, {NO_BROWSER}:")
+        for name in names:
+            terminalreporter.write_line(f"  {name}")
 
 
 def _unpack(*names: str) -> Path:

@@ -19,6 +19,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from models.sim.household import decide
 from models.sim.reading import read_prompt
+from models.sim.science import decide_science
+from models.sim.science_reading import is_science, read_science
 
 LABEL = "sim (built-in planner, not a language model)"
 
@@ -43,8 +45,11 @@ class SimPlanner(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        view = read_prompt([(message.type, str(message.text)) for message in messages])
-        thought, action = decide(view, self.whim)
+        read = [(message.type, str(message.text)) for message in messages]
+        if is_science(read):
+            thought, action = decide_science(read_science(read, self.whim))
+        else:
+            thought, action = decide(read_prompt(read), self.whim)
         text = f"Thought: {thought}\nAction: {action}"
         spent, written = count_tokens_approximately(messages), len(text) // 4
         usage = UsageMetadata(

@@ -1,0 +1,73 @@
+"""The report of a run: every table, as Markdown, JSON and one self-contained page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evals.measures import metric_of
+from evals.report.ablations import ablation_tables
+from evals.report.behaviour import (
+    failure_table,
+    memory_table,
+    reliability_table,
+    step_table,
+    token_table,
+)
+from evals.report.results import main_table, pair_table, square_table, task_table, type_table
+from evals.report.source import source_of
+from evals.run_files import Run, read_run
+from evals.tables import Table
+
+__all__ = ["Report", "build_report", "read_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run and its tables, in reading order."""
+
+    run: Run
+    tables: list[Table]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object for programs: what was run, and every table by its id."""
+        manifest = self.run.manifest
+        kept = ("env", "split", "commit", "model", "model_label", "created", "finished")
+        return {
+            "format": 1,
+            "source": source_of(self.run),
+            **{name: getattr(manifest, name) for name in kept},
+            "complete": self.run.complete,
+            "planned": self.run.planned,
+            "played": len(self.run.episodes),
+            "tables": {table.id: table.as_json() for table in self.tables},
+        }
+
+    def as_markdown(self) -> str:
+        """All tables under one heading."""
+        parts = [f"# {heading(self.run)}\n", *(table.as_markdown() for table in self.tables)]
+        return "\n".join(parts)
+
+
+def heading(run: Run) -> str:
+    """What the report is about, in one line."""
+    return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
+
+
+def build_report(run: Run) -> Report:
+    """Every table the run has data for."""
+    found: list[Table | None] = [main_table(run), square_table(run), type_table(run)]
+    if metric_of(run.manifest.env) == "score":
+        found.append(task_table(run))
+    if len(run.conditions) > 1:
+        found.append(pair_table(run))
+    found += ablation_tables(run)
+    found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
+    found.append(token_table(run))
+    return Report(run, [table for table in found if table])
+
+
+def read_report(folder: Path) -> Report:
+    """The report of a run folder."""
+    return build_report(read_run(folder))

@@ -1,0 +1,144 @@
+"""One setting at a time: arbitration, SCF, prompt layout, rounds of learning.
+
+Which conditions belong together follows from their settings in the manifest, not from their
+labels: those that are alike in everything but the setting in question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from evals.measures import average, metric_of, pair
+from evals.report.prefix import repeated_share
+from evals.report.results import figure, gain
+from evals.report.source import names, source_of
+from evals.run_files import Run
+from evals.tables import Cell, Table, label, number, p_value, percent
+
+TITLES = {
+    "arbitration": "Arbitration",
+    "scf": "State-consistent filtering (SCF)",
+    "layout": "Prompt layout",
+    "memory_file": "Learning curve",
+}
+ORDERS = {
+    "arbitration": ("none", "soft", "hard", "hard+soft"),
+    "scf": ("off", "occupancy", "preconditions"),
+    "layout": ("paper", "cache_friendly"),
+}
+# Settings that do nothing unless another one is on; they must not keep conditions apart.
+IDLE = {"memory": ("scf", "arbitration", "memory_file", "theta", "k"), "rules": ("arbitration",)}
+
+
+def ablation_tables(run: Run) -> Iterator[Table]:
+    """A table for every setting that was varied."""
+    for field, title in TITLES.items():
+        for number_, group in enumerate(varied(run, field)):
+            key = field if not number_ else f"{field}-{number_ + 1}"
+            yield _table(run, key, title, field, group)
+
+
+def varied(run: Run, field: str) -> list[list[str]]:
+    """Groups of conditions that differ in this setting alone, each in its natural order."""
+    found: dict[str, list[str]] = {}
+    for name, context in run.manifest.conditions.items():
+        alike = _effective(context)
+        if field in alike:
+            del alike[field]
+            found.setdefault(repr(sorted(alike.items())), []).append(name)
+    groups = [sorted(group, key=_place(run, field)) for group in found.values() if len(group) > 1]
+    return [_with_round_zero(run, group) for group in groups] if field == "memory_file" else groups
+
+
+def _effective(context: dict[str, Any]) -> dict[str, Any]:
+    """The settings that have any effect."""
+    idle = {name for switch, idle in IDLE.items() if not context.get(switch) for name in idle}
+    return {name: value for name, value in context.items() if name not in idle}
+
+
+def _place(run: Run, field: str) -> Callable[[str], tuple[int, str]]:
+    def place(name: str) -> tuple[int, str]:
+        value = str(run.manifest.conditions[name].get(field, ""))
+        order = ORDERS.get(field, ())
+        return (order.index(value) if value in order else round_of(name, value), name)
+
+    return place
+
+
+def round_of(name: str, file: str = "") -> int:
+    """The number of the learning round, from the label or the snapshot's name."""
+    for text in (name, file):
+        if found := re.search(r"round\s*(\d+)", text):
+            return int(found[1])
+    return 1000
+
+
+def _with_round_zero(run: Run, group: list[str]) -> list[str]:
+    """Round 0 is the same agent without memory, where the run has it."""
+    mine = run.manifest.conditions[group[0]]
+    for name, context in run.manifest.conditions.items():
+        same = all(context.get(key) == mine.get(key) for key in ("rules", "layout", "model"))
+        if same and not context.get("memory"):
+            return [name, *group]
+    return group
+
+
+def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> Table:
+    metric = metric_of(run.manifest.env)
+    rows = []
+    for name in group:
+        judged = run.judged(name)
+        versus = pair(run.judged(group[0]), judged, metric)
+        change = [Cell(""), Cell("")]
+        if name != group[0]:
+            p = versus.p_score if metric == "score" else versus.p
+            change = [gain(versus.difference, versus.interval, metric), p_value(p)]
+        row = [label(_value(run, name, field)), label(names(name)), figure(judged, metric)]
+        rows.append([*row, *change, *(_layout_cells(run, name) if field == "layout" else [])])
+    test = "Wilcoxon p" if metric == "score" else "McNemar p"
+    first = _value(run, group[0], field)
+    columns = [
+        title.split(" (")[0].lower() if field != "memory_file" else "round", "condition",
+        "mean score" if metric == "score" else "success rate", f"gain over {first}", test,
+    ]  # fmt: skip
+    notes = ["Gains and tests over the tasks that both finished; p values are not corrected."]
+    if field == "layout":
+        columns += ["prompt tokens per step", "cached by the provider", "repeated prefix"]
+        notes.append(
+            "Repeated prefix: share of a prompt's characters that repeat the beginning of the "
+            "previous step's prompt, from the step logs. It is what a cache could reuse."
+        )
+    heading = f"{title}, {_switches(run, group[-1])}" if len(varied(run, field)) > 1 else title
+    return Table(key, heading, source_of(run), columns, rows, notes, labels=2)
+
+
+def _switches(run: Run, name: str) -> str:
+    """Tells two tables of one setting apart."""
+    context = run.manifest.conditions[name]
+    return ", ".join(
+        f"{switch} {'on' if context.get(switch) else 'off'}" for switch in ("rules", "memory")
+    )
+
+
+def _value(run: Run, name: str, field: str) -> str:
+    context = run.manifest.conditions[name]
+    if field != "memory_file":
+        return str(context.get(field, ""))
+    if not context.get("memory"):
+        return "0 (no memory)"
+    number_ = round_of(name, str(context.get(field, "")))
+    return str(number_) if number_ < 1000 else str(context.get(field) or "shipped memory")
+
+
+def _layout_cells(run: Run, name: str) -> list[Cell]:
+    judged = run.judged(name)
+    prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in judged)
+    cached = sum(e.cached_tokens for e in judged)
+    shares = [s for e in judged if (s := repeated_share(run.log_file(e))) is not None]
+    return [
+        number(prompt / steps if steps else None, ",.0f"),
+        percent(cached / prompt if prompt else None),
+        percent(average(shares)),
+    ]

@@ -1,0 +1,74 @@
+// Everything foreign goes in as text: no function here reads markup from a string.
+const data = JSON.parse(document.getElementById("data").textContent);
+const conditionNames = new Map(data.conditions);
+const typeNames = new Map(data.types);
+data.episodes.forEach((episode, number) => { episode.log = `log-${number}`; });
+
+const byId = (id) => document.getElementById(id);
+const keyOf = (condition, task) => JSON.stringify([condition, task]);
+const episodesByKey = new Map(data.episodes.map((e) => [keyOf(e.c, e.task), e]));
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "onclick") node.addEventListener("click", value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== "") node.append(child);
+  }
+  return node;
+}
+
+const encode = encodeURIComponent;
+const episodeLink = (e, step) => `#/episode/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+const compareLink = (first, second, task, step) =>
+  `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
+
+// Some worlds state a goal in a paragraph; the task's name is the better title there.
+const LONG = 90;
+const titleOf = (e) => (e.goal && e.goal.length <= LONG ? e.goal : e.task);
+const goalBelow = (e) => (titleOf(e) === e.goal ? null : e.goal);
+
+const isError = (e) => e.mode === "model_error" || e.mode === "infrastructure_error";
+
+function outcomeBadge(e) {
+  const told = e.won ? "won" : (e.mode || "lost").replaceAll("_", " ");
+  return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, told);
+}
+
+const decoded = new Map();
+
+// A log stays compressed in the page until its episode is opened; the last few are kept.
+async function loadLog(e) {
+  if (decoded.has(e.log)) return decoded.get(e.log);
+  const holder = byId(e.log);
+  if (!holder) throw new Error("The run folder has no step log of this episode.");
+  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  let log;
+  try {
+    log = await new Response(stream).json();
+  } catch {
+    throw new Error("The step log of this episode is damaged.");
+  }
+  if (decoded.size >= 8) decoded.delete(decoded.keys().next().value);
+  decoded.set(e.log, log);
+  return log;
+}
+
+const theme = {
+  now: () => document.documentElement.dataset.theme
+    || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"),
+  keep(name) {
+    document.documentElement.dataset.theme = name;
+    try { localStorage.setItem("rpms-theme", name); } catch { /* private windows have none */ }
+  },
+  recall() {
+    try {
+      const name = localStorage.getItem("rpms-theme");
+      if (name === "dark" || name === "light") document.documentElement.dataset.theme = name;
+    } catch { /* private windows have none */ }
+  },
+};

@@ -1,0 +1,104 @@
+// One episode, step by step.
+const viewer = { episode: null, log: null, step: 1, promptOpen: false };
+
+function stepButtons(log, current, go) {
+  return log.steps.map((step, i) => {
+    const kinds = [step.failed ? "failed" : "", (step.drift || []).length ? "drifted" : ""];
+    const told = `Step ${i + 1}${step.failed ? ", refused" : ""}`
+      + `${(step.drift || []).length ? ", belief drifted" : ""}`;
+    return el("button", {
+      type: "button", class: kinds.join(" ").trim() || null, "aria-label": told,
+      "aria-current": i + 1 === current ? "step" : null, onclick: () => go(i + 1),
+    }, String(i + 1));
+  });
+}
+
+function otherConditions(e) {
+  return data.conditions
+    .filter(([c]) => c !== e.c && episodesByKey.has(keyOf(c, e.task)))
+    .map(([c, name]) => el("a", { href: compareLink(e.c, c, e.task) }, name));
+}
+
+function episodeHead(e) {
+  const others = otherConditions(e);
+  return [
+    el("p", { class: "crumbs" }, el("a", { href: listHash(list.params), id: "back" },
+      "\u2190 Episodes"),
+    others.length ? el("span", { class: "muted" }, "Side by side with ",
+      others.flatMap((link, i) => (i ? [", ", link] : [link]))) : null),
+    el("h1", null, titleOf(e)),
+    goalBelow(e) ? el("p", { class: "goal" }, goalBelow(e)) : null,
+    el("div", { class: "about" }, outcomeBadge(e), el("span", null, conditionNames.get(e.c)),
+      el("span", null, typeNames.get(e.type)),
+      data.scored ? el("span", null, `score ${e.score}`) : null,
+      el("span", null, `${e.steps} steps, ${e.invalid} refused, ${e.drift} with drift`),
+      el("code", null, e.task)),
+    e.error ? el("p", { class: "notice" }, e.error) : null,
+  ];
+}
+
+function drawStep() {
+  const { log, step, episode } = viewer;
+  const now = log.steps[step - 1];
+  const open = byId("prompt") ? byId("prompt").open : viewer.promptOpen;
+  viewer.promptOpen = open;
+  const go = (n) => goToStep(n);
+  const strip = el("div", { class: "strip", role: "group", "aria-label": "Steps" },
+    stepButtons(log, step, go));
+  const stepper = el("div", { class: "stepper" },
+    el("button", { type: "button", onclick: () => go(step - 1), disabled: step <= 1, id: "previous" },
+      "\u2190 Previous"),
+    el("span", { class: "where", role: "status", "aria-live": "polite", id: "where" },
+      `Step ${step} of ${log.steps.length}`),
+    el("button", { type: "button", onclick: () => go(step + 1), disabled: step >= log.steps.length,
+      id: "next" }, "Next \u2192"),
+    strip);
+  const columns = el("div", { class: "columns" },
+    el("div", null, observationPanel(now), decisionPanel(now), resultPanel(now),
+      promptPanel(now, log)),
+    el("div", null, beliefPanel(now), truthPanel(now), memoryPanel(now), rulesPanel(now)));
+  byId("steps-of").replaceChildren(stepper, columns);
+  byId("prompt").open = open;
+  const current = strip.querySelector("[aria-current]");
+  strip.scrollLeft = current.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+  history.replaceState(null, "", episodeLink(episode, step));
+}
+
+function goToStep(number) {
+  if (!viewer.log) return;
+  const next = Math.min(Math.max(1, number), viewer.log.steps.length);
+  const held = document.activeElement && document.activeElement.id;
+  viewer.step = next;
+  drawStep();
+  const again = held && byId(held);
+  if (again && !again.disabled && byId("view-episode").contains(again)) again.focus();
+}
+
+async function showEpisode(condition, task, number) {
+  const view = byId("view-episode");
+  const e = episodesByKey.get(keyOf(condition, task));
+  viewer.episode = e;
+  viewer.log = null;
+  if (!e) {
+    view.replaceChildren(el("p", { class: "notice" }, "This run has no such episode."),
+      el("a", { href: "#/episodes" }, "All episodes"));
+    return;
+  }
+  view.replaceChildren(...episodeHead(e).filter(Boolean), el("div", { id: "steps-of" },
+    el("p", { class: "muted" }, "Reading the step log.")));
+  try {
+    const log = await loadLog(e);
+    if (viewer.episode !== e) return;
+    if (!log.steps.length) throw new Error("This episode ended before its first step.");
+    viewer.log = log;
+    goToStep(number || 1);
+  } catch (problem) {
+    byId("steps-of").replaceChildren(el("p", { class: "notice" }, problem.message));
+  }
+}
+
+function neighbour(by) {
+  const shown = list.shown.length ? list.shown : chosenEpisodes(list.params);
+  const next = shown[shown.indexOf(viewer.episode) + by];
+  if (next && shown.includes(viewer.episode)) location.hash = episodeLink(next);
+}

@@ -1,0 +1,80 @@
+// The address says what is shown; every view can be reached by its link alone.
+const VIEWS = ["results", "episodes", "episode", "compare"];
+let view = "results";
+
+function show(name) {
+  const changed = view !== name;
+  view = name;
+  for (const each of VIEWS) byId(`view-${each}`).hidden = each !== name;
+  for (const link of document.querySelectorAll("[data-view]")) {
+    const current = link.dataset.view === name || (name === "episode" && link.dataset.view === "episodes");
+    if (current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (changed) scrollTo({ top: 0, behavior: "instant" });
+}
+
+function decodePart(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").map(decodePart);
+  if (name === "episodes") {
+    showList(new URLSearchParams(query));
+    show("episodes");
+  } else if (name === "episode") {
+    show("episode");
+    showEpisode(rest[0], rest[1], Number.parseInt(rest[2], 10) || 1);
+  } else if (name === "compare") {
+    show("compare");
+    showComparison(rest[0], rest[1], rest[2], Number.parseInt(rest[3], 10) || 0);
+  } else {
+    show("results");
+    const table = rest[0] && byId(`table-${rest[0]}`);
+    if (table) table.scrollIntoView();
+  }
+}
+
+const stepBy = (by) => {
+  if (view === "episode") goToStep(viewer.step + by);
+  else if (view === "compare") selectPair(pairing.selected + by);
+};
+
+const KEYS = {
+  j: () => stepBy(1), ArrowRight: () => stepBy(1),
+  k: () => stepBy(-1), ArrowLeft: () => stepBy(-1),
+  Home: () => stepBy(-1e6), End: () => stepBy(1e6),
+  n: () => { if (view === "episode") neighbour(1); },
+  p: () => { if (view === "episode") neighbour(-1); },
+  d: () => { if (view === "compare" && pairing.parted) selectPair(pairing.parted); },
+  Escape: () => {
+    if (view === "episode" || view === "compare") location.hash = listHash(list.params);
+  },
+  "/": () => {
+    location.hash = listHash(list.params);
+    setTimeout(() => byId("filters").elements.q.focus());
+  },
+  "?": () => byId("help").showModal(),
+};
+const STEPPING = new Set(["Home", "End", "ArrowLeft", "ArrowRight"]);
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const typing = event.target.closest("input, select, textarea, pre");
+  if (typing && event.key === "Escape") { typing.blur(); return; }
+  if (typing || !Object.hasOwn(KEYS, event.key)) return;
+  const stepping = view === "episode" || view === "compare";
+  if (STEPPING.has(event.key) && !stepping) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+
+byId("help-open").addEventListener("click", () => byId("help").showModal());
+byId("theme").addEventListener("click", () => theme.keep(theme.now() === "dark" ? "light" : "dark"));
+byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
+theme.recall();
+prepareList();
+addEventListener("hashchange", route);
+route();

@@ -1,0 +1,156 @@
+"""The run as one HTML file: tables and plots first, then every episode step by step.
+
+Nothing is fetched: style and scripts are inlined, and each episode's step log stays gzipped
+inside the page until it is opened. Observations and replies are foreign text, so the page
+escapes all of it, and its content policy runs no script but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from evals.measures import metric_of
+from evals.report import Report, heading
+from evals.report.plots import plots_of
+from evals.report.source import names, short_type, source_of
+from evals.run_files import Episode, Run
+from evals.tables import Table
+from rules import load_manual
+from rules.manual import RULES_FOLDER
+from vocabulary.belief import empty_belief
+from vocabulary.errors import RpmsError
+from vocabulary.goal import GoalSpec
+
+HERE = Path(__file__).parent
+SCRIPTS = ("base", "list", "parts", "episode", "compare", "router")
+GZIP = b"\x1f\x8b"
+# A card of the page holds about so many characters; wider tables put intervals on a second line.
+ROOM = 125
+GAP = 4
+
+_jinja = Environment(
+    loader=FileSystemLoader(HERE),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+
+
+def render_page(report: Report) -> str:
+    """The whole page as text."""
+    run = report.run
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    scripts = "\n".join(
+        (HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS
+    )
+    script = f"'use strict';\n(() => {{\n{scripts}\n}})();\n"
+    return _jinja.get_template("report.html.j2").render(
+        title=heading(run),
+        source=source_of(run),
+        run=run,
+        manifest=run.manifest,
+        tables=report.tables,
+        dense={table.id for table in report.tables if characters(table) > ROOM},
+        plots=plots_of(run),
+        rules_changed=rules_changed(run),
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=_embedded(page_data(run)),
+        logs=[(number, _log(run, e)) for number, e in enumerate(run.episodes.values())],
+    )
+
+
+def characters(table: Table) -> int:
+    """How wide a row is at most with each figure and its interval on one line."""
+    return sum(
+        max((len(row[i].text) + len(row[i].note) for row in table.rows), default=0) + GAP
+        for i in range(len(table.columns))
+    )
+
+
+def page_data(run: Run) -> dict[str, Any]:
+    """What the list and the viewer need at once; steps come from the logs when asked for."""
+    types = sorted({e.type for e in run.episodes.values()})
+    return {
+        "scored": metric_of(run.manifest.env) == "score",
+        "conditions": [[label, names(label)] for label in run.conditions],
+        "types": [[kind, short_type(kind)] for kind in types],
+        "episodes": [_row(e) for e in run.episodes.values()],
+        "rules": rule_texts(run.manifest.env),
+    }
+
+
+def rule_texts(env: str) -> dict[str, str]:
+    """Every rule of the manual by its id; empty for a world that has no manual here."""
+    try:
+        manual = load_manual(env)
+    except RpmsError:
+        return {}
+    found = {
+        place.id: f"{', '.join(place.about)}: usually at {' -> '.join(place.places)}"
+        for place in manual.domain.likely_places
+    }
+    for rule in (*manual.universal.rules, *manual.domain.rules, *manual.environment.rules):
+        found[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
+    goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
+                    signature="")  # fmt: skip
+    for line in manual.active(goal, empty_belief())["environment"]:
+        found.setdefault(line["id"], line["text"])
+    return found
+
+
+def rules_changed(run: Run) -> bool:
+    """Whether the manual at hand is another one than the run was made with."""
+    env = run.manifest.env
+    files = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / env).glob("*.yaml"))]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return bool(run.manifest.hashes.rules) and run.manifest.hashes.rules != digest
+
+
+def _row(episode: Episode) -> dict[str, Any]:
+    return {
+        "c": episode.condition,
+        "task": episode.task,
+        "n": episode.index,
+        "type": episode.type,
+        "goal": episode.goal,
+        "won": episode.success,
+        "score": episode.score,
+        "steps": episode.steps,
+        "invalid": episode.invalid_actions,
+        "drift": episode.drift_steps,
+        "mode": episode.failure_mode or "",
+        "error": episode.error,
+        "tokens": episode.prompt_tokens + episode.output_tokens,
+    }
+
+
+def _log(run: Run, episode: Episode) -> str:
+    """The gzipped log as text; empty where it is missing or no gzip file."""
+    try:
+        data = run.log_file(episode).read_bytes()
+    except OSError:
+        return ""
+    return base64.b64encode(data).decode("ascii") if data.startswith(GZIP) else ""
+
+
+def _embedded(data: dict[str, Any]) -> Markup:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

@@ -1,0 +1,197 @@
+"""The tables about who won: main, by type, every pair, and rules x memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+
+from evals.measures import (
+    Metric,
+    average,
+    by_task,
+    groups,
+    mean,
+    merit,
+    metric_of,
+    pair,
+    rate,
+    shared_tasks,
+)
+from evals.report.source import names, short_type, source_of
+from evals.run_files import Episode, Run
+from evals.statistics import Interval, holm, interaction
+from evals.tables import Cell, Table, count, label, number, p_value, percent, points
+
+SQUARE = ("A", "B", "C", "D")
+
+
+def main_table(run: Run) -> Table:
+    """One row per condition: the primary figure, the gain over the baseline, what is missing."""
+    metric = metric_of(run.manifest.env)
+    first = run.conditions[0]
+    scored = ["score (floored)", "score (raw)"] if metric == "score" else []
+    columns = ["condition", "played", *scored, "won", "success rate", f"gain over {first}"]
+    rows = [[*_main_row(run, name, metric)] for name in run.conditions]
+    notes = [
+        "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
+        "Where all tasks agree there is nothing to resample and no interval. Gains are over the "
+        f"tasks that the condition and {first} both finished.",
+        *_missing(run),
+    ]
+    return Table(
+        "main", "Results by condition", source_of(run), [*columns, "errors", "not played"], rows,
+        notes,
+    )  # fmt: skip
+
+
+def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
+    judged, played = run.judged(name), run.played(name)
+    yield label(names(name))
+    yield count(len(judged))
+    if metric == "score":
+        for values in ([e.floored for e in judged], [e.score for e in judged]):
+            found = mean(values)
+            yield number(found.value, ".1f", found.interval)
+    won = rate(judged)
+    yield count(won.wins)
+    yield percent(won.share, won.interval)
+    if name == run.conditions[0]:
+        yield Cell("")
+    else:
+        versus = pair(run.judged(run.conditions[0]), judged, metric)
+        yield gain(versus.difference, versus.interval, metric)
+    yield count(len(played) - len(judged))
+    yield count(len(run.manifest.tasks) - len(played))
+
+
+def gain(difference: float | None, interval: Interval | None, metric: Metric) -> Cell:
+    """A difference in the primary figure: percentage points, or points of score."""
+    if metric == "success":
+        return points(difference, interval)
+    return number(difference, "+.1f", interval)
+
+
+def _missing(run: Run) -> Iterator[str]:
+    """What the figures leave out, in words."""
+    errors = [e for name in run.conditions for e in run.played(name) if e.is_error]
+    for mode in sorted({e.failure_mode or "" for e in errors}):
+        n = sum(e.failure_mode == mode for e in errors)
+        yield (
+            f"{n} of {len(run.episodes)} episodes ended in {'an' if mode[0] in 'aeiou' else 'a'} "
+            f"{mode.replace('_', ' ')}: left out of every rate and pair, counted under errors."
+        )
+    if not run.complete:
+        yield (
+            f"This run is not finished: {len(run.episodes)} of {run.planned} episodes are there. "
+            "Conditions may stand on different tasks so far; trust the pairs rather than the rates."
+        )
+    if run.torn:
+        yield "The last line of episodes.jsonl was torn by a kill and is passed over."
+
+
+def type_table(run: Run) -> Table:
+    """Goal types (or families) down, conditions across."""
+    title = (
+        "Results by family" if metric_of(run.manifest.env) == "score" else "Results by goal type"
+    )
+    return _breakdown(run, "types", title, groups(run), lambda e: e.type)
+
+
+def task_table(run: Run) -> Table:
+    """The tasks of a world whose task ids are name/variation."""
+
+    def name_of(episode: Episode) -> str:
+        return episode.task.rpartition("/")[0] or episode.task
+
+    found = sorted({task.id.rpartition("/")[0] or task.id for task in run.manifest.tasks})
+    return _breakdown(run, "tasks", "Results by task", found, name_of)
+
+
+def _breakdown(
+    run: Run, key: str, title: str, kinds: Sequence[str], kind_of: Callable[[Episode], str]
+) -> Table:
+    metric = metric_of(run.manifest.env)
+    judged = {name: run.judged(name) for name in run.conditions}
+    rows = [
+        [
+            label(short_type(kind)),
+            *(figure([e for e in judged[c] if kind_of(e) == kind], metric) for c in judged),
+        ]
+        for kind in kinds
+    ]
+    rows.append([label("all"), *(figure(judged[name], metric) for name in judged)])
+    what = "Mean floored score" if metric == "score" else "Success rate, won/played"
+    return Table(
+        key, title, source_of(run), ["", *map(names, run.conditions)], rows,
+        [f"{what}, and its 95% interval."], total=True,
+    )  # fmt: skip
+
+
+def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
+    """The primary figure of some episodes, with its interval."""
+    if metric == "score":
+        found = mean([e.floored for e in episodes])
+        return number(found.value, ".1f", found.interval)
+    won = rate(episodes)
+    cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
+    return Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
+
+
+def pair_table(run: Run) -> Table:
+    """Every pair of conditions, task by task."""
+    metric = metric_of(run.manifest.env)
+    chosen = list(combinations(run.conditions, 2))
+    pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
+    exact = holm([found.p for found in pairs])
+    ranks = holm([found.p_score for found in pairs])
+    rows = []
+    for (a, b), found, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
+        row = [label(names(a)), label(names(b)), count(found.n)]
+        row.append(gain(found.difference, found.interval, metric))
+        if metric == "score":
+            row += [p_value(found.p_score), p_value(ranked)]
+        row += [count(found.only_first), count(found.only_second), p_value(found.p), p_value(p)]
+        rows.append(row)
+    scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
+    columns = ["first", "second", "tasks", "second - first", *scored]
+    columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm"]
+    notes = [
+        "Over the tasks that both conditions finished without an error. McNemar's test is exact "
+        "and two-sided; Holm's columns correct for the number of pairs in this table."
+    ]
+    return Table("pairs", "Every pair of conditions", source_of(run), columns, rows, notes, 2)
+
+
+def square_table(run: Run) -> Table | None:
+    """Rules x memory with the interaction term; None unless A, B, C and D are all there."""
+    if not set(SQUARE) <= set(run.conditions):
+        return None
+    metric = metric_of(run.manifest.env)
+    sides = [by_task(run.judged(name)) for name in SQUARE]
+    tasks = shared_tasks(*sides)
+    a, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
+
+    def step(values: Sequence[float], base: Sequence[float]) -> Cell:
+        found = mean([x - y for x, y in zip(values, base, strict=True)])
+        return gain(found.value, found.interval, metric)
+
+    def level(values: Sequence[float]) -> Cell:
+        found = average(values)
+        return number(found) if metric == "score" else percent(found)
+
+    together, interval = interaction(a, b, c, d)
+    rows = [
+        [label("memory off"), level(a), level(b), step(b, a)],
+        [label("memory on"), level(c), level(d), step(d, c)],
+        [label("gain of memory"), step(c, a), step(d, b), gain(together, interval, metric)],
+    ]
+    unit = "points of score" if metric == "score" else "percentage points"
+    notes = [
+        f"Over the {len(tasks)} tasks that all four conditions finished. The last cell is the "
+        "interaction (D - A) - (B - A) - (C - A): above 0, rules and memory together give more "
+        f"than the sum of each alone. Gains in {unit}; intervals by paired bootstrap over tasks.",
+    ]
+    return Table(
+        "square", "Rules x memory", source_of(run),
+        ["", "rules off", "rules on", "gain of rules"], rows, notes, total=True,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Reading a run folder: the manifest, the finished episodes and their step logs.
+
+Tables and pages are made from these files alone, so that a run can be judged on another machine,
+without the games or the model that made it. A run may still be going on, or have been killed:
+what is there is read, a line torn by a kill is passed over, anything else that does not fit is
+refused with its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vocabulary.errors import RpmsError
+from vocabulary.turn import FailureMode
+
+MANIFEST = "manifest.json"
+EPISODES = "episodes.jsonl"
+STEPS = "steps"
+ERRORS = ("model_error", "infrastructure_error")
+
+
+class _Data(BaseModel):
+    """Fields that a later version adds are not our business."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
+
+
+class PlannedTask(_Data):
+    """One task of the run, whether it has been played yet or not."""
+
+    id: str
+    index: int
+    type: str = ""
+    goal: str = ""
+
+
+class Hashes(_Data):
+    """Checksums of the knowledge that was used."""
+
+    rules: str = ""
+    memory: dict[str, str] = {}
+
+
+class Manifest(_Data):
+    """What was run: enough to say what a figure is a figure of."""
+
+    format: Literal[1]
+    created: str
+    finished: str | None = None
+    env: str
+    split: str
+    commit: str
+    model: str
+    model_label: str
+    base_url: str = ""
+    conditions: dict[str, dict[str, Any]]
+    tasks: list[PlannedTask]
+    hashes: Hashes = Hashes()
+    versions: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+
+
+class Episode(_Data):
+    """One finished episode, less its texts."""
+
+    condition: str
+    task: str
+    index: int
+    type: str
+    goal: str
+    success: bool
+    score: float
+    steps: int
+    invalid_actions: int
+    format_errors: int
+    failure_mode: FailureMode | None
+    error: str = ""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    knowledge_tokens: float = 0.0
+    cost_usd: float | None = None
+    model_calls: int = 0
+    cache_hits: int = 0
+    drift_steps: int = 0
+    checked_steps: int = 0
+    recalled: int = 0
+    dropped_scf: int = 0
+    dropped_arbitration: int = 0
+    warned: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_error(self) -> bool:
+        """The model or the simulator broke down: nothing can be said about the agent."""
+        return self.failure_mode in ERRORS
+
+    @property
+    def floored(self) -> float:
+        """The score with negatives at 0, as ScienceWorld results are usually given."""
+        return max(0.0, self.score)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder in memory: one episode per condition and task, the latest."""
+
+    folder: Path
+    manifest: Manifest
+    episodes: Mapping[tuple[str, str], Episode]
+    torn: bool = False
+
+    @property
+    def conditions(self) -> list[str]:
+        """Labels in the order they were asked for."""
+        return list(self.manifest.conditions)
+
+    @property
+    def planned(self) -> int:
+        """How many episodes a complete run has."""
+        return len(self.manifest.conditions) * len(self.manifest.tasks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every episode is there."""
+        return len(self.episodes) >= self.planned
+
+    def played(self, condition: str) -> list[Episode]:
+        """Every finished episode of a condition, errors included, in the order of the tasks."""
+        found = (self.episodes.get((condition, task.id)) for task in self.manifest.tasks)
+        return [episode for episode in found if episode]
+
+    def judged(self, condition: str) -> list[Episode]:
+        """Those that say something about the agent: no model and no infrastructure errors."""
+        return [episode for episode in self.played(condition) if not episode.is_error]
+
+    def log_file(self, episode: Episode) -> Path:
+        """Where the full steps of an episode lie."""
+        return step_log(self.folder, episode.condition, episode.task)
+
+
+def slug(text: str) -> str:
+    """A file name for any label or task id; the checksum keeps similar ones apart."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
+    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def step_log(folder: Path, condition: str, task: str) -> Path:
+    """The file of one episode's steps."""
+    return folder / STEPS / slug(condition) / f"{slug(task)}.json.gz"
+
+
+def read_run(folder: Path) -> Run:
+    """The manifest and every finished episode of a run folder."""
+    manifest = _read_manifest(folder / MANIFEST)
+    file = folder / EPISODES
+    lines = file.read_bytes().split(b"\n") if file.is_file() else []
+    tasks = {task.id for task in manifest.tasks}
+    episodes: dict[tuple[str, str], Episode] = {}
+    for number, line in enumerate(lines[:-1], start=1):
+        if not line.strip():
+            continue
+        try:
+            episode = Episode.model_validate_json(line)
+        except ValidationError as error:
+            raise RpmsError(f"{file}:{number}: {_first(error)}") from error
+        if episode.condition not in manifest.conditions or episode.task not in tasks:
+            raise RpmsError(
+                f"{file}:{number}: condition '{episode.condition}', task '{episode.task}' is not "
+                f"in {MANIFEST}; the two files belong to different runs"
+            )
+        episodes[episode.condition, episode.task] = episode
+    # A line without its end was being written when the run was killed; the runner cuts it off.
+    return Run(folder, manifest, episodes, torn=bool(lines and lines[-1]))
+
+
+def _read_manifest(file: Path) -> Manifest:
+    if not file.is_file():
+        raise RpmsError(f"no {MANIFEST} in {file.parent}; give a folder that 'rpms eval' wrote")
+    try:
+        return Manifest.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise RpmsError(f"{file}: {_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else str(first["msg"])

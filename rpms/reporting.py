@@ -1,0 +1,119 @@
+"""``rpms report`` and ``rpms compare``: run folders as tables in the terminal and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from evals.comparison import compare_runs
+from evals.report import Report, read_report
+from evals.report.files import write_report
+from evals.run_files import read_run
+from evals.tables import Cell, Table
+
+SHORTEST_LABEL = 24
+HEADING = 12
+GAP = 3
+
+
+def report_run(folder: Path, html: Path | None, as_json: bool) -> dict[str, Any]:
+    """Write the report's files, and print its tables unless JSON is wanted instead."""
+    report = read_report(folder)
+    files = write_report(report, html)
+    if not as_json:
+        console = Console(highlight=False)
+        _print_tables(console, report.tables)
+        _print_end(console, report, files)
+    return report.as_json()
+
+
+def compare_folders(first: Path, second: Path, as_json: bool) -> dict[str, Any]:
+    """Pair two runs and print what differs."""
+    comparison = compare_runs(read_run(first), read_run(second))
+    if not as_json:
+        console = Console(highlight=False)
+        for name, source in zip(("first: ", "second:"), comparison.sources, strict=True):
+            console.print(f"[bold]{name}[/] {escape(source)}")
+        console.print("\n[bold]What was set differently[/]")
+        for line in comparison.differences or ["nothing that the manifests record"]:
+            console.print(f"  {escape(line)}")
+        console.print()
+        _print_tables(console, comparison.tables, with_source=False)
+    return comparison.as_json()
+
+
+def _print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
+    for table in tables:
+        console.print(f"[bold]{escape(table.title)}[/]")
+        if with_source:
+            console.print(f"[dim]{escape(table.source)}[/]")
+        for grid in _grids(table, console.width):
+            console.print(grid)
+        for note in table.notes:
+            console.print(f"[dim]{escape(note)}[/]")
+        console.print()
+
+
+def _grids(table: Table, width: int) -> Iterator[Grid]:
+    """The table in as many parts as the terminal needs, each with the labels at its left."""
+    widths = _widths(table, width)
+    labels = list(range(table.labels))
+    part: list[int] = []
+    for number in range(table.labels, len(table.columns)):
+        if part and sum(widths[i] + GAP for i in (*labels, *part, number)) > width:
+            yield _grid(table, [*labels, *part], widths)
+            part = []
+        part.append(number)
+    yield _grid(table, [*labels, *part], widths)
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Headings may break between words and long labels anywhere, but figures never."""
+    widths = []
+    for number, name in enumerate(table.columns):
+        cells = [len(_plain(row[number])) for row in table.rows]
+        heading = [min(len(name), HEADING), *map(len, name.split())]
+        widths.append(max([*cells, *heading], default=0))
+    for number in sorted(range(table.labels), key=lambda i: -widths[i]):
+        excess = sum(each + GAP for each in widths) - width
+        widths[number] -= max(0, min(excess, widths[number] - SHORTEST_LABEL))
+    return widths
+
+
+def _grid(table: Table, columns: Sequence[int], widths: Sequence[int]) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number in columns:
+        grid.add_column(
+            escape(table.columns[number]),
+            justify="left" if number < table.labels else "right",
+            width=widths[number],
+            overflow="fold",
+        )
+    for number, row in enumerate(table.rows, start=1):
+        if table.total and number == len(table.rows):
+            grid.add_section()
+        grid.add_row(*(_text(row[i]) for i in columns))
+    return grid
+
+
+def _plain(cell: Cell) -> str:
+    return f"{cell.text} {cell.note}".strip()
+
+
+def _text(cell: Cell) -> str:
+    note = f"[dim]{escape(cell.note)}[/]" if cell.note else ""
+    return f"{escape(cell.text)} {note}".strip()
+
+
+def _print_end(console: Console, report: Report, files: Iterable[Path]) -> None:
+    if not report.run.complete:
+        played = f"{len(report.run.episodes)} of {report.run.planned}"
+        console.print(f"[yellow]This run is not finished: {played} episodes are there.[/]")
+    for file in files:
+        console.print(f"written: {escape(str(file))}", soft_wrap=True)

@@ -1,0 +1,177 @@
+"""Run folders for the tests, made to measure: whoever won what is given, the rest is invented."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodes.context import RunContext
+
+TYPES = (
+    "look_at_obj_in_light", "pick_and_place_simple", "pick_clean_then_place_in_recep",
+    "pick_cool_then_place_in_recep", "pick_heat_then_place_in_recep", "pick_two_obj_and_place",
+)  # fmt: skip
+LABEL = "sim (built-in planner, not a language model)"
+SYSTEM = "You act in a home. Answer with a thought and one action.\n" + "go to / take / put. " * 60
+# What an attacker, or a clumsy model, may put into an observation or a reply.
+NASTY = "</script><script>window.hacked = true</script><img src=x onerror=hacked=1> & \u2028 ]]>"
+
+
+def slug(text: str) -> str:
+    """As the run format has it, written down once more so that the code is tested against it."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
+    return plain + "-" + hashlib.sha1(text.encode()).hexdigest()[:8]
+
+
+def contexts(*labels: str) -> dict[str, dict[str, Any]]:
+    """Settings for labels such as ``D scf=off`` or ``round 2``."""
+    found = {}
+    for label in labels:
+        letter, _, change = label.partition(" ")
+        if letter == "round":
+            made = RunContext(memory_file=f"memory.round{change}.jsonl")
+        else:
+            made = RunContext.for_condition(letter)
+        if "=" in change:
+            made = made.with_(**dict([change.split("=")]))
+        found[label] = {**made.__dict__}
+    return found
+
+
+def task_id(number: int) -> str:
+    return f"{TYPES[number % len(TYPES)]}-Mug-None-Shelf-{number}/trial_T{number:05}"
+
+
+def manifest(labels: Sequence[str], count: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "format": 1, "created": "2030-01-02T03:04:05", "finished": "2030-01-02T04:04:05",
+        "env": "alfworld", "split": "generated_unseen", "commit": "abc1234",
+        "model": "sim", "model_label": LABEL, "base_url": "",
+        "conditions": contexts(*labels),
+        "tasks": [
+            {"id": task_id(i), "index": i, "type": TYPES[i % len(TYPES)],
+             "goal": f"put a mug in shelf {i}."}
+            for i in range(count)
+        ],
+        "hashes": {"rules": "r" * 64, "memory": {"shipped": "m" * 64}},
+        "versions": {"python": "3.11"}, "settings": {"max_steps": 50, "limit": count, "seed": 0},
+        "workers": 2,
+        **changes,
+    }  # fmt: skip
+
+
+def episode(condition: str, number: int, success: bool, **changes: Any) -> dict[str, Any]:
+    steps = changes.get("steps", 6 if success else 12)
+    return {
+        "condition": condition, "env": "alfworld", "split": "generated_unseen",
+        "task": task_id(number), "index": number, "type": TYPES[number % len(TYPES)],
+        "goal": f"put a mug in shelf {number}.", "signature": "pick:mug:shelf",
+        "success": success, "score": float(success), "steps": steps,
+        "invalid_actions": 1, "format_errors": 0,
+        "failure_mode": None if success else "timeout", "error": "",
+        "prompt_tokens": 1000 * steps, "cached_tokens": 400 * steps, "output_tokens": 20 * steps,
+        "knowledge_tokens": 0 if condition == "A" else 900.0, "cost_usd": None,
+        "model_calls": steps, "cache_hits": 0, "drift_steps": 1, "checked_steps": steps,
+        "recalled": 3 * steps if condition[0] in "CDr" else 0,
+        "dropped_scf": steps if condition[0] in "CDr" else 0,
+        "dropped_arbitration": steps if condition[0] in "Dr" else 0, "warned": 0,
+        "seconds": 1.5, "env_seconds": 0.5, "model_seconds": 0.5, "started": "2030-01-02T03:04:06",
+        "first_observation": "You are in the middle of a room.", "history": [],
+        **changes,
+    }  # fmt: skip
+
+
+def write_run(
+    folder: Path,
+    wins: Mapping[str, Sequence[bool]],
+    *,
+    logs: bool = True,
+    lines: Mapping[tuple[str, int], dict[str, Any]] | None = None,
+    **changes: Any,
+) -> Path:
+    """A run in which each condition wins the tasks marked True; ``lines`` overrides some."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = max(map(len, wins.values()))
+    (folder / "manifest.json").write_text(json.dumps(manifest([*wins], tasks, **changes)))
+    with (folder / "episodes.jsonl").open("w") as out:
+        for condition, row in wins.items():
+            for number, won in enumerate(row):
+                line = episode(condition, number, won, **(lines or {}).get((condition, number), {}))
+                out.write(json.dumps(line) + "\n")
+                if logs:
+                    write_log(folder, line)
+    return folder
+
+
+def write_log(folder: Path, line: dict[str, Any]) -> None:
+    file = folder / "steps" / slug(line["condition"]) / f"{slug(line['task'])}.json.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(json.dumps(step_log(line)).encode(), mtime=0))
+
+
+def step_log(line: dict[str, Any]) -> dict[str, Any]:
+    """Steps that look for a mug, differ between conditions from the third on, and end nastily."""
+    messages = [SYSTEM]
+    steps = []
+    for number in range(1, line["steps"] + 1):
+        seen = f"You arrive at shelf {number}. On the shelf {number}, you see a vase {number}."
+        messages.append(f"{line['goal']} Step {number}. {seen}")
+        place = number if number < 3 else f"{number}{line['condition'][0]}"
+        action = f"go to shelf {place}"
+        last = number == line["steps"]
+        steps.append({
+            "step": number, "observation": seen,
+            "belief": {
+                "location": f"shelf {number}", "reachable": [], "spots": {},
+                "holding": ["mug 1"] if number > 3 else [],
+                "containers": {"fridge 1": "closed", "microwave 1": "open"},
+                "last_seen": {f"vase {i}": f"shelf {i}" for i in range(1, number + 1)},
+                "places": [f"shelf {i}" for i in range(1, 13)], "searched": ["shelf 1"],
+                "visible": [], "flags": {}, "progress": 0,
+            },
+            "sub_goal": {"name": "find_object", "target": "mug", "progress": 20},
+            "state_lines": [f"You are at shelf {number}.", "Your hands are empty."],
+            "rules": rules(line["condition"], number),
+            "recalls": recalls(line["condition"]),
+            "prompt": [["system", 0], ["user", number]],
+            "knowledge_tokens": 900, "reply": f"Thought: look on.\nAction: {action}",
+            "thought": NASTY if last else "look on.", "action": action,
+            "result": NASTY if last else "Nothing happens." if number == 2 else "You arrive.",
+            "failed": number == 2, "truth": {
+                "location": f"shelf {number}", "holding": "nothing", "open": "microwave 1",
+            },
+            "drift": ["holding: the belief says mug 1"] if number == 4 else [],
+            "usage": {"prompt_tokens": 1000, "cached_tokens": 400, "output_tokens": 20},
+            "seconds": 0.1,
+        })  # fmt: skip
+    return {"task": line["task"], "condition": line["condition"], "messages": messages,
+            "steps": steps}  # fmt: skip
+
+
+def rules(condition: str, number: int) -> dict[str, Any]:
+    if condition[0] in "AC":
+        return {"universal": [], "domain": [], "environment": [], "situation": []}
+    situation = [{"id": "S-002", "text": f"Your hands are empty at shelf {number}."}]
+    return {"universal": ["U-STATE-003"], "domain": ["D-HEAT-001"], "environment": ["E-ACT-005"],
+            "situation": situation}  # fmt: skip
+
+
+def recalls(condition: str) -> list[dict[str, Any]]:
+    if condition[0] in "AB":
+        return []
+    entry = {"id": "m1", "type": "success", "actions": ["go to fridge 1", "take mug 1 from it"],
+             "goal_signature": "pick:mug:shelf"}  # fmt: skip
+    lesson = {"id": "m2", "type": "failure", "failed_action": "put mug 1 in/on microwave 1",
+              "corrective_rule": "open it first"}  # fmt: skip
+    fates = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
+             ("arbitration", "forbidden by the manual", "", "D-HEAT-001")]  # fmt: skip
+    return [
+        {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "dropped_by": by,
+         "reason": why, "warning": warning, "rule": rule}
+        for i, (by, why, warning, rule) in enumerate(fates)
+    ]  # fmt: skip

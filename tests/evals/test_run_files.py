@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.run_files import read_run, slug, step_log
+from tests.evals import sample_runs
+from tests.evals.sample_runs import episode, task_id, write_run
+from vocabulary.errors import RpmsError
+
+
+def test_a_run_comes_back_in_order(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path, {"A": [True, False], "D scf=off": [False, True]}))
+    assert run.conditions == ["A", "D scf=off"]
+    assert run.complete and not run.torn and run.planned == 4
+    assert [e.success for e in run.judged("D scf=off")] == [False, True]
+    assert all(run.log_file(e).is_file() for e in run.episodes.values())
+
+
+@given(st.text(min_size=1))
+def test_slugs_are_those_of_the_format(text: str) -> None:
+    assert slug(text) == sample_runs.slug(text)
+    assert "/" not in slug(text) and len(slug(text)) <= 89
+    assert step_log(Path("run"), text, "t").parts[:2] == ("run", "steps")
+
+
+def test_the_last_line_of_an_episode_counts(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [False]})
+    with (folder / "episodes.jsonl").open("a") as out:
+        out.write(json.dumps(episode("A", 0, True)) + "\n")
+    run = read_run(folder)
+    assert [e.success for e in run.judged("A")] == [True] and len(run.episodes) == 1
+
+
+def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, True]})
+    file = folder / "episodes.jsonl"
+    file.write_bytes(file.read_bytes()[:-40])
+    run = read_run(folder)
+    assert run.torn and not run.complete and len(run.episodes) == 1
+
+
+def test_a_line_without_its_end_does_not_count_yet(tmp_path: Path) -> None:
+    """The runner cuts it off and plays the episode again; until then both say the same."""
+    folder = write_run(tmp_path, {"A": [True, True]})
+    file = folder / "episodes.jsonl"
+    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
+    assert read_run(folder).torn and len(read_run(folder).episodes) == 1
+
+
+def test_a_damaged_line_is_refused_with_its_place(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, True, True]})
+    file = folder / "episodes.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], lines[1][:50], lines[2]]) + "\n")
+    with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: "):
+        read_run(folder)
+    file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
+    with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
+        read_run(folder)
+
+
+def test_errors_are_not_judged_and_scores_are_floored(tmp_path: Path) -> None:
+    broken = {"failure_mode": "model_error", "error": "401"}
+    wrong = {"score": -100.0, "failure_mode": "wrong_termination"}
+    run = read_run(
+        write_run(tmp_path, {"A": [False] * 3}, lines={("A", 0): broken, ("A", 1): wrong})
+    )
+    assert len(run.played("A")) == 3
+    assert [e.task for e in run.judged("A")] == [task_id(1), task_id(2)]
+    assert run.judged("A")[0].floored == 0.0 and run.judged("A")[0].score == -100.0
+
+
+def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match=r"no manifest\.json"):
+        read_run(tmp_path)
+    folder = write_run(tmp_path, {"A": [True]}, format=2)
+    with pytest.raises(RpmsError, match=r"manifest\.json: format: "):
+        read_run(folder)
+
+
+def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True]})
+    (folder / "episodes.jsonl").unlink()
+    assert read_run(folder).episodes == {}

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.statistics import (
+    holm,
+    interaction,
+    mcnemar,
+    mean_interval,
+    ratio_interval,
+    wilcoxon,
+    wilson,
+)
+
+counts = st.integers(min_value=0, max_value=80)
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"), [(36, 16, 0.0078), (43, 20, 0.0052), (37, 21, 0.0479), (28, 25, 0.784)]
+)
+def test_mcnemar_of_the_papers_counts(gained: int, lost: int, p: float) -> None:
+    places = 3 if p > 0.1 else 4
+    assert round(mcnemar(gained, lost), places) == p
+    assert mcnemar(lost, gained) == mcnemar(gained, lost)
+
+
+@given(counts, counts)
+def test_mcnemar_is_twice_the_binomial_tail(b: int, c: int) -> None:
+    n, low = b + c, min(b, c)
+    tail = 2 * sum(comb(n, i) for i in range(low + 1)) / 2**n
+    assert mcnemar(b, c) == pytest.approx(min(1.0, tail))
+
+
+def test_wilson_of_known_counts() -> None:
+    # 80 of 134 by hand: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)
+    found = wilson(80, 134)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(0.5125, 1e-3), pytest.approx(0.6763, 1e-3))
+    assert wilson(0, 0) is None
+
+
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_the_share_and_mirrors(sample: tuple[int, int]) -> None:
+    wins, n = sample
+    found, mirrored = wilson(wins, n), wilson(n - wins, n)
+    assert found and mirrored
+    assert 0 <= found.low <= wins / n + 1e-12 and wins / n - 1e-12 <= found.high <= 1
+    assert found.low == pytest.approx(1 - mirrored.high)
+    assert found.low < found.high
+
+
+def test_bootstrap_is_seeded_and_holds_the_mean() -> None:
+    values = [0.0, 100.0, 30.0, 45.0, 8.0, 77.0, 12.0, 61.0]
+    found = mean_interval(values)
+    assert found and found == mean_interval(list(values))
+    assert found.low < sum(values) / len(values) < found.high
+    assert mean_interval([4.0]) is None
+    assert mean_interval([5.0] * 9) is None
+
+
+def test_bootstrap_agrees_with_the_normal_interval_of_many_values() -> None:
+    values = [float(i % 2) for i in range(400)]
+    found = mean_interval(values)
+    assert found
+    assert found.low == pytest.approx(0.451, abs=0.006)
+    assert found.high == pytest.approx(0.549, abs=0.006)
+
+
+def test_a_ratio_resamples_whole_episodes() -> None:
+    """All refusals in a few long episodes: the interval is wider than Wilson's over steps."""
+    refused, steps = [20, 20, 0, 0, 0, 0, 0, 0], [50] * 8
+    found, naive = ratio_interval(refused, steps), wilson(40, 400)
+    assert found and naive
+    assert found.low < 0.1 < found.high
+    assert found.high - found.low > 2 * (naive.high - naive.low)
+    assert ratio_interval([0], [0]) is None
+    assert ratio_interval([0, 0, 0], [9, 9, 9]) is None
+
+
+def test_the_interaction_of_a_constructed_square() -> None:
+    # Four kinds of tasks; the last are won only by both together.
+    a = [1.0] * 5 + [0.0] * 15
+    b = [1.0] * 10 + [0.0] * 10
+    c = [1.0] * 5 + [0.0] * 5 + [1.0] * 2 + [0.0] * 8
+    d = [1.0] * 16 + [0.0] * 4
+    value, interval = interaction(a, b, c, d)
+    assert value == pytest.approx((16 - 10 - 7 + 5) / 20)
+    assert interval and 0 < interval.low < value < interval.high
+
+
+@given(st.lists(st.tuples(*[st.booleans()] * 4), min_size=2, max_size=12))
+def test_no_interaction_where_effects_add_up(tasks: list[tuple[bool, ...]]) -> None:
+    a, b, c = ([float(row[i]) for row in tasks] for i in range(3))
+    d = [y + z - x for x, y, z in zip(a, b, c, strict=True)]
+    value, interval = interaction(a, b, c, d)
+    assert value == 0 and interval is None
+
+
+def test_wilcoxon_sees_a_shift_and_no_change() -> None:
+    assert wilcoxon([0.0, 0.0, 0.0]) == 1.0
+    # All 8 differences positive and distinct: 2 of the 2^8 sign patterns are as extreme.
+    assert wilcoxon([1, 2, 3, 4, 5, 6, 7, 8]) == pytest.approx(2 / 256)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_only_raises_and_keeps_the_order(ps: list[float]) -> None:
+    adjusted = holm(ps)
+    assert all(q >= p for p, q in zip(ps, adjusted, strict=True)) and max(adjusted) <= 1
+    order = sorted(range(len(ps)), key=lambda i: ps[i])
+    assert [adjusted[i] for i in order] == sorted(adjusted)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from evals.statistics import Interval
+from evals.tables import Cell, Table, count, label, number, p_value, percent, points
+
+
+def table(**changes: object) -> Table:
+    rows = [[label("A"), percent(0.5, Interval(0.25, 0.75), "2/4"), count(1234)]]
+    parts: dict[str, object] = {
+        "id": "t", "title": "Title", "source": "model: m", "columns": ["", "rate", "n"],
+        "rows": rows, "notes": ["note"],
+    }  # fmt: skip
+    return Table(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+def test_markdown_has_heading_source_and_aligned_figures() -> None:
+    assert table().as_markdown().splitlines() == [
+        "## Title", "", "model: m", "",
+        "|  | rate | n |", "| --- | ---: | ---: |", "| A | 50.0% 2/4 [25.0, 75.0] | 1,234 |",
+        "", "note",
+    ]  # fmt: skip
+
+
+def test_markdown_of_foreign_text_is_no_markup() -> None:
+    nasty = "a|b <img src=x> `c` **d** [e](http://f)\n| g |"
+    text = table(rows=[[label(nasty), Cell(""), Cell("")]]).as_markdown()
+    row = text.splitlines()[6]
+    told = r"a\|b &lt;img src=x&gt; \`c\` \*\*d\*\* [e]\(http://f) \| g \|"
+    assert row == f"| {told} |  |  |"
+    assert len(text.splitlines()) == 9
+
+
+def test_json_has_raw_values() -> None:
+    assert table().as_json()["rows"] == [
+        {"": "A", "rate": {"share": 0.5, "low": 0.25, "high": 0.75}, "n": 1234}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.00001, "< 0.0001"), (0.00779, "0.0078"), (0.784, "0.784"), (1.0, "1.000")]
+)
+def test_p_values_show_what_tells_something(p: float, text: str) -> None:
+    assert p_value(p) == Cell(text, value=p)
+
+
+def test_differences_have_signs_and_zero_has_no_minus() -> None:
+    assert points(0.1567, Interval(-0.01, 0.3)).text == "+15.7"
+    assert points(0.1567, Interval(-0.01, 0.3)).note == "[-1.0, +30.0]"
+    assert points(-1e-15).text == "+0.0"
+    assert number(None).text == percent(None).text == points(None).text == "-"
