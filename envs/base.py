@@ -125,6 +125,12 @@ class Environment(Protocol):
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Statements of the belief that the true facts contradict; a metric, never a hint."""
 
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The true state in a few words, for logs and viewers.
+
+        A metric like ``drift``, never a hint: nothing the agent reads may come from here.
+        """
+
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The lines of the [Current State] block."""
 

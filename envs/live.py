@@ -12,6 +12,7 @@ free. All simulator calls therefore run on one dedicated thread per process.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -44,53 +45,79 @@ def _run(work: Callable[[], T]) -> T:
     return _thread.submit(work).result()
 
 
+async def _arun(work: Callable[[], T]) -> T:
+    """The same on an event loop, which goes on with other episodes meanwhile."""
+    return await asyncio.wrap_future(_thread.submit(work))
+
+
 def start(episode_id: str, task: Task) -> str:
     """Begin an episode and return its first observation."""
     return _run(lambda: _start(episode_id, task))
 
 
+async def astart(episode_id: str, task: Task) -> str:
+    """``start`` for an event loop."""
+    return await _arun(lambda: _start(episode_id, task))
+
+
 def play(episode_id: str, task: Task, history: Sequence[Turn], action: str) -> Outcome:
     """Play one action, rebuilding the episode from its history first if needed."""
+    return _run(lambda: _play(episode_id, task, history, action))
 
-    def work() -> Outcome:
-        live = _open.get(episode_id)
-        # The state may lie behind the simulator: a checkpoint taken up again, an answer lost.
-        if live is None or live.played != _actions(history):
-            _replay(episode_id, task, history)
-        _open.move_to_end(episode_id)
-        return _step(episode_id, action)
 
-    return _run(work)
+async def aplay(episode_id: str, task: Task, history: Sequence[Turn], action: str) -> Outcome:
+    """``play`` for an event loop."""
+    return await _arun(lambda: _play(episode_id, task, history, action))
 
 
 def inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
     """Read the true state of a live episode, for metrics; None when it is not live here."""
+    return _run(lambda: _inspect(episode_id, look))
 
-    def work() -> T | None:
-        live = _open.get(episode_id)
-        return None if live is None else look(live.game)
 
-    return _run(work)
+async def ainspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
+    """``inspect`` for an event loop."""
+    return await _arun(lambda: _inspect(episode_id, look))
 
 
 def finish(episode_id: str, task: Task) -> None:
     """End an episode and keep its simulator for the next one of the same world."""
+    _run(lambda: _finish(episode_id, task))
 
-    def work() -> None:
-        live = _open.pop(episode_id, None)
-        if live is not None:
-            _spare.setdefault(task["env"], []).append(live.game)
 
-    _run(work)
+async def afinish(episode_id: str, task: Task) -> None:
+    """``finish`` for an event loop."""
+    await _arun(lambda: _finish(episode_id, task))
+
+
+def _play(episode_id: str, task: Task, history: Sequence[Turn], action: str) -> Outcome:
+    live = _open.get(episode_id)
+    # The state may lie behind the simulator: a checkpoint taken up again, an answer lost.
+    if live is None or live.played != _actions(history):
+        _replay(episode_id, task, history)
+    _open.move_to_end(episode_id)
+    return _step(episode_id, action)
+
+
+def _inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
+    live = _open.get(episode_id)
+    return None if live is None else look(live.game)
+
+
+def _finish(episode_id: str, task: Task) -> None:
+    live = _open.pop(episode_id, None)
+    if live is not None:
+        _spare.setdefault(task["env"], []).append(live.game)
 
 
 def _start(episode_id: str, task: Task) -> str:
     stale = _open.pop(episode_id, None)
     if stale is not None:
         _spare.setdefault(task["env"], []).append(stale.game)
+    world = get_environment(task["env"])
     _make_room(task["env"])
     spare = _spare.get(task["env"])
-    game = spare.pop() if spare else get_environment(task["env"]).open_game()
+    game = spare.pop() if spare else world.open_game()
     try:
         observation = game.reset(task)
     except BaseException:

@@ -9,6 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.cache.base import BaseCache
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
@@ -41,6 +42,7 @@ def build_graph(
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     cache: BaseCache[Any] | None = None,
+    settled: RunContext | None = None,
 ) -> RpmsGraph:
     """The compiled agent graph.
 
@@ -51,6 +53,9 @@ def build_graph(
         checkpointer: keeps episodes resumable; evaluation runs without one.
         store: LangGraph store for deployments that keep memory in a database.
         cache: node cache, if any.
+        settled: the one context this graph will be run with. Edges that only the context
+            decides are then plain edges: the way through is the same, and each step is spared
+            asking for it four times.
     """
     swapped = dict(nodes or {})
     unknown = sorted(set(swapped) - set(STAGES))
@@ -73,10 +78,11 @@ def build_graph(
             builder.add_node(name, swapped.get(name) or getattr(stages, name))
     builder.add_edge(START, "reset_env")
     builder.add_conditional_edges("reset_env", routing.after_reset)
-    builder.add_conditional_edges("belief_update", routing.after_belief)
-    builder.add_conditional_edges("rule_assembly", routing.after_rules)
-    builder.add_conditional_edges("goal_retrieval", routing.after_retrieval)
-    builder.add_conditional_edges("scf", routing.after_scf)
+    for name, route in routing.BY_CONTEXT.items():
+        if settled is None:
+            builder.add_conditional_edges(name, route)
+        else:
+            builder.add_edge(name, route(EpisodeState(), Runtime(context=settled)))
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
     builder.add_conditional_edges("llm_call", routing.after_llm)

@@ -6,6 +6,7 @@ way through it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -59,3 +60,12 @@ def after_llm(state: EpisodeState) -> Literal["env_step", "__end__"]:
 def after_step(state: EpisodeState) -> Literal["belief_update", "__end__"]:
     """Next decision, or the end of the episode."""
     return "__end__" if state["done"] else "belief_update"
+
+
+BY_CONTEXT: dict[str, Callable[[EpisodeState, Runtime[RunContext]], str]] = {
+    "belief_update": after_belief,
+    "rule_assembly": after_rules,
+    "goal_retrieval": after_retrieval,
+    "scf": after_scf,
+}
+"""Edges that depend on nothing but the settings of the run."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
+from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
 
@@ -24,8 +26,12 @@ def open_model(
     timeout_s: float = 60.0,
     base_url: str = "",
     seed: int = 0,
+    cache: str = "",
 ) -> BaseChatModel:
-    """The chat model called ``name``; nothing is sent over the network yet."""
+    """The chat model called ``name``; nothing is sent over the network yet.
+
+    ``cache`` names a file of earlier replies; what is in there is not asked again.
+    """
     if name == "sim":
         return SimPlanner(whim=seed)
     provider, _, model = name.partition(":")
@@ -46,12 +52,16 @@ def open_model(
         options["base_url"] = base_url
         if provider == "openai" and not _has_key(provider):
             options["api_key"] = "none"  # local servers ask for none, the client insists on one
-    return _create(provider, model, options)
+    created = _create(provider, model, options)
+    if cache:
+        created.cache = ResponseCache(
+            Path(cache), {"model": name, "base_url": base_url, "temperature": temperature,
+                          "max_tokens": max_tokens, "seed": seed},
+        )  # fmt: skip
+    return created
 
 
 def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:
-    from langchain.chat_models import init_chat_model
-
     key = _KEYS.get(provider)
     if key and "api_key" not in options and not _has_key(provider):
         raise RpmsError(
@@ -59,6 +69,12 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
             "--base-url for a server that needs none"
         )
     try:
+        if provider == "openai":
+            from models.openai_chat import PlainChatOpenAI
+
+            return PlainChatOpenAI(model=model, **options)
+        from langchain.chat_models import init_chat_model
+
         created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
         return created
     except ImportError as error:

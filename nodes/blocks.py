@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from envs import Environment
 from nodes.context import RunContext
 from nodes.state import EpisodeState
 from rules import ActiveRules
+from rules.manual import RuleLine
 from vocabulary.errors import RpmsError
 from vocabulary.goal import GoalSpec
 from vocabulary.recall import surviving
@@ -47,26 +48,50 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     kept = surviving(state["recalls"]) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
     return Blocks(
-        rules=_render(env, "rules.j2", rules=state["rules"], goal=goal) if context.rules else "",
+        rules=_fixed_rules(env, state["rules"], goal["type"]) if context.rules else "",
         situation=_situation(env, state["rules"]) if context.rules else "",
-        goal=_render(env, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
-        state=_render(env, "state.j2", state_lines=lines),
-        memory=_render(env, "memory.j2", recalls=kept) if kept else "",
+        goal=_render(env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
+        state=_render(env.prompts, "state.j2", state_lines=lines),
+        memory=_render(env.prompts, "memory.j2", recalls=kept) if kept else "",
     )
 
 
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
     """R_active as it enters the prompt, for people who want to read it on its own."""
-    parts = [_render(env, "rules.j2", rules=rules, goal=goal), _situation(env, rules)]
+    parts = [_fixed_rules(env, rules, goal["type"]), _situation(env, rules)]
     return "\n\n".join(part for part in parts if part)
 
 
+def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
+    """The three tiers. They are the same at every step of an episode, so rendered once."""
+    lines = tuple(
+        tuple((rule["id"], rule["text"]) for rule in tier)
+        for tier in (rules["universal"], rules["domain"], rules["environment"])
+    )
+    return _render_rules(env.prompts, goal_type, lines)
+
+
+@lru_cache(maxsize=256)
+def _render_rules(
+    prompts: Path, goal_type: str, tiers: tuple[tuple[tuple[str, str], ...], ...]
+) -> str:
+    universal, domain, environment = (
+        [RuleLine(id=name, text=text) for name, text in tier] for tier in tiers
+    )
+    return _render(
+        prompts,
+        "rules.j2",
+        rules={"universal": universal, "domain": domain, "environment": environment},
+        goal_type=goal_type,
+    )
+
+
 def _situation(env: Environment, rules: ActiveRules) -> str:
-    return _render(env, "situation.j2", rules=rules) if rules["situation"] else ""
+    return _render(env.prompts, "situation.j2", rules=rules) if rules["situation"] else ""
 
 
-def _render(env: Environment, template: str, **values: object) -> str:
-    return _templates(env.prompts).get_template(template).render(values).rstrip("\n")
+def _render(prompts: Path, template: str, **values: object) -> str:
+    return _templates(prompts).get_template(template).render(values).rstrip("\n")
 
 
 @cache
@@ -84,6 +109,7 @@ def _templates(prompts: Path) -> Jinja:
         lstrip_blocks=True,
         undefined=StrictUndefined,
         autoescape=False,  # prompts are plain text
+        auto_reload=False,  # templates do not change while a program runs
     )
 
 

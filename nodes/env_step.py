@@ -6,7 +6,7 @@ from functools import cache
 
 from langgraph.runtime import Runtime
 
-from envs import get_environment
+from envs import Outcome, get_environment
 from envs import live as episodes
 from nodes.context import RunContext, settings
 from nodes.reply import read_reply
@@ -20,22 +20,54 @@ NO_ACTION = "No action could be read from your reply. Answer with a line 'Action
 
 def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the reply; return the new observation, the turn, the counters and the verdict."""
+    thought, action = _read(state)
+    outcome = None
+    try:
+        if action:
+            outcome = episodes.play(state["episode_id"], state["spec"], state["history"], action)
+        update = _conclude(state, runtime, thought, action, outcome)
+    except EnvironmentFault as fault:
+        update = _broken(fault)
+    if update["done"]:
+        episodes.finish(state["episode_id"], state["spec"])
+    return update
+
+
+async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """The same stage for an event loop: other episodes go on while the simulator works."""
+    thought, action = _read(state)
+    outcome = None
+    try:
+        if action:
+            outcome = await episodes.aplay(
+                state["episode_id"], state["spec"], state["history"], action
+            )
+        update = _conclude(state, runtime, thought, action, outcome)
+    except EnvironmentFault as fault:
+        update = _broken(fault)
+    if update["done"]:
+        await episodes.afinish(state["episode_id"], state["spec"])
+    return update
+
+
+def _read(state: EpisodeState) -> tuple[str, str]:
+    """Thought and canonical action of the reply; the action is empty when there is none."""
+    thought, said = read_reply(state["reply"], _verbs(state["env"]))
+    return thought, get_environment(state["env"]).read_action(said) if said else ""
+
+
+def _conclude(
+    state: EpisodeState,
+    runtime: Runtime[RunContext],
+    thought: str,
+    action: str,
+    outcome: Outcome | None,
+) -> EpisodeState:
     context = settings(runtime.context)
     env = get_environment(state["env"])
-    thought, said = read_reply(state["reply"], _verbs(state["env"]))
-    action = env.read_action(said) if said else ""
     step = state["steps"] + 1
-    done = won = False
-    score = state["score"]
-    observation = NO_ACTION
-    failed = True
-    if action:
-        try:
-            outcome = episodes.play(state["episode_id"], state["spec"], state["history"], action)
-        except EnvironmentFault as fault:
-            return _end(state, "infrastructure_error", str(fault))
-        observation, done, won, score = outcome
-        failed = env.failed(observation)
+    observation, done, won, score = outcome or Outcome(NO_ACTION, False, False, state["score"])
+    failed = outcome is None or env.failed(observation)
     turn = Turn(
         step=step,
         thought=thought,
@@ -61,7 +93,6 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     )
     if update["done"]:
         update["failure_mode"] = _failure(won, done, format_errors, step)
-        episodes.finish(state["episode_id"], state["spec"])
     return update
 
 
@@ -74,9 +105,8 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
     return "format" if format_errors * 2 > steps else "timeout"
 
 
-def _end(state: EpisodeState, mode: FailureMode, error: str) -> EpisodeState:
-    episodes.finish(state["episode_id"], state["spec"])
-    return EpisodeState(failure_mode=mode, error=error, done=True)
+def _broken(fault: EnvironmentFault) -> EpisodeState:
+    return EpisodeState(failure_mode="infrastructure_error", error=str(fault), done=True)
 
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
@@ -16,13 +18,19 @@ from langgraph.types import RetryPolicy
 from envs import get_environment
 from envs import live as episodes
 from models import open_model
+from models.response_cache import REPLAYED
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
+from vocabulary.turn import Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
 # goes with them, so that token streaming and tracing see the call.
 _calls = ContextThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
 
+_KINDS: dict[str, type[BaseMessage]] = {
+    "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
+}  # fmt: skip
+KEPT_OPEN = 64
 TRANSIENT_STATUS = {408, 409, 425, 429}
 TRANSIENT_NAMES = {
     "APIConnectionError", "APITimeoutError", "ConnectError", "ConnectTimeout", "ReadTimeout",
@@ -58,6 +66,7 @@ def make_llm_call(
     model error. Both a synchronous and an asynchronous form are offered, so that neither kind
     of run blocks the other's way of working.
     """
+    answer = make_async_llm_call(model)
 
     def call(state: EpisodeState) -> EpisodeState:
         runtime = get_runtime(RunContext)
@@ -73,13 +82,27 @@ def make_llm_call(
         return _record(state, reply)
 
     async def acall(state: EpisodeState) -> EpisodeState:
-        runtime = get_runtime(RunContext)
+        return await answer(state, get_runtime(RunContext))
+
+    return RunnableLambda(call, afunc=acall, name="llm_call")
+
+
+def make_async_llm_call(
+    model: BaseChatModel | None = None, cache: str = ""
+) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
+    """The asynchronous form alone; ``cache`` names a file of replies that need no new call."""
+    opened: dict[RunContext, BaseChatModel] = {}
+
+    async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         context = settings(runtime.context)
         try:
-            chat = model
+            chat = model or opened.get(context)
             if chat is None:
                 # Opening a client imports it and reads certificates: not on the event loop.
-                chat = await asyncio.to_thread(_from_context, state, context)
+                chat = await asyncio.to_thread(_from_context, state, context, cache)
+                if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
+                    opened.clear()
+                opened[context] = chat
             async with asyncio.timeout(context.timeout_s):
                 reply = await chat.ainvoke(_messages(state))
         except TimeoutError:
@@ -89,10 +112,10 @@ def make_llm_call(
             return await asyncio.to_thread(_give_up, state, runtime, error)
         return _record(state, reply)
 
-    return RunnableLambda(call, afunc=acall, name="llm_call")
+    return llm_call
 
 
-def _from_context(state: EpisodeState, context: RunContext) -> BaseChatModel:
+def _from_context(state: EpisodeState, context: RunContext, cache: str = "") -> BaseChatModel:
     max_tokens = context.max_tokens or get_environment(state["env"]).max_tokens
     return open_model(
         context.model,
@@ -101,23 +124,39 @@ def _from_context(state: EpisodeState, context: RunContext) -> BaseChatModel:
         context.timeout_s,
         context.base_url,
         context.seed,
+        cache,
     )
 
 
 def _messages(state: EpisodeState) -> list[BaseMessage]:
     """The prompt as LangChain's own message objects."""
-    return convert_to_messages([dict(message) for message in state["prompt"]])
+    return [_KINDS[message["role"]](content=message["content"]) for message in state["prompt"]]
 
 
 def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:
-    """Token counts come from the provider; where it reports none they are estimated."""
-    usage = reply.usage_metadata if isinstance(reply, AIMessage) else None
-    spent = usage["input_tokens"] if usage else count_tokens_approximately(_messages(state))
-    written = usage["output_tokens"] if usage else count_tokens_approximately([reply])
+    usage = read_usage(state, reply)
     return EpisodeState(
         reply=str(reply.text),
-        prompt_tokens=state["prompt_tokens"] + spent,
-        output_tokens=state["output_tokens"] + written,
+        usage=usage,
+        prompt_tokens=state["prompt_tokens"] + usage["prompt_tokens"],
+        output_tokens=state["output_tokens"] + usage["output_tokens"],
+        cached_tokens=state["cached_tokens"] + usage["cached_tokens"],
+        model_calls=state["model_calls"] + (not usage["replayed"]),
+        cache_hits=state["cache_hits"] + usage["replayed"],
+    )
+
+
+def read_usage(state: EpisodeState, reply: BaseMessage) -> Usage:
+    """Token counts come from the provider; where it reports none they are estimated."""
+    # A reply from the cache carries what LangChain adds to it even if it never had any counts.
+    told: Mapping[str, Any] = (isinstance(reply, AIMessage) and reply.usage_metadata) or {}
+    spent, written = told.get("input_tokens"), told.get("output_tokens")
+    details = told.get("input_token_details") or {}
+    return Usage(
+        prompt_tokens=count_tokens_approximately(_messages(state)) if spent is None else spent,
+        cached_tokens=int(details.get("cache_read") or 0),
+        output_tokens=count_tokens_approximately([reply]) if written is None else written,
+        replayed=bool(reply.response_metadata.get(REPLAYED)),
     )
 
 

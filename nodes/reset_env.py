@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
 from langgraph.runtime import Runtime
@@ -13,37 +14,70 @@ from nodes.state import EpisodeState
 from rules import ActiveRules
 from vocabulary.belief import empty_belief
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.turn import Usage
 
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4
 
 
 def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read env, split and task; return a fresh episode with o_0, g and empty counters.
-
-    Every key a later stage writes is set here, so that a thread that is run a second time
-    starts clean instead of continuing the previous episode.
-    """
-    context = settings(runtime.context).checked()
-    env = get_environment(state.get("env") or environment_names()[0])
-    spec = find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
-    goal = env.parse_goal(spec["goal"])
-    episode_id = uuid4().hex
-    fault = observation = ""
+    """Read env, split and task; return a fresh episode with o_0, g and empty counters."""
+    fresh = _fresh(settings(runtime.context).checked(), resolve(state))
     try:
-        observation = episodes.start(episode_id, spec)
+        return _opened(fresh, episodes.start(fresh["episode_id"], fresh["spec"]))
     except EnvironmentFault as error:
-        fault = str(error)
+        return _broken(fresh, error)
+
+
+def make_async_reset_env(
+    find: Callable[[EpisodeState], Task],
+) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
+    """The same stage for an event loop with many episodes in flight.
+
+    ``find`` says which task a state asks for; whoever plays a whole split knows it without
+    listing the split again for every episode.
+    """
+
+    async def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        fresh = _fresh(settings(runtime.context).checked(), find(state))
+        try:
+            return _opened(fresh, await episodes.astart(fresh["episode_id"], fresh["spec"]))
+        except EnvironmentFault as error:
+            return _broken(fresh, error)
+
+    return reset_env
+
+
+def resolve(state: EpisodeState) -> Task:
+    """The task a state asks for, with the first environment, split and task as defaults."""
+    env = get_environment(state.get("env") or environment_names()[0])
+    return find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
+
+
+def _opened(fresh: EpisodeState, observation: str) -> EpisodeState:
+    return {**fresh, "first_observation": observation, "observation": observation}
+
+
+def _broken(fresh: EpisodeState, fault: EnvironmentFault) -> EpisodeState:
+    return {**fresh, "failure_mode": "infrastructure_error", "error": str(fault), "done": True}
+
+
+def _fresh(context: RunContext, spec: Task) -> EpisodeState:
+    """Every key a later stage writes is set here.
+
+    A thread that is run a second time then starts clean instead of continuing the previous
+    episode.
+    """
     return EpisodeState(
-        env=env.name,
+        env=spec["env"],
         split=spec["split"],
-        episode_id=episode_id,
+        episode_id=uuid4().hex,
         spec=spec,
         task_id=spec["id"],
         condition=context.condition,
-        goal=goal,
-        first_observation=observation,
-        observation=observation,
+        goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
+        first_observation="",
+        observation="",
         belief=empty_belief(),
         rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
         recalls=[],
@@ -55,14 +89,18 @@ def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState
         format_errors=0,
         prompt_tokens=0,
         output_tokens=0,
+        cached_tokens=0,
+        model_calls=0,
+        cache_hits=0,
         success=False,
         score=0.0,
-        failure_mode="infrastructure_error" if fault else None,
-        error=fault,
+        failure_mode=None,
+        error="",
         reply="",
+        usage=Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False),
         thought="",
         action="",
-        done=bool(fault),
+        done=False,
     )
 
 

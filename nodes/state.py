@@ -12,7 +12,7 @@ from rules.manual import ActiveRules
 from vocabulary.belief import Belief
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.recall import Recall
-from vocabulary.turn import FailureMode, Message, Turn
+from vocabulary.turn import FailureMode, Message, Turn, Usage
 
 
 class EpisodeInput(TypedDict, total=False):
@@ -38,6 +38,9 @@ class EpisodeOutput(TypedDict, total=False):
         error: the message behind a model or infrastructure error.
         prompt_tokens: as reported by the model, else estimated.
         output_tokens: likewise.
+        cached_tokens: prompt tokens that the provider read from its own cache.
+        model_calls: replies that a model gave; retries of one call count once.
+        cache_hits: replies that came from the response cache instead.
         goal: what the task asked for.
         first_observation: o_0, which states the task and stays in every prompt.
         history: every turn.
@@ -54,6 +57,9 @@ class EpisodeOutput(TypedDict, total=False):
     error: str
     prompt_tokens: int
     output_tokens: int
+    cached_tokens: int
+    model_calls: int
+    cache_hits: int
     goal: GoalSpec
     first_observation: str
     history: list[Turn]
@@ -73,6 +79,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         prompt: p_t, exactly as sent.
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
         reply: the model's reply.
+        usage: what that reply cost.
         thought: the reasoning read from it.
         action: a_t, read from it; empty when there was none.
         done: the episode has ended.
@@ -88,6 +95,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     prompt: list[Message]
     knowledge_tokens: int
     reply: str
+    usage: Usage
     thought: str
     action: str
     done: bool

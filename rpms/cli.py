@@ -110,6 +110,54 @@ def learn(
         learn_rounds(out, env, split, model, rounds, limit or None, runs or f"{out}.runs", base_url)
 
 
+@app.command(name="eval")
+def evaluate(
+    out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
+    env: EnvOption = "alfworld",
+    split: SplitOption = "generated_unseen",
+    conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
+    preset: Annotated[
+        str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts, instead.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
+    limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
+    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Play model and infrastructure errors again.")
+    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
+    truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
+    ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
+    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
+    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
+    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+) -> None:
+    """Play a whole split under several conditions; run it again to go on where it stopped."""
+    from nodes.context import RunContext
+    from rpms.evaluating import Effort
+    from rpms.evaluating import evaluate as run_all
+
+    base = RunContext(
+        scf=scf,  # type: ignore[arg-type]
+        arbitration=arbitration,  # type: ignore[arg-type]
+        layout=layout,  # type: ignore[arg-type]
+        max_steps=max_steps,
+        model=model,
+        base_url=base_url,
+        timeout_s=timeout,
+        memory_file=memory,
+    )
+    effort = Effort(workers, concurrency, ray, retry_failed)
+    run_all(env, split, out, conditions, preset, base, limit, truth, not no_cache, effort)
+
+
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],

@@ -197,6 +197,9 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "shows_target": (1, _shows_target),
     "holds_target": (1, _holds_target),
     "of_category": (2, _has_category),
-    "mentioned": (1, lambda now, name: f" {name} " in re.sub(r"[.,'()]", " ", now.goal["sentence"])),
+    "mentioned": (
+        1,
+        lambda now, name: f" {name} " in re.sub(r"[.,'()]", " ", now.goal["sentence"]),
+    ),
     "focused": (1, lambda now, name: name in now.belief["flags"].get("focus", "").split("; ")),
 }

@@ -15,13 +15,17 @@ from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
-    """What the server does with one request; ``wait`` hangs until the server is stopped."""
+    """What the server does with one request, after ``delay`` seconds.
+
+    ``wait`` hangs until the server is stopped.
+    """
 
     text: str = "Action: look"
     status: int = 200
     wait: bool = False
     usage: tuple[int, int] | None = (100, 7)
     error: str = "scripted failure"
+    delay: float = 0.0
 
 
 class OpenAIServer:
@@ -59,6 +63,7 @@ def serving() -> Iterator[OpenAIServer]:
             )
             if answer.wait:
                 state.stopped.wait(30)
+            state.stopped.wait(answer.delay)
             data = json.dumps(reply_body(answer)).encode()
             try:
                 self.send_response(answer.status)

@@ -31,6 +31,22 @@ class Turn(TypedDict):
     reply: str
 
 
+class Usage(TypedDict):
+    """What one model call cost.
+
+    Attributes:
+        prompt_tokens: length of the prompt, as reported by the model, else estimated.
+        cached_tokens: the part of it that the provider read from its own cache.
+        output_tokens: length of the reply.
+        replayed: the reply came from our response cache; no call was made.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    replayed: bool
+
+
 class Message(TypedDict):
     """One chat message of a prompt."""
 

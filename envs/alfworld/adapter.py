@@ -122,6 +122,12 @@ class Alfworld:
 
         return disagreements(belief, facts)
 
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """Where the agent truly stands, what it holds and what is open."""
+        from envs.alfworld.truth import true_state
+
+        return true_state(facts)
+
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The [Current State] lines."""
         return beliefs.describe_belief(belief, goal)

@@ -6,13 +6,24 @@ For tests and metrics only. Nothing the agent reads may come from here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from envs.alfworld.engine import Fact
 from vocabulary.belief import Belief
 
 
-def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
-    """Every statement of the belief that the true facts contradict, in words."""
+class _Truth(NamedTuple):
+    """The facts that a belief makes statements about."""
+
+    here: set[str]
+    spots: dict[str, str]
+    doors: set[str]
+    opened: set[str]
+    held: set[str]
+    inside: set[tuple[str, str]]
+
+
+def _read(facts: Iterable[Fact]) -> _Truth:
     opened: set[str] = set()
     doors: set[str] = set()
     held: set[str] = set()
@@ -34,22 +45,39 @@ def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
         elif name == "inreceptacle":
             inside.add((names[0], names[1]))
     here = {place for place, where in spots.items() if where == spot}
+    return _Truth(here, spots, doors, opened, held, inside)
+
+
+def true_state(facts: Iterable[Fact]) -> dict[str, str]:
+    """Location (every place of the spot), hand and open containers, in words."""
+    true = _read(facts)
+    return {
+        "location": ", ".join(sorted(true.here)) or "middle of the room",
+        "holding": ", ".join(sorted(true.held)) or "nothing",
+        "open": ", ".join(sorted(true.opened)) or "nothing",
+    }
+
+
+def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
+    """Every statement of the belief that the true facts contradict, in words."""
+    true = _read(facts)
+    here, spots = true.here, true.spots
     wrong = []
     location = belief["location"]
     if location not in here and not (location is None and not here):
         wrong.append(f"location: believed {location}, truly at {sorted(here) or 'no place'}")
     wrong += [f"reachable: {p} is not at this spot" for p in belief["reachable"] if p not in here]
-    if set(belief["holding"]) != held:
-        wrong.append(f"holding: believed {belief['holding']}, truly {sorted(held)}")
+    if set(belief["holding"]) != true.held:
+        wrong.append(f"holding: believed {belief['holding']}, truly {sorted(true.held)}")
     wrong += [
         f"{place}: believed {door}"
         for place, door in belief["containers"].items()
-        if place not in doors or (door == "open") != (place in opened)
+        if place not in true.doors or (door == "open") != (place in true.opened)
     ]
     wrong += [
         f"last seen: {thing} is not at {place}"
         for thing, place in belief["last_seen"].items()
-        if (thing, place) not in inside
+        if (thing, place) not in true.inside
     ]
     wrong += [
         f"spot of {place}: believed {sorted(together)}"

@@ -1,0 +1,132 @@
+"""Playing one episode of a run and turning it into its line and its step log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple, cast
+
+from envs import get_environment, live
+from evals.costs import Price, Spent, unknown_price
+from evals.manifest import now
+from evals.plan import Job
+from evals.step_log import StepLog, drift_counts, look_at_truth, memory_counts
+from graph.build import RpmsGraph
+from nodes.context import RunContext
+from nodes.state import EpisodeInput, EpisodeState
+from vocabulary.errors import EnvironmentFault, RpmsError
+
+COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
+          "output_tokens", "model_calls", "cache_hits")  # fmt: skip
+
+
+class EpisodeResult(NamedTuple):
+    """What the run folder keeps of an episode."""
+
+    line: dict[str, Any]
+    steps: bytes
+
+
+class Recorder:
+    """Follows one episode through the graph's updates."""
+
+    def __init__(self, job: Job, truth: bool) -> None:
+        """Nothing has happened yet."""
+        self.job = job
+        self.env = get_environment(job.task["env"])
+        self.log = StepLog(*job.key, self.env)
+        self.state: dict[str, Any] = {}
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.spent = Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
+        self.started = now()
+        self._truth = truth
+        self._began = self._last = perf_counter()
+
+    async def take(self, stage: str, update: dict[str, Any] | None) -> None:
+        """One stage is done; the next ones may already be under way."""
+        self.state.update(update or {})
+        state = cast(EpisodeState, self.state)
+        passed = -self._last + (at := perf_counter())
+        self._last = at
+        self.seconds[stage] += passed
+        if stage == "belief_update":
+            step = self.log.believed(state)
+            if self._truth:
+                look = partial(look_at_truth, self.env, state["belief"])
+                seen = await live.ainspect(state["episode_id"], look)
+                step["truth"], step["drift"] = seen or ({}, [])
+                self._last = perf_counter()
+        elif stage == "prompt_build":
+            self.log.asked(state)
+        elif stage == "llm_call" and not state["done"]:
+            self._spend(state)
+            self.log.answered(state, passed)
+        elif stage == "env_step" and state["history"]:
+            self.log.played(state)
+
+    def _spend(self, state: EpisodeState) -> None:
+        usage = state["usage"]
+        if not usage["replayed"]:
+            for name in self.spent:
+                self.spent[name] += usage[name]  # type: ignore[literal-required]
+
+    def fail(self, error: Exception) -> None:
+        """Something outside the agent and the model broke."""
+        text = " ".join(str(error).split())
+        known = isinstance(error, EnvironmentFault | RpmsError)
+        self.state |= {
+            "failure_mode": "infrastructure_error",
+            "error": text if known else f"{type(error).__name__}: {text}",
+            "success": False,
+        }
+
+    def result(self, model: str, price: Price) -> EpisodeResult:
+        """The line and the log, whatever state the episode was left in."""
+        steps, task = self.log.steps, self.job.task
+        goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
+        knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
+        line = {
+            "condition": self.job.condition,
+            "env": task["env"],
+            "split": task["split"],
+            "task": task["id"],
+            "index": task["index"],
+            "type": goal["type"],
+            "goal": task["goal"],
+            "signature": goal["signature"],
+            "success": self.state.get("success", False),
+            "score": self.state.get("score", 0.0),
+            "failure_mode": self.state.get("failure_mode"),
+            "error": self.state.get("error", ""),
+            **{name: self.state.get(name, 0) for name in COUNTS},
+            "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
+            **{f"spent_{name}": count for name, count in self.spent.items()},
+            "cost_usd": price(model, self.spent),
+            **drift_counts(steps),
+            **memory_counts(steps),
+            "seconds": round(perf_counter() - self._began, 3),
+            "env_seconds": round(self.seconds["env_step"] + self.seconds["reset_env"], 3),
+            "model_seconds": round(self.seconds["llm_call"], 3),
+            "started": self.started,
+            "first_observation": self.state.get("first_observation", ""),
+            "history": self.state.get("history", []),
+        }
+        return EpisodeResult(line, self.log.pack(cast(EpisodeState, self.state)))
+
+
+async def play_job(
+    graph: RpmsGraph, job: Job, context: RunContext, truth: bool, price: Price = unknown_price
+) -> EpisodeResult:
+    """Play one episode; whatever goes wrong in it is its result, never the run's end."""
+    recorder = Recorder(job, truth)
+    asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    try:
+        async for update in graph.astream(asked, context=context, stream_mode="updates"):
+            for stage, change in cast(dict[str, Any], update).items():
+                await recorder.take(stage, change)
+    except Exception as error:  # one episode's trouble must not be another's
+        recorder.fail(error)
+        if episode_id := recorder.state.get("episode_id"):
+            await live.afinish(episode_id, job.task)
+    return recorder.result(context.model, price)

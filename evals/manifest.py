@@ -1,0 +1,194 @@
+"""What was run: written before the first episode, checked before a run is continued."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from envs import get_environment
+from evals.plan import RunPlan
+from models.sim import LABEL
+from nodes.context import RunContext
+from nodes.goal_retrieval import SHIPPED
+from rules.manual import RULES_FOLDER
+from vocabulary.errors import RpmsError
+
+FORMAT = 1
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = (
+    "rpms", "langgraph", "langchain-core", "langchain-openai", "alfworld", "textworld",
+    "scienceworld",
+)  # fmt: skip
+# These decide how long a call may take and where a file lies, not what comes out: the content
+# of the memory is compared by its checksum.
+MAY_DIFFER = ("timeout_s", "memory_file")
+
+
+def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
+    """The manifest of a run that is about to start."""
+    world = get_environment(plan.env)
+    return {
+        "format": FORMAT,
+        "created": now(),
+        "finished": None,
+        "env": plan.env,
+        "split": plan.split,
+        "commit": commit(),
+        "model": plan.context.model,
+        "model_label": LABEL if plan.context.model == "sim" else plan.context.model,
+        "base_url": plan.context.base_url,
+        "conditions": {label: asdict(context) for label, context in plan.conditions.items()},
+        "tasks": [
+            {
+                "id": task["id"],
+                "index": task["index"],
+                "type": world.parse_goal(task["goal"])["type"],
+                "goal": task["goal"],
+            }
+            for task in plan.tasks
+        ],
+        "hashes": _hashes(plan),
+        "versions": _versions(),
+        "settings": {
+            "max_steps": plan.context.max_steps or world.max_steps,
+            "limit": plan.limit,
+            "seed": plan.context.seed,
+            "temperature": plan.context.temperature,
+            "truth": plan.truth,
+        },
+        **informative,
+    }
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What would make the rest of a run another experiment than its beginning."""
+    found = []
+    for name in ("env", "split", "model", "base_url", "settings", "hashes"):
+        found += _compare(name, old.get(name), new[name])
+    before, after = _conditions(old), _conditions(new)
+    if list(before) != list(after):
+        found.append(f"conditions: {', '.join(before)} before, {', '.join(after)} now")
+    else:
+        for label in before:
+            found += _compare(f"condition {label}", before[label], after[label])
+    found += _compare_tasks(_ids(old), _ids(new))
+    return found
+
+
+def check_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuse to continue a run with other settings."""
+    found = differences(old, new)
+    if found:
+        raise RpmsError(
+            f"{folder} holds a run with other settings: {'; '.join(found)}. Give the settings it "
+            "was started with, or another --out"
+        )
+
+
+def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        label: {name: value for name, value in context.items() if name not in MAY_DIFFER}
+        for label, context in manifest.get("conditions", {}).items()
+    }
+
+
+def _ids(manifest: dict[str, Any]) -> list[str]:
+    return [task["id"] for task in manifest.get("tasks", [])]
+
+
+def _compare(name: str, old: Any, new: Any) -> list[str]:
+    if old == new:
+        return []
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [
+            line for key in keys for line in _compare(f"{name} {key}", old.get(key), new.get(key))
+        ]
+    return [f"{name}: {_short(old)} before, {_short(new)} now"]
+
+
+def _compare_tasks(old: list[str], new: list[str]) -> list[str]:
+    if old == new:
+        return []
+    if len(old) != len(new):
+        return [f"tasks: {len(old)} before, {len(new)} now"]
+    changed = next(pair for pair in zip(old, new, strict=True) if pair[0] != pair[1])
+    return [f"tasks: {changed[0]} before, {changed[1]} now"]
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value in (None, "") else str(value)
+    return text[:12] if len(text) == 64 else text
+
+
+def _hashes(plan: RunPlan) -> dict[str, Any]:
+    rules = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / plan.env).glob("*.yaml"))]
+    prompts = get_environment(plan.env).prompts
+    return {
+        "rules": _digest(rules),
+        "prompts": _digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
+        "memory": {
+            label: _digest([memory_of(plan.env, context)])
+            for label, context in plan.conditions.items()
+            if context.memory
+        },
+    }
+
+
+def memory_of(env: str, context: RunContext) -> Path:
+    """The snapshot a condition reads."""
+    return Path(context.memory_file) if context.memory_file else SHIPPED / f"{env}.jsonl"
+
+
+def _digest(files: Iterable[Path]) -> str:
+    """One checksum over the contents; a world without a memory of its own has an empty one."""
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    if "rpms" not in found:  # a checkout that was never installed
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        found["rpms"] = project["project"]["version"]
+    return found
+
+
+def now() -> str:
+    """The time as it stands in every file of a run."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def commit() -> str:
+    """The commit the program runs from, marked when files differ from it."""
+    head = _git("rev-parse", "--short", "HEAD")
+    if not head:
+        return "unknown"
+    return f"{head}+dirty" if _git("status", "--porcelain", "--untracked-files=no") else head
+
+
+def _git(*words: str) -> str:
+    folder = str(ROOT)
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *words], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

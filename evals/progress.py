@@ -1,0 +1,65 @@
+"""How a run stands: counted as episodes finish, shown by whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evals.plan import ERRORS, JobKey
+from vocabulary.turn import FailureMode
+
+
+@dataclass
+class Standing:
+    """Success so far of one condition; errors are kept apart from failures."""
+
+    wins: int = 0
+    played: int = 0
+    errors: int = 0
+
+
+@dataclass
+class RunProgress:
+    """Counts of a whole run.
+
+    Attributes:
+        total: episodes of the complete run.
+        done: episodes that are finished, in this session or an earlier one.
+        spent_tokens: tokens of the model calls that this session made.
+        cost_usd: what they cost; None when no price is known.
+        cache_hits: replies that needed no call.
+        standings: by condition.
+        history: failure modes and errors of this session's episodes, in order.
+    """
+
+    total: int
+    done: int = 0
+    spent_tokens: int = 0
+    cost_usd: float | None = None
+    cache_hits: int = 0
+    standings: dict[str, Standing] = field(default_factory=dict)
+    history: list[tuple[FailureMode | None, str]] = field(default_factory=list)
+
+    def resume(self, finished: Mapping[JobKey, FailureMode | None]) -> None:
+        """Count what earlier sessions finished; a win is an ending without a failure mode."""
+        for (label, _), mode in finished.items():
+            self._count(label, mode)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Count one episode of this session."""
+        self._count(line["condition"], line["failure_mode"])
+        self.spent_tokens += line["spent_prompt_tokens"] + line["spent_output_tokens"]
+        self.cache_hits += line["cache_hits"]
+        if line["cost_usd"] is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
+        self.history.append((line["failure_mode"], line["error"]))
+
+    def _count(self, label: str, mode: FailureMode | None) -> None:
+        self.done += 1
+        standing = self.standings.setdefault(label, Standing())
+        if mode in ERRORS:
+            standing.errors += 1
+        else:
+            standing.played += 1
+            standing.wins += mode is None

@@ -1,0 +1,126 @@
+"""Writing a run folder so that a kill at any moment loses nothing that was finished.
+
+One process writes a folder at a time. A result is one line, appended and forced to disk at
+once; what a kill may leave behind is a torn last line, which is cut off before going on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from evals.plan import JobKey
+from vocabulary.errors import RpmsError
+from vocabulary.turn import FailureMode
+
+MANIFEST = "manifest.json"
+EPISODES = "episodes.jsonl"
+STEPS = "steps"
+LOCK = ".lock"
+
+
+def slug(text: str) -> str:
+    """A file name for any label or task id; the checksum keeps similar ones apart."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
+    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def step_log_file(folder: Path, condition: str, task: str) -> Path:
+    """Where the steps of one episode go."""
+    return folder / STEPS / slug(condition) / f"{slug(task)}.json.gz"
+
+
+class RunWriter:
+    """The only writer of a run folder, from opening to closing it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; refused while another process is writing it."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (folder / LOCK).open("w")
+        except OSError as error:
+            raise RpmsError(f"cannot write to {folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RpmsError(f"{folder} is being written by another 'rpms eval'") from error
+        self._lines: int | None = None
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What an earlier session wrote, if there was one."""
+        file = self.folder / MANIFEST
+        if not file.exists():
+            return None
+        try:
+            found = json.loads(file.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RpmsError(f"{file}: not a manifest ({error}); give another --out") from error
+        if not isinstance(found, dict) or found.get("format") != 1:
+            raise RpmsError(f"{file}: not a manifest of format 1; give another --out")
+        return found
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Put the whole manifest in its place in one step."""
+        text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
+        _replace(self.folder / MANIFEST, text.encode())
+
+    def finished(self) -> dict[JobKey, FailureMode | None]:
+        """How each finished episode ended, the last line counting; a torn line is cut off."""
+        file = self.folder / EPISODES
+        if not file.exists():
+            return {}
+        data = file.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            with file.open("r+b") as torn:
+                torn.truncate(len(whole))
+        found: dict[JobKey, FailureMode | None] = {}
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                episode = json.loads(line)
+                found[episode["condition"], episode["task"]] = episode["failure_mode"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise RpmsError(f"{file}:{number}: not an episode ({error!r})") from error
+        return found
+
+    def append(self, line: dict[str, Any], steps: bytes) -> None:
+        """Keep one finished episode: its steps first, then the line that makes it count."""
+        if steps:
+            _replace(step_log_file(self.folder, line["condition"], line["task"]), steps)
+        if self._lines is None:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            self._lines = os.open(self.folder / EPISODES, flags, 0o644)
+        data = memoryview(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        while data:
+            data = data[os.write(self._lines, data) :]
+        os.fsync(self._lines)
+
+    def close(self) -> None:
+        """Let the folder go."""
+        if self._lines is not None:
+            os.close(self._lines)
+            self._lines = None
+        self._lock.close()
+
+
+def _replace(file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,182 @@
+"""Running a whole plan: hands out jobs, writes what comes back, survives what dies."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from envs import get_environment
+from evals.costs import unknown_price
+from evals.episode import EpisodeResult, Recorder
+from evals.manifest import check_same, commit, make_manifest, now
+from evals.plan import Job, JobKey, RunPlan, remaining
+from evals.pools import Event, InlinePool, Pool, ProcessPool
+from evals.progress import RunProgress
+from evals.run_writer import RunWriter
+from evals.worker import WorkerSettings
+from vocabulary.errors import EnvironmentFault, RpmsError
+
+ATTEMPTS = 3
+"""How often an episode may lose its worker before it counts as an infrastructure error."""
+ALONE_AFTER = 2
+"""From this many lost workers on an episode gets a worker to itself: it may be the culprit."""
+HOPELESS = 3
+"""This many episodes in a row with one and the same model error stop the run."""
+POLL_S = 0.25
+
+Watch = Callable[[RunProgress], None]
+
+
+class Dispatcher:
+    """Gives every job to a worker until each has a result."""
+
+    def __init__(self, pool: Pool, capacity: int, keep: Callable[[EpisodeResult], None]) -> None:
+        """``capacity`` is how many episodes one worker plays at a time."""
+        self._pool = pool
+        self._capacity = capacity
+        self._keep = keep
+        self._queue: deque[Job] = deque()
+        self._held: dict[int, dict[JobKey, Job]] = {}
+        self._lost: Counter[JobKey] = Counter()
+        self._useless = 0
+
+    def run(self, jobs: Sequence[Job], watch: Callable[[], None]) -> None:
+        """Play all jobs; ``watch`` is called a few times a second."""
+        self._queue.extend(jobs)
+        if not self._queue:
+            return
+        self._held = {worker: {} for worker in self._pool.start()}
+        while self._queue or any(self._held.values()):
+            self._hand_out()
+            for event in self._pool.poll(POLL_S):
+                self._handle(event)
+            watch()
+
+    def _hand_out(self) -> None:
+        """One job at a time to the least busy worker, so that all of them fill up evenly."""
+        while self._queue:
+            job = self._queue[0]
+            free = [w for w, held in self._held.items() if self._has_room(held, job)]
+            if not free:
+                return
+            worker = min(free, key=lambda w: len(self._held[w]))
+            self._held[worker][job.key] = self._queue.popleft()
+            self._pool.submit(worker, job)
+
+    def _has_room(self, held: dict[JobKey, Job], job: Job) -> bool:
+        if self._is_suspect(job.key):
+            return not held
+        return len(held) < self._capacity and not any(map(self._is_suspect, held))
+
+    def _is_suspect(self, key: JobKey) -> bool:
+        return self._lost[key] >= ALONE_AFTER
+
+    def _handle(self, event: Event) -> None:
+        if event.result is None:
+            self._bury(event)
+            return
+        self._useless = 0
+        if event.key in self._held[event.worker]:
+            del self._held[event.worker][event.key]
+            self._keep(event.result)
+
+    def _bury(self, event: Event) -> None:
+        """A worker died: its episodes are played again by others, but not for ever."""
+        orphans = self._held[event.worker]
+        self._held[event.worker] = {}
+        self._useless += 1
+        if self._useless > ATTEMPTS * len(self._held) + ATTEMPTS:
+            raise RpmsError(f"workers keep dying before they finish anything: {event.reason}")
+        for job in orphans.values():
+            self._lost[job.key] += 1
+            if self._lost[job.key] < ATTEMPTS:
+                # Suspects wait until the others are through: they need a worker for themselves.
+                self._queue.append(job)
+            else:
+                self._keep(_given_up(job, f"lost its worker {ATTEMPTS} times: {event.reason}"))
+        self._pool.replace(event.worker)
+
+
+def _given_up(job: Job, reason: str) -> EpisodeResult:
+    recorder = Recorder(job, truth=False)
+    recorder.fail(EnvironmentFault(reason))
+    return recorder.result("", unknown_price)
+
+
+class Run:
+    """One session on a run folder: opened, played as far as it gets, closed."""
+
+    def __init__(
+        self, plan: RunPlan, folder: Path, *, retry_failed: bool = False, **informative: Any
+    ) -> None:
+        """Take the folder; a run with other settings in it is refused."""
+        self.plan = plan
+        self._writer = RunWriter(folder)
+        try:
+            self._manifest = self._open(make_manifest(plan, **informative))
+            finished = self._writer.finished()
+        except BaseException:
+            self._writer.close()
+            raise
+        self.jobs = remaining(plan, finished, retry_failed)
+        again = {job.key for job in self.jobs}
+        self.progress = RunProgress(total=len(plan.jobs()))
+        self.progress.resume({key: mode for key, mode in finished.items() if key not in again})
+
+    def _open(self, fresh: dict[str, Any]) -> dict[str, Any]:
+        old = self._writer.manifest()
+        if old is not None:
+            check_same(self._writer.folder, old, fresh)
+        session = {"started": fresh["created"], "commit": commit()}
+        manifest = {**(old or fresh), "finished": None}
+        manifest["sessions"] = [*(old or {}).get("sessions", []), session]
+        self._writer.write_manifest(manifest)
+        return manifest
+
+    def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
+        """Play what is left; the files are whole whenever this is interrupted."""
+
+        def keep(result: EpisodeResult) -> None:
+            self._writer.append(result.line, result.steps)
+            self.progress.add(result.line)
+            watch(self.progress)
+            stop_if_hopeless(self.progress, len(self.jobs))
+
+        try:
+            Dispatcher(pool, capacity, keep).run(self.jobs, lambda: watch(self.progress))
+            self._manifest["finished"] = now()
+            self._writer.write_manifest(self._manifest)
+        finally:
+            pool.close()
+
+    def close(self) -> None:
+        """Let the folder go."""
+        self._writer.close()
+
+
+def stop_if_hopeless(progress: RunProgress, planned: int) -> None:
+    """A wrong key fails every call alike: say so after a few episodes, not after all."""
+    if len(progress.history) != HOPELESS or planned <= HOPELESS:
+        return
+    if len(set(progress.history)) == 1 and progress.history[0][0] == "model_error":
+        raise RpmsError(
+            f"stopped: the first {HOPELESS} episodes all ended with the same model error: "
+            f"{progress.history[0][1]}; when that is mended, run the same command again with "
+            "--retry-failed"
+        )
+
+
+def capacity_of(env: str, workers: int, concurrency: int) -> int:
+    """How many episodes each worker may have in flight."""
+    if workers < 0 or concurrency < 1:
+        raise RpmsError("--workers must not be negative, and --concurrency at least 1")
+    return min(ceil(concurrency / max(workers, 1)), get_environment(env).max_live)
+
+
+def local_pool(plan: RunPlan, workers: int) -> Pool:
+    """Worker processes on this machine, or with 0 workers this process itself."""
+    settings = WorkerSettings.of(plan)
+    return ProcessPool(settings, workers) if workers else InlinePool(settings)

@@ -1,0 +1,128 @@
+"""Everything that led to each decision of one episode, for the viewer and for later questions.
+
+Collected from the graph's stream of updates, so that no stage knows of it. A prompt repeats
+nearly all of the one before; each distinct text is therefore kept once, in a table.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from envs import Environment
+from nodes.state import EpisodeState
+from rules import ActiveRules
+from vocabulary.belief import Belief
+from vocabulary.recall import Recall
+
+LEVEL = 5
+UNANSWERED: dict[str, Any] = {
+    "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
+    "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
+}  # fmt: skip
+"""How a step reads when the episode broke off in it."""
+
+
+class StepLog:
+    """Takes the state after each stage; gives the file's bytes at the end."""
+
+    def __init__(self, condition: str, task: str, env: Environment) -> None:
+        """An empty log of one episode."""
+        self._head = {"condition": condition, "task": task}
+        self._env = env
+        self._messages: dict[str, int] = {}
+        self.steps: list[dict[str, Any]] = []
+
+    def believed(self, state: EpisodeState) -> dict[str, Any]:
+        """A new step begins with what is believed; the truth may be added to it."""
+        step: dict[str, Any] = {
+            "step": state["steps"] + 1,
+            "observation": state["observation"],
+            "belief": state["belief"],
+            "sub_goal": state["sub_goal"],
+            "truth": {},
+            "drift": [],
+            **UNANSWERED,
+        }
+        self.steps.append(step)
+        return step
+
+    def asked(self, state: EpisodeState) -> None:
+        """The prompt stands: note what went into it."""
+        self.steps[-1].update(
+            rules=_rule_ids(state["rules"]),
+            recalls=state["recalls"],
+            prompt=[[m["role"], self._place(m["content"])] for m in state["prompt"]],
+            knowledge_tokens=state["knowledge_tokens"],
+        )
+
+    def answered(self, state: EpisodeState, seconds: float) -> None:
+        """The reply has come."""
+        usage = state["usage"]
+        counts = ("prompt_tokens", "cached_tokens", "output_tokens")
+        self.steps[-1].update(
+            reply=state["reply"],
+            usage={name: usage[name] for name in counts},  # type: ignore[literal-required]
+            replayed=usage["replayed"],
+            seconds=round(seconds, 4),
+        )
+
+    def played(self, state: EpisodeState) -> None:
+        """The environment has answered."""
+        turn = state["history"][-1]
+        self.steps[-1].update(
+            thought=turn["thought"],
+            action=turn["action"],
+            result=turn["observation"],
+            failed=turn["failed"],
+        )
+
+    def pack(self, state: EpisodeState) -> bytes:
+        """The whole log as the file's bytes."""
+        goal = state.get("goal")
+        for step in self.steps:
+            lines = self._env.describe_belief(step["belief"], goal) if goal else []
+            step["state_lines"] = lines
+        log = {**self._head, "messages": list(self._messages), "steps": self.steps}
+        text = json.dumps(log, ensure_ascii=False, separators=(",", ":"))
+        # No time stamp: the same episode gives the same bytes.
+        return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
+
+    def _place(self, text: str) -> int:
+        return self._messages.setdefault(text, len(self._messages))
+
+
+def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str, str], list[str]]:
+    """The true state, and what of the belief contradicts it. A metric, never a hint."""
+    facts = game.facts()
+    return env.true_state(facts), env.drift(belief, facts)
+
+
+def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
+    return {
+        "universal": [rule["id"] for rule in rules["universal"]],
+        "domain": [rule["id"] for rule in rules["domain"]],
+        "environment": [rule["id"] for rule in rules["environment"]],
+        "situation": [dict(rule) for rule in rules["situation"]],
+    }
+
+
+def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What became of recalled memories, summed over the steps."""
+    recalls: list[Recall] = [recall for step in steps for recall in step.get("recalls", [])]
+    return {
+        "recalled": len(recalls),
+        "dropped_scf": sum(recall["dropped_by"] == "scf" for recall in recalls),
+        "dropped_arbitration": sum(recall["dropped_by"] == "arbitration" for recall in recalls),
+        "warned": sum(bool(recall["warning"]) for recall in recalls),
+    }
+
+
+def drift_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many steps were compared with the truth, and in how many the belief was wrong."""
+    return {
+        "drift_steps": sum(bool(step["drift"]) for step in steps),
+        "checked_steps": sum(bool(step["truth"]) for step in steps),
+    }

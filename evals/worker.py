@@ -1,0 +1,143 @@
+"""One environment worker: an event loop with many episodes in flight.
+
+The simulators of a process share one thread, so more episodes per worker do not make the
+simulator faster; they fill the time in which a model is thinking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from envs import Task, live
+from evals.episode import EpisodeResult, play_job
+from evals.plan import Job, RunPlan
+from graph.concurrent import build_concurrent_graph
+from nodes.context import RunContext
+from nodes.reset_env import find_task
+from nodes.state import EpisodeState
+
+PR_SET_PDEATHSIG = 1
+THREADS = 16
+"""For what may block: opening a client, the response cache, sending results."""
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """What a worker must know besides its jobs."""
+
+    contexts: dict[str, RunContext]
+    truth: bool
+    cache: str
+
+    @classmethod
+    def of(cls, plan: RunPlan) -> WorkerSettings:
+        """The part of a plan that workers need."""
+        return cls(plan.conditions, plan.truth, plan.cache)
+
+
+class Player:
+    """Plays jobs on the running event loop; the graph of each condition is built once."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        """Nothing heavy happens before the first job."""
+        self._settings = settings
+        self._tasks: dict[tuple[str, str], Task] = {}
+        self._graphs = {
+            label: build_concurrent_graph(cache=settings.cache, find=self._find, settled=context)
+            for label, context in settings.contexts.items()
+        }
+
+    async def play(self, job: Job) -> EpisodeResult:
+        """One episode, from its start to its line and its step log."""
+        task = job.task
+        if not await asyncio.to_thread(Path(task["source"]).exists):
+            # Another machine keeps its games elsewhere; worlds without files resolve alike.
+            task = await asyncio.to_thread(_here, task)
+        self._tasks[task["split"], task["id"]] = task
+        context = self._settings.contexts[job.condition]
+        graph = self._graphs[job.condition]
+        return await play_job(graph, job, context, self._settings.truth)
+
+    def _find(self, state: EpisodeState) -> Task:
+        return self._tasks[state["split"], state["task"]]
+
+
+def _here(task: Task) -> Task:
+    try:
+        return find_task(task["env"], task["split"], task["id"])
+    except Exception:  # the episode itself will say what is wrong with its task
+        return task
+
+
+def serve(connection: Connection, settings: WorkerSettings) -> None:
+    """The main function of a worker process: jobs come in, results go out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    die_with_parent()
+    asyncio.run(_serve(connection, settings))
+    live.close_all()
+    sys.stdout.flush()
+    # Clients that still hold connections would complain that the loop they belong to is gone.
+    os._exit(0)
+
+
+async def _serve(connection: Connection, settings: WorkerSettings) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(THREADS))
+    player = Player(settings)
+    sending = threading.Lock()
+    stopping = asyncio.Event()
+    playing: set[asyncio.Task[None]] = set()
+
+    def send(job: Job, result: EpisodeResult) -> None:
+        with sending:
+            connection.send((job.key, result))
+
+    async def play(job: Job) -> None:
+        result = await player.play(job)
+        await asyncio.to_thread(send, job, result)
+
+    def accept(job: Job | None) -> None:
+        if job is None:
+            stopping.set()
+            return
+        task = loop.create_task(play(job))
+        playing.add(task)
+        task.add_done_callback(finished)
+
+    def finished(task: asyncio.Task[None]) -> None:
+        playing.discard(task)
+        if (
+            not task.cancelled() and task.exception()
+        ):  # a result that cannot be told is a worker that is lost
+            print(f"rpms worker: {task.exception()!r}", file=sys.stderr)
+            os._exit(1)
+
+    def read() -> None:
+        while True:
+            try:
+                job = connection.recv()
+            except (EOFError, OSError):
+                os._exit(1)  # the parent is gone
+            loop.call_soon_threadsafe(accept, job)
+            if job is None:
+                return
+
+    threading.Thread(target=read, name="jobs", daemon=True).start()
+    await stopping.wait()
+    for task in list(playing):
+        task.cancel()
+
+
+def die_with_parent() -> None:
+    """Ask Linux to end this process when its parent ends; elsewhere the closed pipe does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

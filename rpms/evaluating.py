@@ -1,0 +1,152 @@
+"""``rpms eval``: a whole split under several conditions, watched while it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from envs import get_environment
+from evals.plan import RunPlan, make_plan
+from evals.pools import Pool
+from evals.presets import letters, preset_contexts
+from evals.progress import RunProgress
+from evals.runner import Run, capacity_of, local_pool
+from models import open_model
+from models.response_cache import default_file
+from nodes.context import RunContext
+from nodes.goal_retrieval import open_memory
+from vocabulary.errors import RpmsError
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a run is carried out; none of this changes what comes out."""
+
+    workers: int | None = None
+    concurrency: int = 32
+    ray: str = ""
+    retry_failed: bool = False
+
+
+def evaluate(
+    env: str,
+    split: str,
+    out: str,
+    conditions: str,
+    preset: str,
+    base: RunContext,
+    limit: int,
+    truth: bool,
+    cache: bool,
+    effort: Effort,
+) -> None:
+    """Run what is left of a plan and say how it stands; raises KeyboardInterrupt on Ctrl-C."""
+    if conditions and preset:
+        raise RpmsError("give either --conditions or --preset")
+    if preset:
+        contexts = preset_contexts(preset, base.checked())
+    else:
+        wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
+        contexts = letters(wanted, base.checked())
+    # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
+    file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
+    plan = make_plan(env, split, contexts, limit, truth, file)
+    _check(plan)
+    workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
+    capacity = capacity_of(env, workers, effort.concurrency)
+    run = Run(
+        plan, Path(out), retry_failed=effort.retry_failed,
+        workers=workers, concurrency=effort.concurrency, ray=effort.ray,
+    )  # fmt: skip
+    try:
+        _play(run, _pool(plan, workers, effort.ray), capacity, out)
+    finally:
+        run.close()
+
+
+def _check(plan: RunPlan) -> None:
+    """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
+    context, world = plan.context, get_environment(plan.env)
+    open_model(
+        context.model, context.temperature, context.max_tokens or world.max_tokens,
+        context.timeout_s, context.base_url, context.seed, plan.cache,
+    )  # fmt: skip
+    for one in plan.conditions.values():
+        if one.memory and one.memory_file:
+            open_memory(plan.env, one.memory_file)
+
+
+def _pool(plan: RunPlan, workers: int, ray: str) -> Pool:
+    if not ray:
+        return local_pool(plan, workers)
+    from evals.ray_backend import RayPool
+
+    return RayPool(plan, max(workers, 1), ray)
+
+
+def _play(run: Run, pool: Pool, capacity: int, out: str) -> None:
+    console = Console(stderr=True)
+    done = run.progress.done
+    if done:
+        console.print(f"{out}: {done} of {run.progress.total} episodes were finished before")
+    try:
+        with _bar(console) as bar:
+            task = bar.add_task("starting", total=run.progress.total, completed=done, extra="")
+
+            def watch(progress: RunProgress) -> None:
+                bar.update(
+                    task, completed=progress.done, description=standings(progress),
+                    extra=spending(progress),
+                )  # fmt: skip
+
+            run.play(pool, capacity, watch)
+    except KeyboardInterrupt:
+        print(
+            f"rpms: stopped; {run.progress.done} of {run.progress.total} episodes are finished "
+            f"in {out}. Run the same command again to go on.",
+            file=sys.stderr,
+        )
+        raise
+    print(f"{out}: {run.progress.done} of {run.progress.total} episodes; {standings(run.progress)}")
+    print(f"{spending(run.progress)} in this session")
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[extra]}"),
+        console=console,
+    )
+
+
+def standings(progress: RunProgress) -> str:
+    """Success so far per condition, errors apart."""
+    parts = []
+    for label, standing in sorted(progress.standings.items()):
+        errors = f" ({standing.errors} errors)" if standing.errors else ""
+        parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
+    return ", ".join(parts) or "starting"
+
+
+def spending(progress: RunProgress) -> str:
+    """Tokens, cost where it is known, and replies that cost nothing."""
+    text = f"{progress.spent_tokens:,} tokens"
+    if progress.cost_usd is not None:
+        text += f", ${progress.cost_usd:.2f}"
+    return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+
+from envs import get_environment, live
+from evals.episode import EpisodeResult, play_job
+from evals.plan import Job
+from evals.presets import letters
+from graph import run_episode
+from graph.concurrent import build_concurrent_graph
+from nodes.context import RunContext
+from vocabulary.errors import EnvironmentFault
+
+LINE = {
+    "condition", "env", "split", "task", "index", "type", "goal", "signature", "success", "score",
+    "steps", "invalid_actions", "format_errors", "failure_mode", "error", "prompt_tokens",
+    "cached_tokens", "output_tokens", "knowledge_tokens", "cost_usd", "model_calls", "cache_hits",
+    "drift_steps", "checked_steps", "recalled", "dropped_scf", "dropped_arbitration", "warned",
+    "seconds", "env_seconds", "model_seconds", "started", "first_observation", "history",
+}  # fmt: skip
+STEP = {
+    "step", "observation", "belief", "sub_goal", "state_lines", "rules", "recalls", "prompt",
+    "knowledge_tokens", "reply", "thought", "action", "result", "failed", "truth", "drift",
+    "usage", "seconds",
+}  # fmt: skip
+
+
+def job(index: int = 3, condition: str = "D") -> Job:
+    return Job(condition, get_environment("alfworld").tasks("generated_unseen", 9)[index])
+
+
+async def play(one: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
+    context = letters([one.condition], RunContext(**settings))[one.condition]
+    graph = build_concurrent_graph(model=model, find=lambda state: one.task)
+    return await play_job(graph, one, context, truth)
+
+
+def unpack(result: EpisodeResult) -> dict[str, Any]:
+    log: dict[str, Any] = json.loads(gzip.decompress(result.steps))
+    return log
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("condition", ["A", "D"])
+async def test_a_recorded_episode_is_the_episode_that_is_played(condition: str) -> None:
+    one = job(condition=condition)
+    line, _ = result = await play(one)
+    plain = run_episode(3, context=RunContext.for_condition(condition))
+    assert set(line) >= LINE
+    assert line["history"] == plain["history"] and line["success"] is plain["success"]
+    for name in ("steps", "prompt_tokens", "output_tokens", "model_calls", "failure_mode"):
+        assert line[name] == plain[name], name  # type: ignore[literal-required]
+    assert (line["task"], line["condition"]) == (one.task["id"], condition)
+    assert line["checked_steps"] == line["steps"] and line["drift_steps"] == 0
+    assert 0 < line["model_seconds"] + line["env_seconds"] <= line["seconds"]
+    assert line["spent_prompt_tokens"] == line["prompt_tokens"] > 0
+    log = unpack(result)
+    assert len(log["steps"]) == line["steps"]
+    assert sum(step["usage"]["prompt_tokens"] for step in log["steps"]) == line["prompt_tokens"]
+
+
+@pytest.mark.engine
+async def test_the_log_tells_what_led_to_each_decision() -> None:
+    line, _ = result = await play(job())
+    log = unpack(result)
+    assert (log["condition"], log["task"]) == ("D", line["task"])
+    assert len(set(log["messages"])) == len(log["messages"])
+    for number, (step, turn) in enumerate(zip(log["steps"], line["history"], strict=True), 1):
+        assert set(step) >= STEP
+        assert step["step"] == number
+        assert (step["action"], step["result"]) == (turn["action"], turn["observation"])
+        texts = [(role, log["messages"][place]) for role, place in step["prompt"]]
+        assert texts[0][0] == "system" and texts[-1][1].endswith(step["observation"])
+        asked = "\n".join(text for _, text in texts)
+        assert all(line in asked for line in step["state_lines"])
+        assert all(rule in asked for rule in step["rules"]["universal"])
+        assert all(lesson["text"] in asked for lesson in step["rules"]["situation"])
+        kept = [r for r in step["recalls"] if not r["dropped_by"]]
+        assert all("\n" + "[Past Experience" in asked for _ in kept)
+        assert step["reply"].endswith(step["action"])
+        assert step["truth"]["holding"] == (", ".join(step["belief"]["holding"]) or "nothing")
+    assert line["recalled"] == sum(len(step["recalls"]) for step in log["steps"]) > 0
+    dropped = [r for step in log["steps"] for r in step["recalls"] if r["dropped_by"] == "scf"]
+    assert line["dropped_scf"] == len(dropped) > 0 and all(r["reason"] for r in dropped)
+
+
+@pytest.mark.engine
+async def test_a_belief_that_drifts_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = get_environment("alfworld")
+    first = env.first_belief
+
+    def dreaming(observation: str) -> Any:
+        return {**first(observation), "holding": ["moon 1"]}
+
+    monkeypatch.setattr(env, "first_belief", dreaming)
+    line, _ = result = await play(job(condition="A"), max_steps=3)
+    assert line["drift_steps"] == line["checked_steps"] == 3
+    assert any("moon 1" in text for text in unpack(result)["steps"][0]["drift"])
+
+
+@pytest.mark.engine
+async def test_the_truth_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("the facts were read")
+
+    monkeypatch.setattr(live, "ainspect", never)
+    line, _ = await play(job(condition="B"), truth=False, max_steps=3)
+    assert (line["checked_steps"], line["drift_steps"], line["steps"]) == (0, 0, 3)
+
+
+@pytest.mark.engine
+async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = live._step
+
+    def breaking(episode_id: str, action: str) -> Any:
+        if len(live._open[episode_id].played) == 2:
+            raise EnvironmentFault("the simulator fell over")
+        return real(episode_id, action)
+
+    monkeypatch.setattr(live, "_step", breaking)
+    line, _ = result = await play(job(condition="B"))
+    assert (line["failure_mode"], line["error"]) == (
+        "infrastructure_error", "the simulator fell over"
+    )  # fmt: skip
+    assert not line["success"] and line["steps"] == len(line["history"]) == 2
+    assert len(unpack(result)["steps"]) == 3
+
+
+@pytest.mark.engine
+async def test_a_game_that_cannot_be_read_is_that_episodes_own_trouble() -> None:
+    one = job(condition="B")
+    broken = Job("B", {**one.task, "source": "/nowhere/game.tw-pddl"})
+    line, _ = result = await play(broken)
+    assert line["failure_mode"] == "infrastructure_error" and "/nowhere" in line["error"]
+    assert line["type"] and line["steps"] == 0 and unpack(result)["steps"] == []
+
+
+@pytest.mark.engine
+async def test_a_model_that_fails_leaves_a_whole_log() -> None:
+    model = GenericFakeChatModel(messages=iter([AIMessage("Action: look")]))
+    line, _ = result = await play(job(condition="A"), model)
+    assert line["failure_mode"] == "model_error" and line["steps"] == 1
+    assert line["model_calls"] == 1
+    steps = unpack(result)["steps"]
+    assert len(steps) == 2 and all(set(step) >= STEP for step in steps)
+    assert steps[1]["prompt"] and steps[1]["reply"] == ""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.presets import letters, load_presets, preset_contexts, round_file
+from nodes.context import RunContext
+from vocabulary.errors import RpmsError
+
+BASE = RunContext(max_steps=9, model="openai:x")
+
+
+def test_every_preset_but_rounds_opens_without_anything_else() -> None:
+    names = list(load_presets())
+    assert names == ["2x2", "arbitration", "scf", "rounds", "layouts"]
+    for name in set(names) - {"rounds"}:
+        contexts = preset_contexts(name, BASE)
+        assert all(c.max_steps == 9 and c.model == "openai:x" for c in contexts.values())
+        assert len(set(contexts.values())) == len(contexts)
+
+
+def test_a_sweep_changes_what_its_labels_say() -> None:
+    arbitration = preset_contexts("arbitration", BASE)
+    assert {label: context.arbitration for label, context in arbitration.items()} == {
+        f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")
+    }
+    scf = preset_contexts("scf", BASE)
+    assert [context.scf for context in scf.values()] == ["off", "occupancy", "preconditions"]
+    layouts = preset_contexts("layouts", BASE)
+    assert {context.layout for context in layouts.values()} == {"paper", "cache_friendly"}
+    square = preset_contexts("2x2", BASE)
+    assert {label: context.condition for label, context in square.items()} == {
+        letter: letter for letter in "ABCD"
+    }
+    assert square == letters(list("ABCD"), BASE)
+
+
+@pytest.mark.parametrize("given", ["m.jsonl", "m.round{round}.jsonl"])
+def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, given: str) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"m.round{number}.jsonl").write_text("")
+    base = BASE.with_(memory_file=str(tmp_path / given))
+    curve = preset_contexts("rounds", base)
+    assert list(curve) == ["round 0", "round 1", "round 2", "round 3"]
+    assert not curve["round 0"].memory and curve["round 0"].rules
+    for number in (1, 2, 3):
+        assert curve[f"round {number}"].memory
+        assert curve[f"round {number}"].memory_file == str(tmp_path / f"m.round{number}.jsonl")
+
+
+def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match="give --memory"):
+        preset_contexts("rounds", BASE)
+    with pytest.raises(RpmsError, match=r"no memory of round 2: .*m\.round2\.jsonl"):
+        round_file(str(tmp_path / "m.jsonl"), 2)
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(RpmsError, match="unknown preset 'x'; choose from 2x2, arbitration"):
+        preset_contexts("x", BASE)
+    with pytest.raises(RpmsError, match="unknown condition 'E'; choose from A, B, C, D"):
+        letters(["A", "E"], BASE)

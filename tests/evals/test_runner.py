@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals import runner
+from evals.episode import EpisodeResult
+from evals.plan import Job, JobKey, RunPlan, make_plan
+from evals.pools import Event, InlinePool, Pool, ProcessPool
+from evals.presets import letters
+from evals.progress import RunProgress
+from evals.run_writer import EPISODES, step_log_file
+from evals.runner import Dispatcher, Run, capacity_of, local_pool, stop_if_hopeless
+from evals.worker import WorkerSettings
+from graph import run_episode
+from nodes.context import RunContext
+from vocabulary.errors import RpmsError
+
+
+def plan(conditions: str = "AB", limit: int = 4, **settings: Any) -> RunPlan:
+    contexts = letters(list(conditions), RunContext(**settings))
+    return make_plan("alfworld", "generated_unseen", contexts, limit)
+
+
+def play(folder: Path, what: RunPlan, pool: Pool, capacity: int = 4) -> RunProgress:
+    run = Run(what, folder)
+    try:
+        run.play(pool, capacity, lambda progress: None)
+    finally:
+        run.close()
+    return run.progress
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in (folder / EPISODES).read_text().splitlines()]
+
+
+class Scripted:
+    """A pool without processes: each worker dies or answers as its script says."""
+
+    def __init__(self, workers: int, deadly: str = "", killed: int = 0) -> None:
+        self.count, self.deadly, self.kills = workers, deadly, killed
+        self.held: dict[int, list[Job]] = {}
+        self.most = 0
+        self.together: list[set[str]] = []
+        self.closed = False
+
+    def start(self) -> Sequence[int]:
+        self.held = {n: [] for n in range(self.count)}
+        return range(self.count)
+
+    def submit(self, worker: int, job: Job) -> None:
+        self.held[worker].append(job)
+        self.most = max(self.most, len(self.held[worker]))
+
+    def poll(self, timeout: float) -> list[Event]:
+        worker = max(self.held, key=lambda n: len(self.held[n]))
+        jobs = self.held[worker]
+        if self.kills or any(job.task["id"] == self.deadly for job in jobs):
+            self.kills = max(0, self.kills - 1)
+            self.together.append({job.task["id"] for job in jobs})
+            self.held[worker] = []
+            return [Event(worker, reason="exit code -9")]
+        job = jobs.pop(0)
+        return [Event(worker, job.key, EpisodeResult({"task": job.task["id"]}, b""))]
+
+    def replace(self, worker: int) -> None:
+        self.held[worker] = []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def dispatch(pool: Scripted, count: int, capacity: int = 4) -> list[dict[str, Any]]:
+    kept: list[EpisodeResult] = []
+    Dispatcher(pool, capacity, kept.append).run(plan("A", count).jobs(), lambda: None)
+    return [result.line for result in kept]
+
+
+def test_every_job_is_played_once_and_no_worker_gets_too_many() -> None:
+    pool = Scripted(2)
+    found = dispatch(pool, 20, capacity=3)
+    assert len({line["task"] for line in found}) == len(found) == 20
+    assert pool.most == 3
+
+
+def test_the_episodes_of_a_dead_worker_are_played_again() -> None:
+    found = dispatch(Scripted(2, killed=1), 12)
+    assert len({line["task"] for line in found}) == len(found) == 12
+    assert not any("failure_mode" in line for line in found)
+
+
+def test_an_episode_that_kills_its_workers_is_given_up_and_the_others_are_not() -> None:
+    culprit = plan("A", 12).tasks[1]["id"]
+    pool = Scripted(2, deadly=culprit)
+    found = dispatch(pool, 12)
+    assert len({line["task"] for line in found}) == len(found) == 12
+    failed = [line for line in found if line.get("failure_mode")]
+    assert [line["task"] for line in failed] == [culprit]
+    assert failed[0]["failure_mode"] == "infrastructure_error"
+    assert "lost its worker 3 times: exit code -9" in failed[0]["error"]
+    assert len(pool.together) == 3
+    assert pool.together[-1] == {culprit}  # by then it had a worker to itself
+
+
+def test_workers_that_never_get_anywhere_stop_the_run() -> None:
+    with pytest.raises(RpmsError, match=r"workers keep dying .*: exit code -9"):
+        dispatch(Scripted(1, killed=1000), 60, capacity=1)
+
+
+def model_error(text: str) -> dict[str, Any]:
+    return {
+        "condition": "A", "failure_mode": "model_error", "error": text, "cache_hits": 0,
+        "spent_prompt_tokens": 0, "spent_output_tokens": 0, "cost_usd": None,
+    }  # fmt: skip
+
+
+def test_the_same_model_error_every_time_stops_the_run() -> None:
+    progress = RunProgress(total=40)
+    for _ in range(2):
+        progress.add(model_error("401"))
+        stop_if_hopeless(progress, 40)
+    progress.add(model_error("401"))
+    with pytest.raises(RpmsError, match=r"same model error: 401; .*--retry-failed"):
+        stop_if_hopeless(progress, 40)
+    stop_if_hopeless(progress, 3)  # a run this short is over anyway
+
+
+@pytest.mark.parametrize("texts", [("401", "401", "500"), ("401", "401", "")])
+def test_different_endings_go_on(texts: tuple[str, ...]) -> None:
+    progress = RunProgress(total=40)
+    for text in texts:
+        line = model_error(text)
+        progress.add(line if text else {**line, "failure_mode": None})
+        stop_if_hopeless(progress, 40)
+    assert progress.done == 3
+
+
+def test_capacity_is_shared_and_bounded_by_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert capacity_of("alfworld", 2, 60) == 30
+    assert capacity_of("alfworld", 4, 6) == 2
+    assert capacity_of("alfworld", 0, 5) == 5
+    assert capacity_of("alfworld", 1, 1000) == 64
+    monkeypatch.setattr(runner.get_environment("alfworld"), "max_live", 1)
+    assert capacity_of("alfworld", 2, 60) == 1
+    with pytest.raises(RpmsError, match="--workers"):
+        capacity_of("alfworld", -1, 4)
+    with pytest.raises(RpmsError, match="--concurrency"):
+        capacity_of("alfworld", 1, 0)
+
+
+@pytest.fixture(scope="module")
+def one_by_one() -> dict[JobKey, list[Any]]:
+    """What a plain sequential loop gives."""
+    what = plan()
+    return {
+        job.key: run_episode(job.task["index"], context=what.conditions[job.condition])["history"]
+        for job in what.jobs()
+    }  # type: ignore[return-value]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("workers", [0, 2])
+def test_parallel_runs_give_what_a_plain_loop_gives(
+    workers: int, tmp_path: Path, one_by_one: dict[JobKey, list[Any]]
+) -> None:
+    what = plan()
+    pool = local_pool(what, workers)
+    assert isinstance(pool, ProcessPool if workers else InlinePool)
+    progress = play(tmp_path / "run", what, pool)
+    found = lines(tmp_path / "run")
+    assert {(line["condition"], line["task"]): line["history"] for line in found} == one_by_one
+    assert len(found) == progress.done == 8
+    assert all(
+        step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file() for line in found
+    )
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["finished"] >= manifest["created"]
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessPool]:
+    made = ProcessPool(WorkerSettings.of(plan()), 2)
+    yield made
+    made.close()
+
+
+@pytest.mark.engine
+def test_a_worker_killed_in_the_middle_loses_nothing(
+    tmp_path: Path, pool: ProcessPool, one_by_one: dict[JobKey, list[Any]]
+) -> None:
+    killed: list[int] = []
+
+    def kill() -> None:
+        while not pool.pids() or not (tmp_path / "run" / EPISODES).exists():
+            time.sleep(0.02)
+        killed.append(pool.pids()[0])
+        os.kill(killed[0], signal.SIGKILL)
+        killed.append(len(lines(tmp_path / "run")))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    play(tmp_path / "run", plan(), pool, capacity=2)
+    killer.join()
+    found = lines(tmp_path / "run")
+    assert 0 < killed[1] < 8, "it was not in the middle"
+    assert Counter((line["condition"], line["task"]) for line in found) == Counter(list(one_by_one))
+    assert {(line["condition"], line["task"]): line["history"] for line in found} == one_by_one
+
+
+@pytest.mark.engine
+def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
+    what = plan("B", 2)
+    play(tmp_path / "run", what, local_pool(what, 0))
+    before = (tmp_path / "run" / EPISODES).read_bytes()
+    never = Scripted(1)
+    progress = play(tmp_path / "run", what, never)
+    assert progress.done == progress.total == 2 and progress.standings["B"].played == 2
+    assert never.held == {} and never.closed
+    assert (tmp_path / "run" / EPISODES).read_bytes() == before

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from evals.run_writer import EPISODES, MANIFEST, step_log_file
+from tests.openai_server import Answer, OpenAIServer
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 90
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """No key, and a response cache of the test's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return {**kept, "RPMS_RESPONSE_CACHE": str(tmp_path / "responses.sqlite")}
+
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(environment: dict[str, str]) -> Iterator[Start]:
+    """Starts ``rpms eval`` as a process of its own; none is left behind."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(out: Path, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "rpms.cli", "eval", "--out", str(out), *words]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def rpms_eval(start: Start) -> Callable[..., Done]:
+    def run(out: Path, *words: str) -> Done:
+        process = start(out, *words)
+        told, said = process.communicate(timeout=PATIENCE_S)
+        return Done(process.returncode, told, said)
+
+    return run
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    file = folder / EPISODES
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def keys(folder: Path) -> list[tuple[str, str]]:
+    return [(line["condition"], line["task"]) for line in lines(folder)]
+
+
+def wait_for_lines(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while len(lines(folder)) < count:
+        assert process.poll() is None, "the run ended before it was interrupted"
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    end = time.monotonic() + 20
+    while alive := [pid for pid in pids if _runs(pid)]:
+        assert time.monotonic() < end, f"still running: {alive}"
+        time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+RUN = ("--conditions", "A,B", "--limit", "8", "--workers", "2", "--concurrency", "2")
+
+
+@pytest.mark.engine
+def test_a_run_killed_with_9_goes_on_where_it_was(
+    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done]
+) -> None:
+    killed = start(tmp_path / "run", *RUN)
+    wait_for_lines(tmp_path / "run", 3, killed)
+    workers = children(killed.pid)
+    assert len(workers) >= 2
+    killed.kill()
+    killed.wait()
+    wait_until_gone(workers)
+    file = tmp_path / "run" / EPISODES
+    kept = file.read_bytes()
+    kept = kept[: kept.rfind(b"\n") + 1]
+    assert 3 <= kept.count(b"\n") < 16
+    file.write_bytes(kept + b'{"condition": "A", "task": "torn')  # killed while writing
+    done = rpms_eval(tmp_path / "run", *RUN)
+    assert done.code == 0, done.err
+    assert "episodes were finished before" in done.err
+    assert file.read_bytes().startswith(kept)
+    found = keys(tmp_path / "run")
+    assert len(found) == 16 and set(Counter(found).values()) == {1}
+    manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
+    assert manifest["finished"] and len(manifest["sessions"]) == 2
+    whole = rpms_eval(tmp_path / "whole", *RUN)
+    assert whole.code == 0
+    assert histories(tmp_path / "run") == histories(tmp_path / "whole")
+
+
+def histories(folder: Path) -> dict[tuple[str, str], list[str]]:
+    return {
+        (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
+        for line in lines(folder)
+    }
+
+
+@pytest.mark.engine
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
+    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done]
+) -> None:
+    process = start(tmp_path / "run", *RUN)
+    wait_for_lines(tmp_path / "run", 2, process)
+    workers = children(process.pid)
+    asked = time.monotonic()
+    for pid in [process.pid, *workers]:  # a terminal sends it to the whole group
+        if _runs(pid):
+            os.kill(pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - asked < 15
+    assert "Traceback" not in said
+    finished = len(lines(tmp_path / "run"))
+    assert f"stopped; {finished} of 16 episodes are finished" in said
+    assert "Run the same command again to go on." in said
+    wait_until_gone(workers)
+    assert (tmp_path / "run" / EPISODES).read_bytes().endswith(b"\n")
+    assert rpms_eval(tmp_path / "run", *RUN).code == 0
+    assert set(Counter(keys(tmp_path / "run")).values()) == {1}
+    assert len(keys(tmp_path / "run")) == 16
+
+
+@pytest.mark.engine
+def test_other_settings_are_refused_in_one_line(
+    tmp_path: Path, rpms_eval: Callable[..., Done]
+) -> None:
+    few = ("--conditions", "B", "--limit", "1", "--workers", "0", "--max-steps", "3")
+    assert rpms_eval(tmp_path / "run", *few).code == 0
+    before = (tmp_path / "run" / EPISODES).read_bytes()
+    done = rpms_eval(tmp_path / "run", *few[:-1], "4", "--layout", "cache_friendly")
+    assert done.code == 2 and done.out == ""
+    assert len(done.err.strip().splitlines()) == 1
+    assert "max_steps: 3 before, 4 now" in done.err
+    assert "layout: paper before, cache_friendly now" in done.err
+    assert (tmp_path / "run" / EPISODES).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--conditions", "A", "--preset", "scf"), "either --conditions or --preset"),
+        (("--preset", "nope"), "unknown preset 'nope'"),
+        (("--conditions", "A,X"), "unknown condition 'X'"),
+        (("--model", "openai:gpt-4o-mini"), "set OPENAI_API_KEY"),
+        (("--split", "nowhere"), "unknown ALFWorld split"),
+        (("--scf", "sometimes"), "scf='sometimes' is not possible"),
+        (("--memory", "/nowhere.jsonl"), "cannot read memory file"),
+        (("--concurrency", "0"), "--concurrency"),
+        (("--limit", "1", "--ray", "127.0.0.1:9"), "Ray"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    tmp_path: Path, rpms_eval: Callable[..., Done], words: tuple[str, ...], said: str
+) -> None:
+    done = rpms_eval(tmp_path / "run", *words)
+    assert done.code == 2
+    assert said in done.err and len(done.err.strip().splitlines()) == 1
+    assert lines(tmp_path / "run") == []
+
+
+def served(server: OpenAIServer, *more: str) -> tuple[str, ...]:
+    words = ("--conditions", "A,B", "--limit", "2", "--workers", "2", "--max-steps", "3")
+    return (*words, "--model", "openai:m", "--base-url", server.url, *more)
+
+
+@pytest.mark.engine
+def test_a_second_identical_run_makes_no_calls(
+    tmp_path: Path, rpms_eval: Callable[..., Done], openai_server: OpenAIServer
+) -> None:
+    assert rpms_eval(tmp_path / "first", *served(openai_server)).code == 0
+    assert len(openai_server.requests) == 2 * 2 * 3
+    done = rpms_eval(tmp_path / "second", *served(openai_server))
+    assert done.code == 0 and len(openai_server.requests) == 12
+    assert "0 tokens, 12 cached replies" in done.out
+    assert histories(tmp_path / "first") == histories(tmp_path / "second")
+    again = {(line["condition"], line["task"]): line for line in lines(tmp_path / "second")}
+    for first in lines(tmp_path / "first"):
+        second = again[first["condition"], first["task"]]
+        assert (first["model_calls"], first["cache_hits"]) == (3, 0)
+        assert (second["model_calls"], second["cache_hits"]) == (0, 3)
+        assert first["prompt_tokens"] == second["prompt_tokens"] == 300
+        assert (first["spent_prompt_tokens"], second["spent_prompt_tokens"]) == (300, 0)
+    assert rpms_eval(tmp_path / "third", *served(openai_server, "--no-cache")).code == 0
+    assert len(openai_server.requests) == 24
+
+
+@pytest.mark.engine
+def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
+    tmp_path: Path, rpms_eval: Callable[..., Done], openai_server: OpenAIServer
+) -> None:
+    words = [*served(openai_server), "--concurrency", "2"]
+    words[words.index("--limit") + 1] = "6"
+    openai_server.plays(Answer(status=401, error="bad key"))
+    done = rpms_eval(tmp_path / "run", *words)
+    assert done.code == 2
+    assert "the first 3 episodes all ended with the same model error" in done.err
+    assert "401" in done.err and "--retry-failed" in done.err
+    errors = lines(tmp_path / "run")
+    assert len(errors) == 3 < 12
+    assert {line["failure_mode"] for line in errors} == {"model_error"}
+    openai_server.plays("Action: look")
+    assert rpms_eval(tmp_path / "run", *words).code == 0  # the rest, but not the errors
+    assert Counter(line["failure_mode"] for line in lines(tmp_path / "run")) == {
+        "model_error": 3, "timeout": 9
+    }  # fmt: skip
+    assert rpms_eval(tmp_path / "run", *words, "--retry-failed").code == 0
+    found = lines(tmp_path / "run")
+    assert len(found) == 15
+    assert {(line["condition"], line["task"]) for line in found[12:]} == {
+        (line["condition"], line["task"]) for line in errors
+    }
+    latest = {(line["condition"], line["task"]): line["failure_mode"] for line in found}
+    assert set(latest.values()) == {"timeout"} and len(latest) == 12
+
+
+@pytest.mark.engine
+def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[..., Done]) -> None:
+    done = rpms_eval(
+        tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "1", "--max-steps", "4"
+    )
+    assert done.code == 0, done.err
+    labels = ["D scf=off", "D scf=occupancy", "D scf=preconditions"]
+    assert sorted(label for label, _ in keys(tmp_path / "run")) == sorted(labels)
+    for line in lines(tmp_path / "run"):
+        assert step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file()
+    dropped = {line["condition"]: line["dropped_scf"] for line in lines(tmp_path / "run")}
+    assert dropped["D scf=off"] == 0 < dropped["D scf=occupancy"]
