@@ -1,4 +1,4 @@
-"""Wiring the nine stages into a LangGraph."""
+"""Wiring the stages into a LangGraph."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ STAGES: tuple[str, ...] = (
     "arbitration",
     "prompt_build",
     "llm_call",
+    "action_arbitration",
     "env_step",
 )
 
@@ -86,5 +87,6 @@ def build_graph(
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
     builder.add_conditional_edges("llm_call", routing.after_llm)
+    builder.add_conditional_edges("action_arbitration", routing.after_action)
     builder.add_conditional_edges("env_step", routing.after_step)
     return builder.compile(checkpointer=checkpointer, store=store, cache=cache, name="rpms")

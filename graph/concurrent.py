@@ -26,6 +26,7 @@ from nodes.state import EpisodeState
 
 COMPUTING = (
     "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration", "prompt_build",
+    "action_arbitration",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
+from models.random_choice import RandomChoice
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
@@ -34,6 +35,8 @@ def open_model(
     """
     if name == "sim":
         return SimPlanner(whim=seed)
+    if name == "random":
+        return RandomChoice(seed=seed)
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(

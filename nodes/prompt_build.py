@@ -13,7 +13,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
 from envs import get_environment
-from nodes.blocks import knowledge_blocks, load_example, load_system
+from nodes.action_arbitration import shortlist
+from nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
 from nodes.context import RunContext, settings
 from nodes.state import EpisodeState
 from vocabulary.turn import Message, Turn
@@ -21,6 +22,8 @@ from vocabulary.turn import Message, Turn
 NEW_TASK = "=== The example is complete. A new task begins. ==="
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
+# Guards that show the model the actions that serve the sub-goal.
+OFFERING = ("shortlist", "constrain")
 
 
 def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -35,6 +38,9 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
         closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
     else:
         opening, closing = [getattr(blocks, name) for name in env.blocks], []
+    choices = shortlist(state) if context.guard in OFFERING else []
+    # What is to be chosen from stands next to the newest observation, in either layout.
+    closing.append(offered_actions(env, choices))
     messages = _conversation(
         load_system(env.prompts),
         load_example(env.prompts, state["goal"]["type"]),
@@ -44,6 +50,8 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
         [text for text in closing if text],
     )
     return EpisodeState(
+        shortlist=choices,
+        asked_again=False,
         prompt=messages,
         knowledge_tokens=count_tokens_approximately(
             [{"role": "user", "content": text} for text in (*opening, *closing) if text]

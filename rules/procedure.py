@@ -12,25 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from typing_extensions import TypedDict
-
 from rules.manual import Manual
 from rules.naming import refers_to
 from rules.predicates import Predicate, evaluate, parse_predicate
 from rules.schema import ActionRule, Service
-from rules.semantics import check_action, forbidden_by
+from rules.semantics import check_action, forbidden_by, match_action
 from vocabulary.belief import Belief, kind_of
+from vocabulary.decision import Choice
 from vocabulary.goal import GoalSpec, SubGoal
 
 Bindings = Mapping[str, str]
-
-
-class Choice(TypedDict):
-    """An action worth considering: the Tier-3 rule it follows and why it serves the sub-goal."""
-
-    action: str
-    rule: str
-    reason: str
 
 
 class Veto(NamedTuple):
@@ -63,7 +54,8 @@ def veto(now: Situation, action: str) -> Veto | None:
         return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
     if rule := forbidden_by(now.manual, action, now.goal):
         return Veto(rule, f"'{action}' is forbidden for this goal")
-    if action in now.vain:
+    matched = match_action(now.manual, action)
+    if action in now.vain and not (matched and matched[0].repeatable):
         return Veto("U-FAIL-001", f"'{action}' changed nothing before, and nothing changed since")
     return None
 

@@ -55,7 +55,8 @@ class ActionRule(_Strict):
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
-    the system prompt's list of actions, which says all there is to it.
+    the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
+    worth playing again although the last time changed nothing that is known: time passes.
     """
 
     id: RuleId
@@ -67,6 +68,7 @@ class ActionRule(_Strict):
     critical: str = ""
     if_refused: str = ""
     printed: bool = True
+    repeatable: bool = False
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
@@ -145,6 +147,7 @@ class DomainTier(_Strict):
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
     serves: dict[str, list[Service]] = {}
+    idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]

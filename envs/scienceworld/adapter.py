@@ -80,6 +80,12 @@ class ScienceWorld:
 
         return disagreements(belief, facts)
 
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The room the agent truly is in and what it carries."""
+        from envs.scienceworld.truth import true_state
+
+        return true_state(facts)
+
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The [Current State] lines."""
         return beliefs.describe_belief(belief, goal)

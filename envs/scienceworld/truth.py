@@ -41,6 +41,11 @@ def disagreements(belief: Belief, facts: Facts) -> list[str]:
     return wrong
 
 
+def true_state(facts: Facts) -> dict[str, str]:
+    """Room and inventory, in words."""
+    return {"location": facts.room, "holding": ", ".join(facts.inventory) or "nothing"}
+
+
 def _same_things(believed: list[str], truly: list[str]) -> bool:
     """One to one, exact names first.
 
