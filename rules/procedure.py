@@ -63,8 +63,9 @@ def veto(now: Situation, action: str) -> Veto | None:
 def serving_actions(now: Situation) -> list[Choice]:
     """Every action that serves the current sub-goal and that nothing speaks against, best first."""
     found: dict[str, Choice] = {}
+    enough = False
     for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
-        if service.last_resort and found:
+        if service.last_resort and enough:
             continue
         rule = next(rule for rule in now.manual.actions if rule.name == service.action)
         fitting = sorted(_fill(now, service, rule), key=lambda names: _rank(now, service, names))
@@ -73,6 +74,7 @@ def serving_actions(now: Situation) -> list[Choice]:
             if action not in found and veto(now, action) is None:
                 reason = service.because.format(**names)
                 found[action] = Choice(action=action, rule=rule.id, reason=reason)
+                enough = enough or not service.last_resort
     return list(found.values())
 
 
