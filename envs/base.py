@@ -119,6 +119,9 @@ class Environment(Protocol):
     def failed(self, observation: str) -> bool:
         """Whether the environment's answer means that the action was refused."""
 
+    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
+        """The command that was carried out in the end; empty if the world only asked back."""
+
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """Where the agent is within the goal."""
 

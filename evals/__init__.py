@@ -1,5 +1,1 @@
-"""Measuring the agent: conditions side by side on the same tasks."""
-
-from evals.conditions import Tally, run_conditions
-
-__all__ = ["Tally", "run_conditions"]
+"""Measuring the agent: runs of whole splits, what they teach, and what they say."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from envs import get_environment, live
 from evals.costs import Price, Spent, unknown_price
 from evals.manifest import now
+from evals.pacing import Pacing, Place
 from evals.plan import Job
 from evals.step_log import StepLog, drift_counts, look_at_truth, memory_counts
 from graph.build import RpmsGraph
@@ -41,29 +42,32 @@ class Recorder:
         self.spent = Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
         self.started = now()
         self._truth = truth
+        self.passed = 0.0
         self._began = self._last = perf_counter()
 
+    def arrived(self, stage: str) -> None:
+        """A stage is done: the time since the one before was its."""
+        self.passed = perf_counter() - self._last
+        self.seconds[stage] += self.passed
+
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
-        """One stage is done; the next ones may already be under way."""
+        """Note what a stage changed."""
         self.state.update(update or {})
         state = cast(EpisodeState, self.state)
-        passed = -self._last + (at := perf_counter())
-        self._last = at
-        self.seconds[stage] += passed
         if stage == "belief_update":
             step = self.log.believed(state)
             if self._truth:
                 look = partial(look_at_truth, self.env, state["belief"])
                 seen = await live.ainspect(state["episode_id"], look)
                 step["truth"], step["drift"] = seen or ({}, [])
-                self._last = perf_counter()
         elif stage == "prompt_build":
             self.log.asked(state)
         elif stage == "llm_call" and not state["done"]:
             self._spend(state)
-            self.log.answered(state, passed)
-        elif stage == "env_step" and state["history"]:
-            self.log.played(state)
+            self.log.answered(state, self.passed)
+        elif stage == "env_step" and len(state["history"]) == len(self.log.steps):
+            self.log.played(state)  # a world that broke down adds no turn
+        self._last = perf_counter()
 
     def _spend(self, state: EpisodeState) -> None:
         usage = state["usage"]
@@ -116,17 +120,30 @@ class Recorder:
 
 
 async def play_job(
-    graph: RpmsGraph, job: Job, context: RunContext, truth: bool, price: Price = unknown_price
+    graph: RpmsGraph,
+    job: Job,
+    context: RunContext,
+    truth: bool,
+    pacing: Pacing | None = None,
+    price: Price = unknown_price,
 ) -> EpisodeResult:
     """Play one episode; whatever goes wrong in it is its result, never the run's end."""
+    place = Place(pacing or Pacing())
+    await place.start()
     recorder = Recorder(job, truth)
     asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     try:
+        # The graph does not go on before the next update is asked for, so that waiting here
+        # for a place holds the episode between two stages.
         async for update in graph.astream(asked, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():
+                recorder.arrived(stage)
+                await place.passed(stage)
                 await recorder.take(stage, change)
     except Exception as error:  # one episode's trouble must not be another's
         recorder.fail(error)
         if episode_id := recorder.state.get("episode_id"):
             await live.afinish(episode_id, job.task)
+    finally:
+        place.leave()
     return recorder.result(context.model, price)

@@ -49,13 +49,17 @@ def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
         action = turn["action"]
         if not action:
             continue
+        action = env.carried_out(action, belief, turn["observation"])
+        if not action:
+            belief = env.update_belief(belief, turn["action"], turn["observation"])
+            continue
         signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(belief)}
         yield from _schema(manual, action, turn["failed"])
         if turn["failed"]:
             yield _lesson(manual, action, turn["observation"], belief, signed)
         elif number == len(record["history"]) and record.get("score", 0.0) < 0:
             yield _critical(manual, action, goal, record["score"], signed)
-        belief = env.update_belief(belief, action, turn["observation"])
+        belief = env.update_belief(belief, turn["action"], turn["observation"])
         if turn["failed"]:
             continue
         history.append(

@@ -130,10 +130,9 @@ def _short(value: Any) -> str:
 
 
 def _hashes(plan: RunPlan) -> dict[str, Any]:
-    rules = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / plan.env).glob("*.yaml"))]
     prompts = get_environment(plan.env).prompts
     return {
-        "rules": _digest(rules),
+        "rules": rules_hash(plan.env),
         "prompts": _digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
         "memory": {
             label: _digest([memory_of(plan.env, context)])
@@ -146,6 +145,11 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
 def memory_of(env: str, context: RunContext) -> Path:
     """The snapshot a condition reads."""
     return Path(context.memory_file) if context.memory_file else SHIPPED / f"{env}.jsonl"
+
+
+def rules_hash(env: str) -> str:
+    """Which manual it was: a digest over the files of its three tiers."""
+    return _digest([RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / env).glob("*.yaml"))])
 
 
 def _digest(files: Iterable[Path]) -> str:

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from envs import get_environment
 from evals.run_files import Episode, Run
 from evals.statistics import Interval, mcnemar, mean_interval, ratio_interval, wilcoxon, wilson
 
 Metric = Literal["success", "score"]
-# Worlds that give marks for parts of a task; elsewhere a task is won or not.
-SCORED = ("scienceworld",)
 
 
 def metric_of(env: str) -> Metric:
-    """What the primary figure of an environment is."""
-    return "score" if env in SCORED else "success"
+    """What the primary figure of an environment is: marks for parts of a task, or won or not."""
+    return "score" if get_environment(env).graded else "success"
 
 
 def merit(episode: Episode, metric: Metric) -> float:

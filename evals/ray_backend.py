@@ -53,6 +53,8 @@ class RayPool:
         self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
         self._actors: dict[int, Any] = {}
         self._pending: dict[Any, tuple[int, JobKey]] = {}
+        self.seen_pids: set[int] = set()
+        """Process ids of the first workers, for whoever looks for them in logs."""
 
     def start(self) -> Sequence[int]:
         """Start the actors; those the cluster has no room for are left out."""
@@ -65,14 +67,10 @@ class RayPool:
         if not ready:
             raise RpmsError(f"the Ray cluster started no worker within {READY_S:g} s")
         up = {refs[ref] for ref in ready}
+        self.seen_pids.update(self._ray.get(ready))
         for number in set(self._actors) - up:
             self._ray.kill(self._actors.pop(number))
         return sorted(up)
-
-    def pids(self) -> list[int]:
-        """Process ids of the actors, wherever they run."""
-        found: list[int] = self._ray.get([actor.pid.remote() for actor in self._actors.values()])
-        return found
 
     def submit(self, worker: int, job: Job) -> None:
         """Ask the actor; its answer is waited for in ``poll``."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from evals.plan import ERRORS
 from nodes.state import EpisodeOutput
 from vocabulary.errors import RpmsError
 
@@ -38,6 +39,8 @@ class EpisodeRecord(TypedDict):
         success: whether it was won.
         score: the final score, where the run recorded one.
         history: the turns.
+        condition: the label it was played under.
+        failure_mode: how it ended, if not by success.
     """
 
     __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
@@ -50,6 +53,8 @@ class EpisodeRecord(TypedDict):
     success: bool
     score: NotRequired[float]
     history: list[RecordedTurn]
+    condition: NotRequired[str]
+    failure_mode: NotRequired[str | None]
 
 
 _ADAPTER: TypeAdapter[EpisodeRecord] = TypeAdapter(EpisodeRecord)
@@ -74,18 +79,34 @@ def append_record(file: Path, record: dict[str, Any]) -> None:
 
 
 def read_records(folder: Path) -> list[EpisodeRecord]:
-    """Every episode of a run folder (or of the folders below it), in file order."""
+    """Every episode of a run folder (or of the folders below it), in file order.
+
+    Within one file a later line of the same condition and task supersedes the earlier one, and
+    what ended in a model or infrastructure error teaches nothing about the world.
+    """
     files = [folder] if folder.is_file() else sorted(folder.rglob(FILE))
     if not files:
-        raise RpmsError(f"no {FILE} in {folder}; give a folder that 'rpms learn --runs' wrote")
-    return [record for file in files for record in _read(file)]
+        raise RpmsError(
+            f"no {FILE} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
+        )
+    return [record for file in files for record in _latest(file)]
 
 
-def _read(file: Path) -> Iterable[EpisodeRecord]:
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+def _latest(file: Path) -> list[EpisodeRecord]:
+    found = {(record.get("condition", ""), record["task"]): record for record in _read(file)}
+    return [record for record in found.values() if record.get("failure_mode") not in ERRORS]
+
+
+def _read(file: Path) -> Iterator[EpisodeRecord]:
+    lines = file.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
         try:
             yield _ADAPTER.validate_json(line)
         except ValidationError as error:
+            if number == len(lines):
+                return  # no line end: the writer was killed in the middle of it
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise RpmsError(f"{file}:{number}: {where}: {first['msg']}") from error

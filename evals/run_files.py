@@ -8,8 +8,6 @@ refused with its place.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evals.run_layout import EPISODES, MANIFEST, step_log_file
 from vocabulary.errors import RpmsError
 from vocabulary.turn import FailureMode
 
-MANIFEST = "manifest.json"
-EPISODES = "episodes.jsonl"
-STEPS = "steps"
 ERRORS = ("model_error", "infrastructure_error")
 
 
@@ -143,18 +139,7 @@ class Run:
 
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
-        return step_log(self.folder, episode.condition, episode.task)
-
-
-def slug(text: str) -> str:
-    """A file name for any label or task id; the checksum keeps similar ones apart."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
-    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
-
-
-def step_log(folder: Path, condition: str, task: str) -> Path:
-    """The file of one episode's steps."""
-    return folder / STEPS / slug(condition) / f"{slug(task)}.json.gz"
+        return step_log_file(self.folder, episode.condition, episode.task)
 
 
 def read_run(folder: Path) -> Run:

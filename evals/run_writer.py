@@ -7,33 +7,18 @@ once; what a kill may leave behind is a torn last line, which is cut off before 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from evals.plan import JobKey
+from evals.run_layout import EPISODES, MANIFEST, step_log_file
 from vocabulary.errors import RpmsError
 from vocabulary.turn import FailureMode
 
-MANIFEST = "manifest.json"
-EPISODES = "episodes.jsonl"
-STEPS = "steps"
 LOCK = ".lock"
-
-
-def slug(text: str) -> str:
-    """A file name for any label or task id; the checksum keeps similar ones apart."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
-    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
-
-
-def step_log_file(folder: Path, condition: str, task: str) -> Path:
-    """Where the steps of one episode go."""
-    return folder / STEPS / slug(condition) / f"{slug(task)}.json.gz"
 
 
 class RunWriter:

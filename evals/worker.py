@@ -19,6 +19,7 @@ from pathlib import Path
 
 from envs import Task, live
 from evals.episode import EpisodeResult, play_job
+from evals.pacing import Pacing
 from evals.plan import Job, RunPlan
 from graph.concurrent import build_concurrent_graph
 from nodes.context import RunContext
@@ -26,6 +27,8 @@ from nodes.reset_env import find_task
 from nodes.state import EpisodeState
 
 PR_SET_PDEATHSIG = 1
+SWITCH_S = 0.001
+"""The loop shares the interpreter with the simulator's thread; it should not wait long for it."""
 THREADS = 16
 """For what may block: opening a client, the response cache, sending results."""
 
@@ -50,6 +53,7 @@ class Player:
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
+        self._pacing = Pacing()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs = {
             label: build_concurrent_graph(cache=settings.cache, find=self._find, settled=context)
@@ -65,7 +69,7 @@ class Player:
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
         graph = self._graphs[job.condition]
-        return await play_job(graph, job, context, self._settings.truth)
+        return await play_job(graph, job, context, self._settings.truth, self._pacing)
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], state["task"]]
@@ -82,6 +86,7 @@ def serve(connection: Connection, settings: WorkerSettings) -> None:
     """The main function of a worker process: jobs come in, results go out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     die_with_parent()
+    sys.setswitchinterval(SWITCH_S)
     asyncio.run(_serve(connection, settings))
     live.close_all()
     sys.stdout.flush()

@@ -10,12 +10,14 @@ from rich.table import Table
 from envs import get_environment
 from evals.bench.engine import bench_engine
 from evals.bench.memory import SIZES, bench_memory
+from evals.bench.pipeline import bench_pipeline
+from evals.bench.throughput import bench_throughput
 from vocabulary.errors import RpmsError
 
-PARTS = ("engine", "memory")
+PARTS = ("engine", "memory", "pipeline", "throughput")
 
 
-def run_bench(only: str, games: int, largest: int) -> None:
+def run_bench(only: str, games: int, largest: int, latency: float) -> None:
     """Print each part's table."""
     if only and only not in PARTS:
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
@@ -24,6 +26,10 @@ def run_bench(only: str, games: int, largest: int) -> None:
         console.print(engine_table(games))
     if only in ("", "memory"):
         console.print(memory_table(largest))
+    if only in ("", "pipeline"):
+        console.print(pipeline_table(games))
+    if only in ("", "throughput"):
+        console.print(throughput_table(latency))
 
 
 def engine_table(games: int) -> Table:
@@ -51,4 +57,37 @@ def memory_table(largest: int) -> Table:
             f"{row['step_ms']:.3f} ms",
             f"{row['step_ratio']:.2f}",
         )
+    return table
+
+
+def pipeline_table(games: int) -> Table:
+    """What a step costs besides the model, next to what the engine takes for it."""
+    found = bench_pipeline(games)
+    table = Table("one step, all stages on", "processor time", "of our engine's step")
+    for name, key in (
+        ("our engine", "engine_ms"),
+        ("stock TextWorld", "stock_ms"),
+        ("agent without model and engine", "pipeline_ms"),
+        ("  of which LangGraph between stages", "langgraph_ms"),
+        ("  of which our stages and the chat model interface", "own_ms"),
+    ):
+        table.add_row(name, f"{found[key]:.2f} ms", f"{found[key] / found['engine_ms']:.1f}x")
+    return table
+
+
+def throughput_table(latency: float) -> Table:
+    """60 episodes of 20 steps against a server that answers after a fixed time."""
+    found = bench_throughput(latency=latency)
+    table = Table(
+        f"{found['episodes']:.0f} episodes of {found['steps']:.0f} steps, {latency:g} s per reply",
+        "time", "of the ideal",
+    )  # fmt: skip
+    ideal = found["ideal_s"]
+    table.add_row("ideal: one reply per step", f"{ideal:.1f} s", "1.00x")
+    table.add_row("rpms eval, from the first request", f"{found['run_s']:.1f} s",
+                  f"{found['ratio']:.2f}x")  # fmt: skip
+    table.add_row("  start-up before that", f"{found['startup_s']:.1f} s", "")
+    table.add_row("plain loop (one step measured, multiplied)", f"{found['loop_s']:.0f} s",
+                  f"{found['loop_s'] / ideal:.1f}x")  # fmt: skip
+    table.add_row("requests in flight at most", f"{found['most_in_flight']:.0f}", "")
     return table

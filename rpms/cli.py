@@ -200,23 +200,27 @@ def demo(
     conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
     env: Annotated[str, typer.Option(help="Only this environment.")] = "",
     split: SplitOption = "",
+    out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
 ) -> None:
     """Compare conditions with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
 
-    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks)
+    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks, out)
 
 
 @app.command()
 def bench(
-    only: Annotated[str, typer.Option(help="engine or memory; both by default.")] = "",
-    games: Annotated[int, typer.Option(help="Games for the engine benchmark.")] = 5,
+    only: Annotated[
+        str, typer.Option(help="engine | memory | pipeline | throughput; all by default.")
+    ] = "",
+    games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
+    latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
 ) -> None:
-    """Measure ratios: our engine to stock TextWorld, a large memory to a small one."""
+    """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
 
-    run_bench(only, games, largest)
+    run_bench(only, games, largest, latency)
 
 
 def _print_json(data: Any) -> None:

@@ -1,49 +1,66 @@
-"""``make demo``: the 2x2 idea in both worlds, with the built-in planner instead of an LLM."""
+"""``make demo``: the 2x2 in both worlds, with the built-in planner instead of an LLM.
+
+It is an evaluation like any other: the same runner, the same files, the same report.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import islice
+from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from envs import Environment, Task, get_environment
-from evals import Tally, run_conditions
+from evals.plan import RunPlan, make_plan
+from evals.presets import letters
+from evals.report import Report, read_report
+from evals.report.files import write_report
 from models.sim import LABEL
+from nodes.context import RunContext
+from rpms.evaluating import Effort, play_plan
+from rpms.reporting import print_tables
 from vocabulary.errors import RpmsError
 
-NAMES = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full"}
 # World, split, and how many tasks of each type; the second world is a glimpse.
-BY_DEFAULT = [("alfworld", "generated_unseen", 5), ("scienceworld", "dev_mini", 2)]
+BY_DEFAULT = [("alfworld", "generated_unseen", 5), ("scienceworld", "dev_mini", 1)]
+SHOWN = ("main", "square", "types")
 
 
-def run_demo(conditions: Sequence[str], env: str, split: str, count: int) -> None:
-    """Run the conditions in one world, or by default in each, and print what came of it."""
-    unknown = [name for name in conditions if name not in NAMES]
-    if unknown or not conditions:
-        raise RpmsError(f"unknown condition '{','.join(unknown)}'; choose from A,B,C,D")
+def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: str) -> None:
+    """Run the conditions in one world, or by default in each, and write the reports."""
     if count < 0:
         raise RpmsError("--tasks must not be negative")
     if split and not env:
         raise RpmsError(f"--split {split} needs --env, to say which world has it")
     if env:
         get_environment(env)
-    console = Console()
+    contexts = letters(conditions, RunContext())
+    console = Console(highlight=False)
     console.print(f"[bold]RPMS demo[/], model: {LABEL}\n")
+    pages = []
     for name, usual, each in BY_DEFAULT:
-        if env not in ("", name):
-            continue
-        world = get_environment(name)
-        chosen = split or usual
-        listed = world.tasks(chosen, count or None)
-        tasks = listed[:count] if count else spread(world, listed, each)
-        show_comparison(console, world, chosen, compare(console, conditions, tasks))
+        if env in ("", name):
+            plan = _plan(name, split or usual, contexts, count, each)
+            folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{name}"
+            play_plan(plan, str(folder), Effort())
+            report = read_report(folder)
+            pages.append(_show(console, report))
     console.print(
         "Planner demo: these figures show the pipeline at work. They are not results of a "
-        "language model."
+        "language model.\n"
     )
+    for page in pages:
+        console.print(f"report, every episode step by step: {page}", soft_wrap=True)
+
+
+def _plan(env: str, split: str, contexts: dict[str, RunContext], count: int, each: int) -> RunPlan:
+    plan = make_plan(env, split, contexts, count)
+    if count:
+        return plan
+    return replace(plan, tasks=spread(get_environment(env), plan.tasks, each))
 
 
 def spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:
@@ -55,65 +72,7 @@ def spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:
     return sorted(chosen, key=lambda task: task["index"])
 
 
-def compare(console: Console, conditions: Sequence[str], tasks: Sequence[Task]) -> dict[str, Tally]:
-    """Play every task under every condition behind a progress bar."""
-    tallies: dict[str, Tally] = {}
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("playing", total=len(tasks) * len(conditions))
-        for _, _, _, tallies in run_conditions(conditions, tasks):
-            won = ", ".join(f"{name} {t.wins}/{t.episodes}" for name, t in tallies.items())
-            progress.update(bar, advance=1, description=f"won: {won}")
-    return tallies
-
-
-def show_comparison(
-    console: Console, world: Environment, split: str, tallies: dict[str, Tally]
-) -> None:
-    """The table of a world, and the interaction of rules and memory below it."""
-    console.print(result_table(world, split, tallies))
-    if set(NAMES) <= set(tallies):
-        console.print(interaction_line(tallies, graded=world.graded) + "\n")
-
-
-def result_table(world: Environment, split: str, tallies: dict[str, Tally]) -> Table:
-    """Wins and mean steps per task type and condition; the score where a world grades."""
-    table = Table(title=f"{world.name} {split}: won, mean steps\nmodel: {LABEL}")
-    table.add_column("task type", no_wrap=True)
-    for name in tallies:
-        table.add_column(NAMES[name], justify="right", no_wrap=True)
-    kinds = sorted({kind for tally in tallies.values() for kind in tally.by_type})
-    for kind in kinds:
-        rows = [tally.by_type.get(kind, Tally()) for tally in tallies.values()]
-        short = kind.removeprefix("pick_").removesuffix("_in_recep")
-        table.add_row(short, *(f"{t.wins}/{t.episodes} {t.mean_steps:4.1f}" for t in rows))
-        if world.graded:
-            table.add_row("  score", *(f"{t.mean_score:.1f}" for t in rows))
-    table.add_section()
-    rows = list(tallies.values())
-    table.add_row("all", *(f"{t.wins}/{t.episodes} {t.mean_steps:4.1f}" for t in rows))
-    if world.graded:
-        table.add_row("mean score", *(f"{t.mean_score:.1f}" for t in rows))
-        table.add_row("  raw (-100 kept)", *(f"{t.mean_raw_score:.1f}" for t in rows))
-    else:
-        table.add_row("success rate", *(f"{t.rate:.1f}%" for t in rows))
-    table.add_row("refused actions", *(f"{t.invalid_rate:.1f}%" for t in rows))
-    if any(t.errors for t in rows):
-        table.add_row("errors (not counted)", *(str(t.errors) for t in rows))
-    return table
-
-
-def interaction_line(tallies: dict[str, Tally], graded: bool = False) -> str:
-    """(D - A) - (B - A) - (C - A): what rules and memory do together beyond their sum."""
-    figures = [tallies[name].mean_score if graded else tallies[name].rate for name in "ABCD"]
-    a, b, c, d = figures
-    unit = "points" if graded else "pp"
-    return (
-        f"rules {b - a:+.1f} {unit}, memory {c - a:+.1f} {unit}, both {d - a:+.1f} {unit}; "
-        f"interaction {d - b - c + a:+.1f} {unit}"
-    )
+def _show(console: Console, report: Report) -> Path:
+    """The tables that matter at first sight; the page has them all."""
+    print_tables(console, [table for table in report.tables if table.id in SHOWN])
+    return next(file for file in write_report(report, None) if file.suffix == ".html")

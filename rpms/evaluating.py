@@ -63,9 +63,14 @@ def evaluate(
     # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
     file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
     plan = make_plan(env, split, contexts, limit, truth, file)
+    play_plan(plan, out, effort)
+
+
+def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
+    """Play what a run folder still lacks of a plan, behind a progress bar."""
     _check(plan)
     workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
-    capacity = capacity_of(env, workers, effort.concurrency)
+    capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(
         plan, Path(out), retry_failed=effort.retry_failed,
         workers=workers, concurrency=effort.concurrency, ray=effort.ray,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +9,7 @@ from rich.progress import Progress
 
 from envs import get_environment
 from evals.learning import learn
+from evals.manifest import commit
 from evals.records import EpisodeRecord, read_records
 from evals.rounds import play_round
 from memory_store import write_snapshot
@@ -56,7 +56,7 @@ def learn_rounds(
                 records.append(record)  # type: ignore[arg-type]
                 won += result["success"]
                 progress.update(bar, advance=1, description=f"round {number}: {won} won")
-        source = f"{model}, {env} {split}, {total} tasks, rounds 1-{number}, commit {_commit()}"
+        source = f"{model}, {env} {split}, {total} tasks, rounds 1-{number}, commit {commit()}"
         _write(target, env, records, source, number)
         if rounds > 1:
             _write(target.with_suffix(f".round{number}.jsonl"), env, records, source, number)
@@ -74,12 +74,3 @@ def _write(target: Path, env: str, records: list[EpisodeRecord], source: str, ro
     header = write_snapshot(target, env, learn(records), [source], rounds)
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
     print(f"{target}: {header.entries} entries ({counts}) from {len(records)} episodes")
-
-
-def _commit() -> str:
-    """The commit the episodes were played with, for the snapshot's header."""
-    done = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.stdout.strip() or "unknown"

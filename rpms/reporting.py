@@ -28,7 +28,7 @@ def report_run(folder: Path, html: Path | None, as_json: bool) -> dict[str, Any]
     files = write_report(report, html)
     if not as_json:
         console = Console(highlight=False)
-        _print_tables(console, report.tables)
+        print_tables(console, report.tables)
         _print_end(console, report, files)
     return report.as_json()
 
@@ -44,11 +44,12 @@ def compare_folders(first: Path, second: Path, as_json: bool) -> dict[str, Any]:
         for line in comparison.differences or ["nothing that the manifests record"]:
             console.print(f"  {escape(line)}")
         console.print()
-        _print_tables(console, comparison.tables, with_source=False)
+        print_tables(console, comparison.tables, with_source=False)
     return comparison.as_json()
 
 
-def _print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
+def print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
+    """Tables in the terminal, each with what it was made from and its notes."""
     for table in tables:
         console.print(f"[bold]{escape(table.title)}[/]")
         if with_source:

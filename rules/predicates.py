@@ -58,10 +58,15 @@ def _at(belief: Belief, world: World, place: str) -> Truth:
     return None if any(together <= unit for unit in world.built_together) else False
 
 
-def _door(belief: Belief, place: str, door: str) -> Truth:
-    """Once its contents were seen without a door being mentioned, a place has none."""
+def _door(belief: Belief, world: World, place: str, door: str) -> Truth:
+    """Once its contents were seen without a door being mentioned, a place has none.
+
+    Unless they can be seen through it: a glass jar shows what it holds with the lid on.
+    """
     if place in belief["containers"]:
         return belief["containers"][place] == door
+    if is_a(place, world.affordances.get("see_through", frozenset())):
+        return None
     return False if place in belief["searched"] else None
 
 
@@ -147,6 +152,8 @@ def _unclosed(belief: Belief, world: World, place: str) -> Truth:
     name = find_name(place, belief["containers"])
     if name is not None:
         return belief["containers"][name] == "open"
+    if is_a(place, world.affordances.get("see_through", frozenset())):
+        return None
     return True if _visible(belief, world, place) else None
 
 
@@ -173,8 +180,8 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "holding": (1, lambda b, _, thing: thing in b["holding"]),
     "in_inventory": (1, lambda b, _, thing: thing in b["holding"]),
     "hand_empty": (0, lambda b, _: not b["holding"]),
-    "open": (1, lambda b, _, place: _door(b, place, "open")),
-    "closed": (1, lambda b, _, place: _door(b, place, "closed")),
+    "open": (1, lambda b, w, place: _door(b, w, place, "open")),
+    "closed": (1, lambda b, w, place: _door(b, w, place, "closed")),
     "accessible": (1, _accessible),
     "in": (2, _in),
     "here": (1, _here),

@@ -112,6 +112,10 @@ class Alfworld:
         """ALFWorld says only this when a precondition did not hold."""
         return observation.startswith(beliefs.NOTHING_HAPPENS)
 
+    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
+        """This world never asks back."""
+        return action
+
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """Find, take, transform, place."""
         return goals.sub_goal(goal, belief, history)

@@ -8,7 +8,7 @@ from typing import Any
 
 from envs.base import BlockName, LiveGame, Task
 from envs.scienceworld import belief as beliefs
-from envs.scienceworld import compatibility, goals, tasks, wording
+from envs.scienceworld import compatibility, goals, handling, tasks, wording
 from vocabulary.belief import Belief
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.turn import Turn
@@ -69,6 +69,10 @@ class ScienceWorld:
     def failed(self, observation: str) -> bool:
         """A refusal, in any of the simulator's wordings."""
         return beliefs.refused(observation)
+
+    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
+        """A menu carries out nothing; the number that answers it, the line it stands for."""
+        return handling.carried_out(action, belief, observation)
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """The current step of the family's procedure."""

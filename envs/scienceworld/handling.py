@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from envs.scienceworld.flags import MENU
 from envs.scienceworld.naming import find, same_words
 from vocabulary.belief import Belief
 
@@ -42,6 +43,15 @@ def played(action: str, menu: str) -> str:
         choices: dict[str, str] = dict(_CHOICE.findall(menu))
         return choices.get(str(int(command)), command)
     return command
+
+
+def carried_out(action: str, belief: Belief, observation: str) -> str:
+    """The command as one could have said it at once: ``focus on apple seed in seed jar``."""
+    if read_menu(observation.strip()):
+        return ""
+    command = played(action, belief["flags"].get(MENU, ""))
+    # Letters keep their case where the agent wrote the command itself.
+    return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
 
 
 def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:

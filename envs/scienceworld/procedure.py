@@ -131,5 +131,12 @@ def changed_phase(target: str) -> Test:
 
 
 def made(target: str) -> Test:
-    """Mixing has produced it."""
-    return lambda belief: "made" in states_of(belief, target)
+    """Mixing has produced it. What is then listed as green-blue is announced as "blue green"."""
+    words = _colours(target)
+    return lambda belief: any(
+        _colours(name) == words and "made" in states_of(belief, name) for name in belief["flags"]
+    )
+
+
+def _colours(name: str) -> set[str]:
+    return set(name.lower().replace("-", " ").split())

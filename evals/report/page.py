@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from evals.manifest import rules_hash
 from evals.measures import metric_of
 from evals.report import Report, heading
 from evals.report.plots import plots_of
@@ -23,7 +24,6 @@ from evals.report.source import names, short_type, source_of
 from evals.run_files import Episode, Run
 from evals.tables import Table
 from rules import load_manual
-from rules.manual import RULES_FOLDER
 from vocabulary.belief import empty_belief
 from vocabulary.errors import RpmsError
 from vocabulary.goal import GoalSpec
@@ -111,10 +111,8 @@ def rule_texts(env: str) -> dict[str, str]:
 
 def rules_changed(run: Run) -> bool:
     """Whether the manual at hand is another one than the run was made with."""
-    env = run.manifest.env
-    files = [RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / env).glob("*.yaml"))]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    return bool(run.manifest.hashes.rules) and run.manifest.hashes.rules != digest
+    known = run.manifest.hashes.rules
+    return bool(known) and known != rules_hash(run.manifest.env)
 
 
 def _row(episode: Episode) -> dict[str, Any]:

@@ -84,33 +84,43 @@ def _tend(mind: Mind, bees: bool) -> Ideas:
 
 def _judge(mind: Mind) -> Ideas:
     """What the offspring show is dominant; traits of the grown plant need another generation."""
-    found = re.search(r"whether (\w+) (seed|plant|flower) (\w+) is", mind.view.task)
-    offspring = [n for n in mind.scene.view if n.name.endswith("seed") and _on_plant(mind, n)]
-    if found is None or not mind.knows("F4-GENE-001") or mind.scene.focused:
+    asked = re.search(r"whether (\w+) (\w+) \w+ is", mind.view.task)
+    if asked is None or not mind.knows("F4-GENE-001") or mind.scene.focused:
         return
-    value, part, _ = found.groups()
+    value, part = asked.groups()
+    seeds = [n for n in mind.scene.view if n.name.endswith("seed")]
+    offspring = [n for n in seeds if _on_plant(mind, n)]
     third = _third_pot(mind)
-    if mind.hasty and not offspring:
-        # It takes what the parents show for the law.
-        part, offspring = "seed", [n for n in mind.scene.view if n.name.endswith("seed")][-1:]
-    if part == "seed":
+    if part == "seed" and offspring:
         shown = [n.name for n in offspring]
-    elif third is None:
-        ready = [p for p in _pots(mind) if _has(p, "soil") and not _has(p, "seed")]
-        if offspring and ready:
-            seed, parent = offspring[0].name, mind.path(offspring[0])[-1]
-            yield "Their offspring will tell.", f"move {seed} in {parent} to {ready[0].name}"
-            yield "Their offspring will tell.", f"move {seed} to {ready[0].name}"
+    elif mind.hasty:
+        # It takes what the parents show for the law.
+        shown = [n.name for n in seeds[-1:]]
+    elif part != "seed" and third is None:
+        yield from _sow_offspring(mind, offspring)
         return
     else:
-        grown = [n for n in every(third.inside) if not n.name.endswith("seed")]
-        shown = [f"{n.name} {n.note}" for n in grown if f"{part}" in n.name or "height" in n.note]
-        shown = [text for text in shown if part != "flower" or "flower" in text]
+        shown = _traits(third, part) if third is not None else []
     if shown:
-        dominant = all(value in text.split() for text in shown)
-        kind = "dominant" if dominant else "recessive"
+        kind = "dominant" if all(value in text.split() for text in shown) else "recessive"
         box = next((name for name, when in mind.task.boxes if when == kind), "")
         yield f"So it is {kind}.", f"focus on {box}"
+
+
+def _sow_offspring(mind: Mind, offspring: list[Node]) -> Ideas:
+    ready = [p for p in _pots(mind) if _has(p, "soil") and not _has(p, "seed")]
+    if offspring and ready:
+        seed, parent = offspring[0].name, mind.path(offspring[0])[-1]
+        yield "Their offspring will tell.", f"move {seed} in {parent} to {ready[0].name}"
+        yield "Their offspring will tell.", f"move {seed} to {ready[0].name}"
+
+
+def _traits(pot: Node, part: str) -> list[str]:
+    """What is said of the plant in a pot, or of its flowers."""
+    grown = [n for n in every(pot.inside) if not n.name.endswith("seed")]
+    if part == "flower":
+        return [n.name for n in grown if n.name.endswith("flower")]
+    return [n.note for n in grown if "height" in n.note or part[:3] in n.note]
 
 
 def _on_plant(mind: Mind, node: Node) -> bool:

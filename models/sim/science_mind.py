@@ -38,6 +38,11 @@ class Mind:
         self.scene: Scene = picture(view.turns, len(view.turns) if careful else ATTENTION)
         if room := view.state.get("Room", "").replace("unknown", ""):
             self.scene.room = room
+        # Its own turns do not tell what it carried from the start; the state block does.
+        carrying = view.state.get("Carrying", "nothing").partition(" (not sure")[0]
+        for name in carrying.split(", "):
+            if name not in ("nothing", "") and self.scene.find(name) is None:
+                self.scene.carried.append(Node(name))
         if focused := view.state.get("Focused on", ""):
             self.scene.focused = [name.strip() for name in focused.split(",")]
         looked = view.state.get("Looked around", "")

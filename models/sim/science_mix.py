@@ -34,6 +34,9 @@ def mix_paint(mind: Mind) -> Ideas:
     if product is not None:
         yield "That is it.", f"focus on {product.name}"
         return
+    last = mind.view.turns[-1][0]
+    if last.startswith("mix "):
+        yield "What has come out?", f"look at {last.removeprefix('mix ')}"
     if colour in table or not between:
         yield from combine(mind, table.get(colour, []), ["art studio"])
         return

@@ -39,7 +39,7 @@ class Scene:
         self.room = ""
         self.rooms: dict[str, list[Node]] = {}
         self.exits: dict[str, list[str]] = {}
-        self.carried: list[Node] = [Node("orange")]
+        self.carried: list[Node] = []
         self.focused: list[str] = []
         self.readings: list[tuple[str, int]] = []
         self.recipe: list[str] = []

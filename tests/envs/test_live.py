@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -317,3 +318,18 @@ def test_threads_playing_real_games_all_win(solved: list[tuple[Task, list[str]]]
         return [player.play(action).won for action in plan][-1]
 
     assert in_threads(len(solved), episode) == [True] * 6
+
+
+async def test_an_event_loop_plays_the_same_episode(world: EchoWorld) -> None:
+    task = echo_task()
+    assert await live.astart("e", task) == "t begins"
+    first = await live.aplay("e", task, [], "look")
+    assert first.observation == "t 1 look"
+    history = [turn(1, "look", first.observation)]
+    second, seen = await asyncio.gather(
+        live.aplay("e", task, history, "wait"), live.ainspect("e", lambda game: game.facts())
+    )
+    assert (second.observation, seen) == ("t 2 wait", 2)
+    await live.afinish("e", task)
+    assert await live.ainspect("e", lambda game: game.facts()) is None
+    assert len(world.threads) == 1 and len(world.opened) == 1

@@ -131,7 +131,9 @@ async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_play
         "infrastructure_error", "the simulator fell over"
     )  # fmt: skip
     assert not line["success"] and line["steps"] == len(line["history"]) == 2
-    assert len(unpack(result)["steps"]) == 3
+    steps = unpack(result)["steps"]
+    assert len(steps) == 3 and steps[1]["action"] and steps[2]["reply"]
+    assert (steps[2]["action"], steps[2]["result"]) == ("", "")
 
 
 @pytest.mark.engine

@@ -291,3 +291,17 @@ def test_science_snippets_write_down_what_compat_asks_for() -> None:
     assert focus.precondition == {
         "instrument": None, "room": "kitchen", "progress": 0, "action_type": "focus",
     }  # fmt: skip
+
+
+def test_an_answered_menu_is_learned_as_the_command_it_stands_for() -> None:
+    turns = [
+        ("focus on water", "Ambiguous request: Please enter the number for the action you intended "
+         "(or blank to cancel):\n0:\tfocus on water (in sink, in kitchen)\n1:\tfocus on water "
+         "(in metal pot, in kitchen)"),
+        ("1", "You focus on the water."),
+    ]  # fmt: skip
+    entries = learn([science_record(turns, -100)])
+    (fatal,) = [entry for entry in entries if entry.type == "critical_failure"]
+    assert fatal.failed_action == "focus on water in metal pot"
+    counts = [(e.action_type, e.success_count) for e in entries if e.type == "schema"]
+    assert counts == [("focus", 1)]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.run_files import read_run, slug, step_log
+from evals.run_files import read_run
+from evals.run_layout import slug, step_log_file
 from tests.evals import sample_runs
 from tests.evals.sample_runs import episode, task_id, write_run
 from vocabulary.errors import RpmsError
@@ -25,7 +26,7 @@ def test_a_run_comes_back_in_order(tmp_path: Path) -> None:
 def test_slugs_are_those_of_the_format(text: str) -> None:
     assert slug(text) == sample_runs.slug(text)
     assert "/" not in slug(text) and len(slug(text)) <= 89
-    assert step_log(Path("run"), text, "t").parts[:2] == ("run", "steps")
+    assert step_log_file(Path("run"), text, "t").parts[:2] == ("run", "steps")
 
 
 def test_the_last_line_of_an_episode_counts(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evals.run_writer import EPISODES, MANIFEST, RunWriter, slug, step_log_file
+from evals.run_layout import EPISODES, MANIFEST, slug, step_log_file
+from evals.run_writer import RunWriter
 from vocabulary.errors import RpmsError
 
 

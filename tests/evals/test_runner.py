@@ -18,7 +18,7 @@ from evals.plan import Job, JobKey, RunPlan, make_plan
 from evals.pools import Event, InlinePool, Pool, ProcessPool
 from evals.presets import letters
 from evals.progress import RunProgress
-from evals.run_writer import EPISODES, step_log_file
+from evals.run_layout import EPISODES, step_log_file
 from evals.runner import Dispatcher, Run, capacity_of, local_pool, stop_if_hopeless
 from evals.worker import WorkerSettings
 from graph import run_episode

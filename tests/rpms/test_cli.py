@@ -224,7 +224,7 @@ def test_run_plays_scienceworld(rpms: Rpms) -> None:
     words = ("run", "--env", "scienceworld", "--split", "dev_mini", "--task", "0")
     done = rpms(*words, "--max-steps", "3", "--condition", "B")
     assert done.code == 0
-    assert "score 0" in done.out and "find_object" in done.out
+    assert "after 3 steps, score " in done.out and "find_object" in done.out
     told = json.loads(rpms(*words, "--max-steps", "2", "--json").out)
     assert (told["env"], told["split"], told["steps"]) == ("scienceworld", "dev_mini", 2)
 
@@ -260,14 +260,28 @@ def test_rules_show_for_a_family(family: str, rpms: Rpms) -> None:
 
 
 @pytest.mark.engine
-def test_demo(rpms: Rpms) -> None:
-    done = rpms("demo", "--env", "alfworld", "--tasks", "6", "--conditions", "A,B")
+def test_demo(rpms: Rpms, tmp_path: Path) -> None:
+    done = rpms(
+        "demo", "--env", "alfworld", "--tasks", "6", "--conditions", "A,B", "--out", str(tmp_path)
+    )  # fmt: skip
     assert done.code == 0
-    assert "A baseline" in done.out
-    assert "B rules" in done.out
-    assert done.out.count("/1 ") == 12
-    assert "not a language model" in " ".join(done.out.split())
-    assert "They are not results of a language model" in " ".join(done.out.split())
+    said = " ".join(done.out.split())
+    assert "A baseline" in said and "B rules" in said
+    assert "alfworld generated_unseen, 6 tasks, 12 episodes" in said
+    assert "not a language model" in said
+    assert "They are not results of a language model" in said
+    (page,) = tmp_path.glob("demo-*-alfworld/report.html")
+    assert str(page) in done.out.replace("\n", "")
+
+
+@pytest.mark.engine
+def test_the_demo_plays_one_task_of_every_family(rpms: Rpms, tmp_path: Path) -> None:
+    done = rpms("demo", "--env", "scienceworld", "--conditions", "B", "--out", str(tmp_path))
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "scienceworld dev_mini, 4 tasks, 4 episodes" in said
+    assert "(floored)" in said and "(raw)" in said
+    assert all(f" {family} " in said for family in ("F1", "F2", "F3", "F4"))
 
 
 @pytest.mark.engine

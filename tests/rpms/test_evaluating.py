@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evals.run_writer import EPISODES, MANIFEST, step_log_file
+from evals.run_layout import EPISODES, MANIFEST, step_log_file
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -271,3 +271,27 @@ def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[...,
         assert step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file()
     dropped = {line["condition"]: line["dropped_scf"] for line in lines(tmp_path / "run")}
     assert dropped["D scf=off"] == 0 < dropped["D scf=occupancy"]
+
+
+@pytest.mark.engine
+def test_memory_can_be_learned_from_a_run_and_used_in_the_next(
+    tmp_path: Path, rpms_eval: Callable[..., Done]
+) -> None:
+    words = ("--split", "generated_seen", "--conditions", "B", "--limit", "3", "--workers", "1")
+    assert rpms_eval(tmp_path / "seen", *words).code == 0
+    memory = tmp_path / "memory.jsonl"
+    learned = subprocess.run(
+        [sys.executable, "-m", "rpms.cli", "learn", "--from-runs", str(tmp_path / "seen"),
+         "--out", str(memory)],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert learned.returncode == 0, learned.stderr
+    assert "from 3 episodes" in learned.stdout
+    used = ("--conditions", "D", "--limit", "1", "--workers", "0", "--memory", str(memory))
+    assert rpms_eval(tmp_path / "run", *used).code == 0
+    assert lines(tmp_path / "run")[0]["recalled"] > 0
+    moved = tmp_path / "moved.jsonl"
+    memory.rename(moved)
+    assert rpms_eval(tmp_path / "run", *used[:-1], str(moved)).code == 0
+    done = rpms_eval(tmp_path / "run", *used[:-2])
+    assert done.code == 2 and "hashes memory D" in done.err

@@ -136,3 +136,21 @@ def test_every_wrong_belief_is_found(
     wrong = disagreements(belief, facts)
     assert len(wrong) == 1
     assert complaint in wrong[0]
+
+
+@pytest.mark.engine
+def test_the_true_state_in_words_is_what_the_game_says() -> None:
+    env = ENVIRONMENT
+    task = env.tasks("generated_unseen", 1)[0]
+    game = env.open_game()
+    game.reset(task)
+    begun = env.true_state(game.facts())
+    assert begun == {"location": "middle of the room", "holding": "nothing", "open": "nothing"}
+    game.step("go to desk 1")
+    assert "desk 1" in env.true_state(game.facts())["location"].split(", ")
+    game.step("take cellphone 1 from desk 1")
+    game.step("go to drawer 1")
+    game.step("open drawer 1")
+    state = env.true_state(game.facts())
+    assert (state["holding"], state["open"]) == ("cellphone 1", "drawer 1")
+    game.close()

@@ -156,6 +156,21 @@ def test_the_way_through_a_mixture() -> None:
     ]  # fmt: skip
 
 
+def test_the_way_through_a_tertiary_paint() -> None:
+    """The simulator announces as "blue green" what it then lists as green-blue."""
+    assert trail(
+        FIRST["chemistry-mix-paint-tertiary-color"],
+        kitchen("a jug (containing blue paint, yellow paint)"),
+        ("mix jug", "Blue and yellow paint mix to produce green paint."),
+        focus("green paint"),
+        ("mix jug", "Blue and green paint mix to produce blue green paint."),
+        focus("green-blue paint"),
+    ) == [
+        ("find_object", 0), ("mix_substances", 1), ("focus_object", 2), ("mix_substances", 3),
+        ("focus_object", 4), ("focus_object", 5),
+    ]  # fmt: skip
+
+
 def test_two_animals_are_focused_on_one_after_the_other() -> None:
     assert trail(
         FIRST["lifespan-longest-lived-then-shortest-lived"],

@@ -140,6 +140,13 @@ def test_an_objective_alone_tells_what_but_not_how() -> None:
     assert decide_science(view(objective="focus on ice cream"))[1] == "focus on ice cream"
 
 
+def test_the_state_block_tells_what_it_carries() -> None:
+    held = Mind(view(state={"Carrying": "orange, tin cup (not sure: 'inventory' lists it)"}))
+    assert [node.name for node in held.scene.carried] == ["orange"]
+    assert not Mind(view(state={"Carrying": "nothing"})).scene.carried
+    assert not Mind(view()).scene.carried
+
+
 def test_without_the_box_rule_it_does_not_compare() -> None:
     boxes = {right_box(Mind(view(MEASURE, whim=whim)), 73) for whim in range(8)}
     assert boxes == {"red box", "blue box"}

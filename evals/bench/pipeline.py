@@ -1,0 +1,173 @@
+"""What a step costs besides the model: all stages on, memory loaded, a model without latency.
+
+The same actions are played three times: through the whole agent, by our engine alone and (a few
+of them) by stock TextWorld. LangGraph's own share is measured with the same graph and stages that
+do nothing. Processor time is compared, which a busy machine disturbs least.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from envs import Task, get_environment
+from envs.alfworld.adapter import AlfworldGame
+from evals.bench.engine import start_stock
+from graph.build import STAGES, build_graph
+from graph.concurrent import build_concurrent_graph
+from nodes.context import RunContext
+from vocabulary.errors import RpmsError
+
+STOCK_STEPS = 5
+
+
+class Script(BaseChatModel):
+    """Says its lines in order, at once."""
+
+    lines: list[str]
+    said: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return "script"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        text = f"Thought: I look around.\nAction: {self.lines[self.said]}"
+        self.said += 1
+        usage = UsageMetadata(input_tokens=1, output_tokens=1, total_tokens=2)
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage(text, usage_metadata=usage))]
+        )
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
+        return self._generate(messages)
+
+
+def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
+    """Milliseconds of processor time per step, and what they are to each other.
+
+    Returns:
+        ``engine_ms`` (ours), ``stock_ms``, ``pipeline_ms`` (everything but the engine), of which
+        ``langgraph_ms`` is LangGraph moving from stage to stage and ``own_ms`` is ours;
+        ``to_engine``, ``own_to_engine`` and ``to_stock`` are ratios.
+    """
+    if min(episodes, steps) < 1:
+        raise RpmsError("bench: needs at least one episode and one step")
+    tasks = get_environment("alfworld").tasks("generated_unseen", episodes)[:episodes]
+    walks = [_walk(task, steps) for task in tasks]
+    engine = _engine(tasks, walks) / (episodes * steps)
+    whole = asyncio.run(_agent(tasks, walks, steps)) / (episodes * steps)
+    moving = asyncio.run(_empty(steps)) / steps
+    stock = _stock(tasks[0], walks[0][:STOCK_STEPS])
+    pipeline = whole - engine
+    return {
+        "engine_ms": engine * 1000,
+        "stock_ms": stock * 1000,
+        "pipeline_ms": pipeline * 1000,
+        "langgraph_ms": moving * 1000,
+        "own_ms": (pipeline - moving) * 1000,
+        "to_engine": pipeline / engine,
+        "own_to_engine": (pipeline - moving) / engine,
+        "to_stock": pipeline / stock,
+    }
+
+
+def _walk(task: Task, steps: int) -> list[str]:
+    """Admissible actions that do not end the game, chosen with a fixed seed."""
+    rng, game, env = random.Random(task["id"]), AlfworldGame(), get_environment("alfworld")
+    game.reset(task)
+    walk: list[str] = []
+    while len(walk) < steps:
+        action = env.read_action(rng.choice(game.admissible()))
+        if game.step(action).done:
+            game.reset(task)
+            walk.clear()
+        else:
+            walk.append(action)
+    game.close()
+    return walk
+
+
+def _engine(tasks: Sequence[Task], walks: Sequence[list[str]]) -> float:
+    game, spent = AlfworldGame(), 0.0
+    for task, walk in zip(tasks, walks, strict=True):
+        game.reset(task)
+        began = time.process_time()
+        for action in walk:
+            game.step(action)
+        spent += time.process_time() - began
+    game.close()
+    return spent
+
+
+def _stock(task: Task, walk: Sequence[str]) -> float:
+    """Seconds per step of TextWorld's own environment, which wants its own wording."""
+    stock = start_stock(Path(task["source"]))
+    state = stock.reset()
+    began = time.process_time()
+    for _ in walk:
+        state, _, _ = stock.step(sorted(state["admissible_commands"])[0])
+    spent = time.process_time() - began
+    stock.close()
+    return spent / len(walk)
+
+
+async def _agent(tasks: Sequence[Task], walks: Sequence[list[str]], steps: int) -> float:
+    context = RunContext(max_steps=steps)
+    await _episode(tasks[0], walks[0], context)  # loads rules, memory and templates
+    return sum([await _episode(*pair, context) for pair in zip(tasks, walks, strict=True)])
+
+
+async def _episode(task: Task, walk: list[str], context: RunContext) -> float:
+    """Everything after the game has started: starting it is not a step."""
+    model = Script(lines=walk)
+    graph = build_concurrent_graph(model, find=partial(_this, task), settled=context)
+    asked: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
+    began = 0.0
+    async for update in graph.astream(asked, context=context, stream_mode="updates"):
+        if "reset_env" in update:
+            began = time.process_time()
+    spent = time.process_time() - began
+    if model.said != len(walk):
+        raise RpmsError(f"bench: {task['id']} ended after {model.said} steps")
+    return spent
+
+
+def _this(task: Task, state: Any) -> Task:
+    return task
+
+
+async def _empty(steps: int) -> float:
+    """Seconds that LangGraph needs to pass through all stages this many times."""
+    context = RunContext()
+
+    async def reset_env(state: Any) -> Any:
+        return {"steps": 0, "done": False}
+
+    async def nothing(state: Any) -> Any:
+        return {"done": False}
+
+    async def env_step(state: Any) -> Any:
+        return {"steps": state["steps"] + 1, "done": state["steps"] + 1 >= steps}
+
+    stages: dict[str, Any] = dict.fromkeys(STAGES, nothing)
+    graph = build_graph(
+        nodes={**stages, "reset_env": reset_env, "env_step": env_step}, settled=context
+    )
+    for _ in range(2):  # the first time imports and compiles
+        began = time.process_time()
+        async for _ in graph.astream({}, context=context, stream_mode="updates"):
+            pass
+    return time.process_time() - began

@@ -1,0 +1,106 @@
+"""The same run on a real Ray on this machine, with two workers, one of them killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.plan import JobKey, RunPlan, make_plan
+from evals.presets import letters
+from evals.ray_backend import LOCAL, RayPool
+from evals.run_layout import EPISODES, step_log_file
+from evals.runner import Run, local_pool
+from nodes.context import RunContext
+from vocabulary.errors import RpmsError
+
+ray: Any = pytest.importorskip("ray")
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+
+def plan() -> RunPlan:
+    contexts = letters(["A", "B"], RunContext())
+    return make_plan("alfworld", "generated_unseen", contexts, 6)
+
+
+@pytest.fixture
+def pool() -> Iterator[RayPool]:
+    made = RayPool(plan(), 2, LOCAL)
+    yield made
+    made.close()
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    file = folder / EPISODES
+    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []
+
+
+def actions(folder: Path) -> dict[JobKey, list[str]]:
+    return {
+        (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
+        for line in lines(folder)
+    }
+
+
+def play(folder: Path, pool: Any) -> None:
+    run = Run(plan(), folder)
+    try:
+        run.play(pool, 2, lambda progress: None)
+    finally:
+        run.close()
+
+
+def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_runs_twice(
+    tmp_path: Path, pool: RayPool
+) -> None:
+    told: list[int] = []
+
+    def kill() -> None:
+        while not lines(tmp_path / "run"):
+            time.sleep(0.02)
+        victim = next(iter(pool.seen_pids))
+        os.kill(victim, signal.SIGKILL)
+        told.extend([victim, len(lines(tmp_path / "run"))])
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    play(tmp_path / "run", pool)
+    killer.join(10)
+    assert 0 < told[1] < 12, "it was not in the middle"
+    assert len(pool.seen_pids) == 2
+    found = Counter((line["condition"], line["task"]) for line in lines(tmp_path / "run"))
+    assert found == Counter(job.key for job in plan().jobs())
+    assert {line["failure_mode"] for line in lines(tmp_path / "run")} <= {None, "timeout"}
+    assert all(step_log_file(tmp_path / "run", *key).is_file() for key in found)
+    what = plan()
+    run = Run(what, tmp_path / "local")
+    run.play(local_pool(what, 0), 4, lambda progress: None)
+    run.close()
+    assert actions(tmp_path / "run") == actions(tmp_path / "local")
+
+
+def test_a_run_begun_here_goes_on_on_a_cluster(tmp_path: Path, pool: RayPool) -> None:
+    what = plan()
+    run = Run(what, tmp_path / "run")
+    run.jobs = run.jobs[:7]
+    run.play(local_pool(what, 0), 4, lambda progress: None)
+    run.close()
+    before = (tmp_path / "run" / EPISODES).read_bytes()
+    assert before.count(b"\n") == 7
+    play(tmp_path / "run", pool)
+    assert (tmp_path / "run" / EPISODES).read_bytes().startswith(before)
+    assert Counter(map(tuple, actions(tmp_path / "run"))) == Counter(job.key for job in what.jobs())
+    assert len(lines(tmp_path / "run")) == 12
+
+
+def test_no_cluster_there_is_one_clear_error() -> None:
+    with pytest.raises(RpmsError, match=r"no Ray cluster answers at '127\.0\.0\.1:9'"):
+        RayPool(plan(), 1, "127.0.0.1:9")
