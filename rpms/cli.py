@@ -114,7 +114,7 @@ def learn(
 def evaluate(
     out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
     env: EnvOption = "alfworld",
-    split: SplitOption = "generated_unseen",
+    split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[
         str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts, instead.")

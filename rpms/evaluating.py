@@ -62,6 +62,7 @@ def evaluate(
         contexts = letters(wanted, base.checked())
     # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
     file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
+    split = split or get_environment(env).splits()[0]
     plan = make_plan(env, split, contexts, limit, truth, file)
     play_plan(plan, out, effort)
 
