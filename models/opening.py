@@ -9,10 +9,14 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
+from models import random_choice, sim
 from models.random_choice import RandomChoice
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
+
+# What tables call the models that are none.
+LABELS = {"sim": sim.LABEL, "random": random_choice.LABEL}
 
 # Where each provider's client looks for its key, and the package that brings the client.
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

@@ -118,4 +118,5 @@ def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
         "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
         "recalls": recalls,
         "knowledge_tokens": state["knowledge_tokens"],
+        "decision": state["decisions"][-1] if state["decisions"] else None,
     }
