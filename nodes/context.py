@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
+from models import default_timeout
 from vocabulary.errors import RpmsError
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "reask", "shortlist", "constrain"]
+Constrain = Literal["off", "grammar"]
 
 # The 2x2 ablation of the paper, and E, which goes past it.
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -45,7 +47,10 @@ class RunContext:
         temperature: 0 is greedy decoding.
         seed: varies sampling, and the whims of the built-in planner.
         max_tokens: reply length; 0 means the environment's own.
-        timeout_s: how long one model call may take.
+        timeout_s: how long one model call may take; 0 means the model's own (60 s for a server,
+            10 minutes for a local model, which reads its first prompt slowly).
+        constrain: ``grammar`` holds replies to the action format where the server can; the paper
+            does not do this.
         memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
     """
 
@@ -63,7 +68,8 @@ class RunContext:
     temperature: float = 0.0
     seed: int = 0
     max_tokens: int = 0
-    timeout_s: float = 60.0
+    timeout_s: float = 0.0
+    constrain: Constrain = "off"
     memory_file: str = ""
 
     @classmethod
@@ -87,6 +93,11 @@ class RunContext:
         letters = {(True, True): "D", (True, False): "B", (False, True): "C", (False, False): "A"}
         return letters[self.rules, self.memory]
 
+    @property
+    def patience_s(self) -> float:
+        """How long one model call may take, as asked for or by the kind of model."""
+        return self.timeout_s or default_timeout(self.model)
+
     def checked(self) -> RunContext:
         """Refuse values a dataclass would let through, with the allowed ones named."""
         hints = get_type_hints(RunContext)
@@ -99,8 +110,8 @@ class RunContext:
                 )
         if min(self.max_steps, self.k, self.max_tokens, self.temperature) < 0:
             raise RpmsError("max_steps, k, max_tokens and temperature must not be negative")
-        if not 0 <= self.theta <= 1 or not self.timeout_s > 0:
-            raise RpmsError("theta must lie in 0..1, and timeout_s above 0")
+        if not 0 <= self.theta <= 1 or not self.timeout_s >= 0:
+            raise RpmsError("theta must lie in 0..1, and timeout_s must not be negative")
         return self
 
     def with_(self, **changes: Any) -> RunContext:

@@ -17,9 +17,10 @@ from langgraph.types import RetryPolicy
 
 from envs import get_environment
 from envs import live as episodes
-from models import open_model
+from models import hold, open_model
 from models.response_cache import REPLAYED
 from nodes.context import RunContext, settings
+from nodes.reply_grammar import held_now, held_to
 from nodes.state import EpisodeState
 from vocabulary.turn import Usage
 
@@ -72,11 +73,11 @@ def make_llm_call(
         runtime = get_runtime(RunContext)
         context = settings(runtime.context)
         try:
-            chat = model or _from_context(state, context)
-            future = _calls.submit(chat.invoke, _messages(state))
-            reply = future.result(timeout=context.timeout_s)
+            chat = _held(model, state, context) if model else _from_context(state, context)
+            future = _calls.submit(chat.invoke, _messages(state), **held_now(state, context))
+            reply = future.result(timeout=context.patience_s)
         except FutureTimeout:
-            return _give_up(state, runtime, TimeoutError(f"no reply in {context.timeout_s:g} s"))
+            return _give_up(state, runtime, TimeoutError(f"no reply in {context.patience_s:g} s"))
         except Exception as error:  # every client raises its own kinds
             return _give_up(state, runtime, error)
         return _record(state, reply)
@@ -91,22 +92,23 @@ def make_async_llm_call(
     model: BaseChatModel | None = None, cache: str = ""
 ) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
     """The asynchronous form alone; ``cache`` names a file of replies that need no new call."""
-    opened: dict[RunContext, BaseChatModel] = {}
+    opened: dict[tuple[str, RunContext], BaseChatModel] = {}
 
     async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         context = settings(runtime.context)
         try:
-            chat = model or opened.get(context)
+            key = state["env"], context
+            chat = _held(model, state, context) if model else opened.get(key)
             if chat is None:
                 # Opening a client imports it and reads certificates: not on the event loop.
                 chat = await asyncio.to_thread(_from_context, state, context, cache)
                 if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
                     opened.clear()
-                opened[context] = chat
-            async with asyncio.timeout(context.timeout_s):
-                reply = await chat.ainvoke(_messages(state))
+                opened[key] = chat
+            async with asyncio.timeout(context.patience_s):
+                reply = await chat.ainvoke(_messages(state), **held_now(state, context))
         except TimeoutError:
-            late = TimeoutError(f"no reply in {context.timeout_s:g} s")
+            late = TimeoutError(f"no reply in {context.patience_s:g} s")
             return await asyncio.to_thread(_give_up, state, runtime, late)
         except Exception as error:  # every client raises its own kinds
             return await asyncio.to_thread(_give_up, state, runtime, error)
@@ -115,16 +117,23 @@ def make_async_llm_call(
     return llm_call
 
 
+def _held(model: BaseChatModel, state: EpisodeState, context: RunContext) -> BaseChatModel:
+    """A model object of the caller's own, held to the format if the run asks for that."""
+    syntaxes = held_to(state["env"], context)
+    return hold(model, syntaxes) if syntaxes else model
+
+
 def _from_context(state: EpisodeState, context: RunContext, cache: str = "") -> BaseChatModel:
     max_tokens = context.max_tokens or get_environment(state["env"]).max_tokens
     return open_model(
         context.model,
         context.temperature,
         max_tokens,
-        context.timeout_s,
+        context.patience_s,
         context.base_url,
         context.seed,
         cache,
+        held_to(state["env"], context),
     )
 
 

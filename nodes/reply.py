@@ -5,10 +5,11 @@ Whatever cannot be read is a counted format error, never a crash.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from envs import get_environment
 from rules import load_manual
@@ -51,6 +52,8 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
     A model that plays on by itself ("Action: ... Obs: ... Action: ...") is held to its first
     action: what it imagined after that did not happen.
     """
+    if (whole := _read_object(text)).action:
+        return whole
     # Whitespace is collapsed because a degenerate reply can hold pages of it.
     spread = _INLINE.sub("\n", text).splitlines()
     lines = [" ".join(line.split()) for line in spread if line.strip() and not _FENCE.match(line)]
@@ -68,6 +71,21 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
             if action:
                 return Reply(_thought(lines[:number]), action)
     return _unlabelled(lines, verbs)
+
+
+def _read_object(text: str) -> Reply:
+    """A reply that is one JSON object, as servers that hold models to a schema give it."""
+    lines = [line for line in text.strip().splitlines() if not _FENCE.match(line)]
+    bare = "\n".join(lines).strip()
+    if not (bare.startswith("{") and bare.endswith("}")):
+        return Reply("", "")
+    try:
+        found: dict[str, Any] = json.loads(bare)
+    except (ValueError, RecursionError):
+        return Reply("", "")
+    said = {str(key).lower(): value for key, value in found.items() if isinstance(value, str)}
+    thought = " ".join(said.get("thought", "").split())
+    return Reply(thought, _clean(" ".join(said.get("action", "").split())))
 
 
 def _labelled(line: str) -> bool:

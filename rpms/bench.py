@@ -12,12 +12,13 @@ from evals.bench.engine import bench_engine
 from evals.bench.memory import SIZES, bench_memory
 from evals.bench.pipeline import bench_pipeline
 from evals.bench.throughput import bench_throughput
+from rpms.prefix_bench import print_prefix
 from vocabulary.errors import RpmsError
 
-PARTS = ("engine", "memory", "pipeline", "throughput")
+PARTS = ("engine", "memory", "pipeline", "throughput", "prefix")
 
 
-def run_bench(only: str, games: int, largest: int, latency: float) -> None:
+def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -> None:
     """Print each part's table."""
     if only and only not in PARTS:
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
@@ -30,6 +31,8 @@ def run_bench(only: str, games: int, largest: int, latency: float) -> None:
         console.print(pipeline_table(games))
     if only in ("", "throughput"):
         console.print(throughput_table(latency))
+    if only in ("", "prefix"):
+        print_prefix(console, steps)
 
 
 def engine_table(games: int) -> Table:

@@ -27,6 +27,15 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
+ModelOption = Annotated[
+    str, typer.Option(help="'sim', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
+]
+TimeoutOption = Annotated[
+    float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
+]
+ConstrainOption = Annotated[
+    str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
@@ -35,7 +44,7 @@ def run(
     env: EnvOption = "alfworld",
     split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: ModelOption = "sim",
     condition: Annotated[
         str, typer.Option(help="A baseline, B rules, C memory, D full, E guarded.")
     ] = "D",
@@ -46,7 +55,8 @@ def run(
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    timeout: TimeoutOption = 0.0,
+    constrain: ConstrainOption = "off",
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     as_json: JsonOption = False,
@@ -66,6 +76,7 @@ def run(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        constrain=constrain,
     )
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
@@ -98,7 +109,7 @@ def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
     env: EnvOption = "alfworld",
     split: SplitOption = "",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
@@ -123,7 +134,7 @@ def evaluate(
     preset: Annotated[
         str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts | guard, instead.")
     ] = "",
-    model: Annotated[str, typer.Option(help="'sim', or PROVIDER:NAME.")] = "sim",
+    model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
     workers: Annotated[
@@ -142,7 +153,8 @@ def evaluate(
     guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds one model call may take.")] = 60.0,
+    timeout: TimeoutOption = 0.0,
+    constrain: ConstrainOption = "off",
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
     from nodes.context import RunContext
@@ -158,6 +170,7 @@ def evaluate(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        constrain=constrain,  # type: ignore[arg-type]
         memory_file=memory,
     )
     effort = Effort(workers, concurrency, ray, retry_failed)
@@ -217,16 +230,17 @@ def demo(
 @app.command()
 def bench(
     only: Annotated[
-        str, typer.Option(help="engine | memory | pipeline | throughput; all by default.")
+        str, typer.Option(help="engine | memory | pipeline | throughput | prefix; or all.")
     ] = "",
     games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
     latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
+    steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
 
-    run_bench(only, games, largest, latency)
+    run_bench(only, games, largest, latency, steps)
 
 
 def _print_json(data: Any) -> None:

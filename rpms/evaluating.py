@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -24,9 +24,11 @@ from evals.presets import letters, preset_contexts
 from evals.progress import RunProgress
 from evals.runner import Run, capacity_of, local_pool
 from models import open_model
+from models.local import is_local
 from models.response_cache import default_file
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
+from nodes.reply_grammar import held_to
 from vocabulary.errors import RpmsError
 
 
@@ -38,6 +40,16 @@ class Effort:
     concurrency: int = 32
     ray: str = ""
     retry_failed: bool = False
+
+    def suited_to(self, model: str) -> Effort:
+        """One episode at a time for a local model, which answers one request at a time.
+
+        More of them would only wait in its queue until their calls time out.
+        """
+        if not is_local(model):
+            return self
+        workers = 1 if self.workers is None else min(self.workers, 1)
+        return replace(self, workers=workers, concurrency=1)
 
 
 def evaluate(
@@ -63,6 +75,7 @@ def evaluate(
     # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
     file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
     split = split or get_environment(env).splits()[0]
+    effort = effort.suited_to(base.model)
     plan = make_plan(env, split, contexts, limit, truth, file)
     play_plan(plan, out, effort)
 
@@ -87,7 +100,8 @@ def _check(plan: RunPlan) -> None:
     context, world = plan.context, get_environment(plan.env)
     open_model(
         context.model, context.temperature, context.max_tokens or world.max_tokens,
-        context.timeout_s, context.base_url, context.seed, plan.cache,
+        context.patience_s, context.base_url, context.seed, plan.cache,
+        held_to(plan.env, context),
     )  # fmt: skip
     for one in plan.conditions.values():
         if one.memory and one.memory_file:

@@ -14,6 +14,7 @@ from models import open_model
 from models.opening import LABELS as MODEL_LABELS
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
+from nodes.reply_grammar import held_to
 from nodes.reset_env import find_task
 from nodes.state import EpisodeOutput
 from vocabulary.recall import Recall
@@ -41,9 +42,10 @@ def play(
         context.model,
         context.temperature,
         context.max_tokens or world.max_tokens,
-        context.timeout_s,
+        context.patience_s,
         context.base_url,
         context.seed,
+        held_to=held_to(env, context),
     )
     if context.memory and context.memory_file:
         open_memory(env, context.memory_file)
@@ -76,7 +78,7 @@ def summary(result: EpisodeOutput, env: str, split: str, context: RunContext) ->
             key: result.get(key)
             for key in (
                 "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode",
-                "error", "prompt_tokens", "output_tokens", "history",
+                "error", "prompt_tokens", "cached_tokens", "output_tokens", "history",
             )
         },
     }  # fmt: skip

@@ -22,6 +22,7 @@ from hypothesis import settings
 from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from envs.alfworld.homes import ensure_games
 from envs.base import Task
+from models.local import missing
 from rules import load_manual
 from tests.openai_server import OpenAIServer, serving
 from vocabulary.belief import Belief
@@ -45,8 +46,14 @@ NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
 
 
 def pytest_report_header() -> list[str]:
-    """Say on which games this run's results stand, and with which browser."""
-    return [f"ALFWorld games: {WHICH_GAMES}", f"browser: {BROWSER or NO_BROWSER}"]
+    """Say on which games, browser and model this run's results stand."""
+    absent = " and ".join(missing())
+    model = f"left out, {absent} not installed (make local)" if absent else "SmolLM2-135M"
+    return [
+        f"ALFWorld games: {WHICH_GAMES}",
+        f"browser: {BROWSER or NO_BROWSER}",
+        f"local language model: {model}",
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,12 +64,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name every test that did not run for want of a browser: a pass would claim too much."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    names = [report.nodeid for report in skipped if NO_BROWSER in str(report.longrepr)]
-    if names:
-        terminalreporter.section("left out: browser tests")
-        terminalreporter.write_line(f"{len(names)} tests did not run, {NO_BROWSER}:")
+    """Name every test that did not run, and for want of what: a pass would claim too much."""
+    left: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+        left.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
+    if left:
+        terminalreporter.section("left out")
+    for reason, names in left.items():
+        terminalreporter.write_line(f"{len(names)} tests did not run, {reason}:")
         for name in names:
             terminalreporter.write_line(f"  {name}")
 
@@ -237,6 +247,14 @@ def _propose(rng: random.Random, game: AlfworldGame, belief: Belief) -> str:
         for name in rule.parameters
     }
     return rule.syntax.format(**names)
+
+
+@pytest.fixture(scope="session")
+def local_model() -> str:
+    """The name of a real language model on this machine, small enough for every run."""
+    if absent := missing():
+        pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
+    return "local:smollm2?ctx=2048"
 
 
 @pytest.fixture

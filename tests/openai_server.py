@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ class Answer(NamedTuple):
     usage: tuple[int, int] | None = (100, 7)
     error: str = "scripted failure"
     delay: float = 0.0
+    finish: str = "stop"
 
 
 class OpenAIServer:
@@ -33,19 +34,28 @@ class OpenAIServer:
 
     def __init__(self) -> None:
         self.script: list[Answer] = [Answer()]
+        self.rule: Callable[[dict[str, Any]], Answer] | None = None
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.stopped = threading.Event()
         self.url = ""
 
     def plays(self, *answers: Answer | str) -> None:
+        self.rule = None
         self.script = [Answer(a) if isinstance(a, str) else a for a in answers]
         self.requests.clear()
         self.headers.clear()
 
+    def plays_by(self, rule: Callable[[dict[str, Any]], Answer]) -> None:
+        """Answer each request by what is in it."""
+        self.plays()
+        self.rule = rule
+
     def take(self, request: dict[str, Any], headers: dict[str, str]) -> Answer:
         self.requests.append(request)
         self.headers.append(headers)
+        if self.rule:
+            return self.rule(request)
         return self.script[min(len(self.requests), len(self.script)) - 1]
 
 
@@ -106,7 +116,7 @@ def reply_body(answer: Answer) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "finish_reason": "stop",
+                "finish_reason": answer.finish,
                 "message": {"role": "assistant", "content": answer.text},
             }
         ],

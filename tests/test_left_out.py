@@ -21,7 +21,7 @@ def test_browser_tests_are_named_when_there_is_no_browser(workers: str, tmp_path
         timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    _, _, told = done.stdout.partition("left out: browser tests")
+    _, _, told = done.stdout.partition("= left out =")
     assert "no browser found; looked for chromium" in told
     assert f"{FILE}::test_two_conditions_side_by_side" in told
     assert " passed" not in told

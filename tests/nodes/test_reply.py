@@ -104,6 +104,30 @@ def test_finds_no_action(text: str) -> None:
     assert read_reply(text, VERBS).action == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "thought", "action"),
+    [
+        ('{"thought": "It is cold.", "action": "go to fridge 1"}', "It is cold.", "go to fridge 1"),
+        ('{"action": "look"}', "", "look"),
+        ('  {\n "Thought": "a\\nb",\n "Action": "go to fridge 1."\n}\n', "a b", "go to fridge 1"),
+        ('```json\n{"thought": "", "action": "look"}\n```', "", "look"),
+        ('{"thought": null, "action": "look"}', "", "look"),
+        ('{"thought": {"deep": 1}, "action": "look"}', "", "look"),
+    ],
+)
+def test_a_json_object(text: str, thought: str, action: str) -> None:
+    assert read_reply(text, VERBS) == (thought, action)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"thought": "hm"}', '{"action": ""}', '{"action": 3}', '{"action": ["look"]}', "{}",
+     '{"thought": "hm", "action": "lo', "{" * 100_000 + "}" * 100_000],
+)  # fmt: skip
+def test_a_json_object_without_an_action(text: str) -> None:
+    assert read_reply(text, VERBS).action == ""
+
+
 def test_an_unreadable_reply_is_kept_as_the_thought() -> None:
     reply = "Thought: the fridge\n  may hold milk"
     assert read_reply(reply, VERBS) == ("the fridge may hold milk", "")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.evaluating import Effort
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -295,3 +296,20 @@ def test_memory_can_be_learned_from_a_run_and_used_in_the_next(
     assert rpms_eval(tmp_path / "run", *used[:-1], str(moved)).code == 0
     done = rpms_eval(tmp_path / "run", *used[:-2])
     assert done.code == 2 and "hashes memory D" in done.err
+
+
+@pytest.mark.parametrize(
+    ("model", "workers", "expected"),
+    [
+        ("openai:gpt-4", None, (None, 32)),
+        ("openai:gpt-4", 4, (4, 32)),
+        ("local:smollm2", None, (1, 1)),
+        ("local:smollm2", 4, (1, 1)),
+        ("local:smollm2", 0, (0, 1)),
+    ],
+)
+def test_a_local_model_is_asked_by_one_episode_at_a_time(
+    model: str, workers: int | None, expected: tuple[int | None, int]
+) -> None:
+    effort = Effort(workers=workers).suited_to(model)
+    assert (effort.workers, effort.concurrency) == expected

