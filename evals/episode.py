@@ -14,7 +14,7 @@ from evals.costs import Price, nothing_spent, unknown_price
 from evals.manifest import now
 from evals.pacing import Pacing, Place
 from evals.plan import Job
-from evals.step_log import StepLog, drift_counts, look_at_truth, memory_counts
+from evals.step_log import StepLog, decision_counts, drift_counts, look_at_truth, memory_counts
 from graph.build import RpmsGraph
 from nodes.context import RunContext
 from nodes.state import EpisodeInput, EpisodeState
@@ -121,6 +121,7 @@ class Recorder:
             "cost_usd": self._price(self.spent),
             **drift_counts(steps),
             **memory_counts(steps),
+            **decision_counts(self.state.get("decisions", [])),
             "seconds": round(perf_counter() - self._began, 3),
             "env_seconds": round(self.seconds["env_step"] + self.seconds["reset_env"], 3),
             "model_seconds": round(self.seconds["llm_call"], 3),

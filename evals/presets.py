@@ -69,8 +69,7 @@ def _context(one: PresetCondition, base: RunContext) -> RunContext:
 
 
 def _toggled(letter: str, base: RunContext) -> RunContext:
-    rules, memory = CONDITIONS[letter]
-    return base.with_(rules=rules, memory=memory)
+    return base.under(letter)
 
 
 def round_file(memory: str, number: int) -> Path:

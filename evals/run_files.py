@@ -92,6 +92,11 @@ class Episode(_Data):
     dropped_scf: int = 0
     dropped_arbitration: int = 0
     warned: int = 0
+    proposals: int = 0
+    asked_again: int = 0
+    replaced: int = 0
+    insisted: int = 0
+    vetoes: dict[str, int] = {}
     seconds: float = 0.0
 
     @property

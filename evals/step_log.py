@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from envs import Environment
 from nodes.state import EpisodeState
 from rules import ActiveRules
 from vocabulary.belief import Belief
+from vocabulary.decision import Decision
 from vocabulary.recall import Recall
 
 LEVEL = 5
@@ -58,6 +60,7 @@ class StepLog:
             prompt=[[m["role"], self._place(m["content"])] for m in state["prompt"]],
             knowledge_tokens=state["knowledge_tokens"],
             dropped_turns=state["dropped_turns"],
+            shortlist=state["shortlist"],
         )
 
     def answered(self, state: EpisodeState, seconds: float, cost_usd: float | None) -> None:
@@ -76,6 +79,7 @@ class StepLog:
         """The environment has answered."""
         turn = state["history"][-1]
         self.steps[-1].update(
+            decisions=[d for d in state["decisions"] if d["step"] == turn["step"]],
             thought=turn["thought"],
             action=turn["action"],
             result=turn["observation"],
@@ -120,6 +124,19 @@ def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         "dropped_scf": sum(recall["dropped_by"] == "scf" for recall in recalls),
         "dropped_arbitration": sum(recall["dropped_by"] == "arbitration" for recall in recalls),
         "warned": sum(bool(recall["warning"]) for recall in recalls),
+    }
+
+
+def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
+    """What the guard made of the proposals, and which rules spoke against them."""
+    verdicts = Counter(decision["verdict"] for decision in decisions)
+    rules = Counter(decision["rule"] or "procedure" for decision in decisions if decision["reason"])
+    return {
+        "proposals": len(decisions),
+        "asked_again": verdicts["asked_again"],
+        "replaced": verdicts["replaced"],
+        "insisted": verdicts["insisted"],
+        "vetoes": dict(sorted(rules.items())),
     }
 
 

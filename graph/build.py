@@ -1,4 +1,4 @@
-"""Wiring the nine stages into a LangGraph."""
+"""Wiring the stages into a LangGraph."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ STAGES: tuple[str, ...] = (
     "arbitration",
     "prompt_build",
     "llm_call",
+    "action_arbitration",
     "env_step",
 )
 
@@ -89,5 +90,6 @@ def build_graph(
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
     builder.add_conditional_edges("llm_call", routing.after_llm)
+    builder.add_conditional_edges("action_arbitration", routing.after_action)
     builder.add_conditional_edges("env_step", routing.after_step)
     return builder.compile(checkpointer=checkpointer, store=store, cache=cache, name="rpms")

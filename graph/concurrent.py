@@ -25,7 +25,10 @@ from nodes.prompt_build import make_async_prompt_build
 from nodes.reset_env import make_async_reset_env, resolve
 from nodes.state import EpisodeState
 
-COMPUTING = ("belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration")
+COMPUTING = (
+    "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
+    "action_arbitration",
+)  # fmt: skip
 
 
 def build_concurrent_graph(

@@ -52,9 +52,18 @@ def after_scf(
     return "arbitration" if context.rules and context.arbitration != "none" else "prompt_build"
 
 
-def after_llm(state: EpisodeState) -> Literal["env_step", "__end__"]:
+def after_llm(
+    state: EpisodeState, runtime: Runtime[RunContext]
+) -> Literal["action_arbitration", "env_step", "__end__"]:
     """Without a reply (a model error) there is nothing to play."""
-    return "__end__" if state["done"] else "env_step"
+    if state["done"]:
+        return "__end__"
+    return "env_step" if settings(runtime.context).guard == "off" else "action_arbitration"
+
+
+def after_action(state: EpisodeState) -> Literal["llm_call", "env_step"]:
+    """A vetoed action goes back to the model, once."""
+    return "llm_call" if state["decisions"][-1]["verdict"] == "asked_again" else "env_step"
 
 
 def after_step(state: EpisodeState) -> Literal["belief_update", "__end__"]:

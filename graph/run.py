@@ -12,6 +12,7 @@ from graph.build import RpmsGraph, build_graph
 from nodes.context import RunContext
 from nodes.state import EpisodeInput, EpisodeOutput
 from vocabulary.belief import Belief
+from vocabulary.decision import Decision
 from vocabulary.goal import SubGoal
 from vocabulary.recall import Recall
 from vocabulary.turn import Turn
@@ -28,6 +29,7 @@ class StepEvent(TypedDict):
     dropped: int
     recalls: list[Recall]
     knowledge_tokens: int
+    decision: Decision | None
 
 
 class Options(TypedDict, total=False):

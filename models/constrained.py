@@ -67,13 +67,16 @@ def forget() -> None:
 
 def hold(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
     """The same model with its replies held to these actions; ``server`` is what to call it."""
-    if isinstance(model, HeldModel) or model._llm_type == "rpms-sim":
+    if isinstance(model, HeldModel) or model._llm_type in ("rpms-sim", "rpms-random"):
         return model
     return HeldModel(inner=model, syntaxes=list(syntaxes), server=server or _name(model))
 
 
 class HeldModel(BaseChatModel):
-    """A chat model whose requests carry the constraint in the form its server takes."""
+    """A chat model whose requests carry the constraint in the form its server takes.
+
+    A single call may be held to ``choices`` of its own instead of the syntaxes.
+    """
 
     inner: BaseChatModel
     syntaxes: list[str]
@@ -88,9 +91,10 @@ class HeldModel(BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
+        choices: Sequence[str] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        steps = self._steps()
+        steps = self._steps(choices or self.syntaxes)
         extra = next(steps)
         while True:
             try:
@@ -107,9 +111,10 @@ class HeldModel(BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        choices: Sequence[str] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        steps = self._steps()
+        steps = self._steps(choices or self.syntaxes)
         extra = next(steps)
         while True:
             try:
@@ -123,12 +128,12 @@ class HeldModel(BaseChatModel):
             except StopIteration as end:
                 return _result(end.value)
 
-    def _steps(self) -> Generator[dict[str, Any], Outcome, Outcome]:
+    def _steps(self, syntaxes: Sequence[str]) -> Generator[dict[str, Any], Outcome, Outcome]:
         """Yield the extra arguments of each attempt, get its outcome, return the last one.
 
         One description of the search serves the synchronous and the asynchronous call.
         """
-        forms = request_forms(self.syntaxes)
+        forms = request_forms(syntaxes)
         known = self._remembered(list(forms))
         while known.left[0] != FREE:
             form = known.left[0]
@@ -136,7 +141,7 @@ class HeldModel(BaseChatModel):
             if isinstance(outcome, Exception):
                 if known.proved or getattr(outcome, "status_code", None) not in REFUSALS:
                     return outcome
-            elif self._kept(outcome):
+            elif fits(outcome.generations[0].text, syntaxes):
                 known.proved = True
                 return outcome
             elif _cut_short(outcome):
@@ -172,9 +177,6 @@ class HeldModel(BaseChatModel):
 
     def _own_body(self) -> dict[str, Any]:
         return dict(getattr(self.inner, "extra_body", None) or {})
-
-    def _kept(self, result: ChatResult) -> bool:
-        return fits(result.generations[0].text, self.syntaxes)
 
 
 def form_in_use(server: str) -> str:

@@ -9,13 +9,18 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
+from models import random_choice, sim
 from models.community import open_community
 from models.constrained import hold
 from models.local import LOCAL_TIMEOUT_S, is_local, open_local
+from models.random_choice import RandomChoice
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
 from vocabulary.secrets import redact
+
+# What tables call the models that are none.
+LABELS = {"sim": sim.LABEL, "random": random_choice.LABEL}
 
 # Where each provider's client looks for its key, and the package that brings the client.
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -48,6 +53,8 @@ def open_model(
     """
     if name == "sim":
         return SimPlanner(whim=seed)
+    if name == "random":
+        return RandomChoice(seed=seed)
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(

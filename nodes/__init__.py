@@ -1,5 +1,6 @@
-"""The nine stages of one RPMS decision, one file each, under the paper's names."""
+"""The stages of one RPMS decision, one file each; nine have the paper's names."""
 
+from nodes.action_arbitration import action_arbitration
 from nodes.arbitration import arbitration
 from nodes.belief_update import belief_update
 from nodes.context import RunContext
@@ -17,6 +18,7 @@ __all__ = [
     "EpisodeOutput",
     "EpisodeState",
     "RunContext",
+    "action_arbitration",
     "arbitration",
     "belief_update",
     "env_step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from nodes.context import RunContext
 from nodes.state import EpisodeState
 from rules import ActiveRules
 from rules.manual import RuleLine
+from vocabulary.decision import Choice
 from vocabulary.errors import RpmsError
 from vocabulary.goal import GoalSpec
 from vocabulary.recall import surviving
@@ -54,6 +56,11 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
         state=_render(env.prompts, "state.j2", state_lines=lines),
         memory=_render(env.prompts, "memory.j2", recalls=kept) if kept else "",
     )
+
+
+def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
+    """The shortlist as a block of its own, which no condition of the paper has."""
+    return _render(env.prompts, "actions.j2", choices=choices) if choices else ""
 
 
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:

@@ -15,13 +15,16 @@ from vocabulary.errors import RpmsError
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
+Guard = Literal["off", "reask", "shortlist", "constrain"]
 Constrain = Literal["off", "grammar"]
 
-CONDITIONS: dict[str, tuple[bool, bool]] = {
-    "A": (False, False),
-    "B": (True, False),
-    "C": (False, True),
-    "D": (True, True),
+# The 2x2 ablation of the paper, and E, which goes past it.
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "A": {"rules": False, "memory": False, "guard": "off"},
+    "B": {"rules": True, "memory": False, "guard": "off"},
+    "C": {"rules": False, "memory": True, "guard": "off"},
+    "D": {"rules": True, "memory": True, "guard": "off"},
+    "E": {"rules": True, "memory": True, "guard": "constrain"},
 }
 
 
@@ -34,6 +37,7 @@ class RunContext:
         memory: retrieve, filter and arbitrate past experience.
         scf: state-consistent filtering; ``occupancy`` is the paper's.
         arbitration: what happens to memories that conflict with rules.
+        guard: rules-first arbitration of the agent's own actions; the paper has none.
         layout: order of the prompt blocks.
         theta: retrieval threshold on the goal-signature score.
         k: how many memories of each type may be recalled.
@@ -56,6 +60,7 @@ class RunContext:
     memory: bool = True
     scf: Scf = "occupancy"
     arbitration: Arbitration = "hard+soft"
+    guard: Guard = "off"
     layout: Layout = "paper"
     theta: float = 0.6
     k: int = 3
@@ -72,16 +77,24 @@ class RunContext:
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
-        """A, B, C or D of the 2x2 ablation, with other settings as given."""
+        """A, B, C or D of the 2x2 ablation, or E, with other settings as given."""
+        return cls(**settings).under(condition)
+
+    def under(self, condition: str) -> RunContext:
+        """The same settings under another condition; a guard of one's own stays."""
         if condition not in CONDITIONS:
             raise RpmsError(f"unknown condition '{condition}'; known: {', '.join(CONDITIONS)}")
-        rules, memory = CONDITIONS[condition]
-        return cls(rules=rules, memory=memory, **settings).checked()
+        toggles = CONDITIONS[condition]
+        guard = toggles["guard"] if toggles["guard"] != "off" else self.guard
+        return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
 
     @property
     def condition(self) -> str:
-        """The letter of the 2x2 ablation this context belongs to."""
-        return next(c for c, toggles in CONDITIONS.items() if toggles == (self.rules, self.memory))
+        """The letter of the condition this context belongs to."""
+        if self.rules and self.memory and self.guard == "constrain":
+            return "E"
+        letters = {(True, True): "D", (True, False): "B", (False, True): "C", (False, False): "A"}
+        return letters[self.rules, self.memory]
 
     @property
     def patience_s(self) -> float:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from langgraph.runtime import Runtime
 
 from envs import Outcome, get_environment
 from envs import live as episodes
 from nodes.context import RunContext, settings
-from nodes.reply import read_reply
+from nodes.reply import read_action
 from nodes.state import EpisodeState
-from rules import load_manual
 from vocabulary.errors import EnvironmentFault
 from vocabulary.turn import FailureMode, Turn
 
@@ -52,8 +49,8 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
 
 def _read(state: EpisodeState) -> tuple[str, str]:
     """Thought and canonical action of the reply; the action is empty when there is none."""
-    thought, said = read_reply(state["reply"], _verbs(state["env"]))
-    return thought, get_environment(state["env"]).read_action(said) if said else ""
+    thought, action = read_action(state["reply"], state["env"])
+    return thought, state["chosen"] or action
 
 
 def _conclude(
@@ -121,9 +118,5 @@ def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
         "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
         "recalls": recalls,
         "knowledge_tokens": state["knowledge_tokens"],
+        "decision": state["decisions"][-1] if state["decisions"] else None,
     }
-
-
-@cache
-def _verbs(env: str) -> frozenset[str]:
-    return frozenset(rule.syntax.split()[0] for rule in load_manual(env).actions)

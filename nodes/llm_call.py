@@ -20,7 +20,7 @@ from envs import live as episodes
 from models import hold, open_model
 from models.response_cache import REPLAYED
 from nodes.context import RunContext, settings
-from nodes.reply_grammar import held_to
+from nodes.reply_grammar import held_now, held_to
 from nodes.retrying import RETRY, asked_pause, is_transient, will_retry
 from nodes.state import EpisodeState
 from vocabulary.secrets import redact, redact_known
@@ -53,7 +53,7 @@ def make_llm_call(
         context = settings(runtime.context)
         try:
             chat = _held(model, state, context) if model else _from_context(state, context)
-            future = _calls.submit(chat.invoke, _messages(state))
+            future = _calls.submit(chat.invoke, _messages(state), **held_now(state, context))
             reply = future.result(timeout=context.patience_s)
         except FutureTimeout:
             return _give_up(state, runtime, TimeoutError(f"no reply in {context.patience_s:g} s"))
@@ -87,7 +87,7 @@ def make_async_llm_call(
                     opened.clear()
                 opened[key] = chat
             async with asyncio.timeout(context.patience_s):
-                reply = await chat.ainvoke(_messages(state))
+                reply = await chat.ainvoke(_messages(state), **held_now(state, context))
         except TimeoutError:
             late = TimeoutError(f"no reply in {context.patience_s:g} s")
             return await asyncio.to_thread(_give_up, state, runtime, late)

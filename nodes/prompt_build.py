@@ -15,7 +15,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
 from envs import get_environment
-from nodes.blocks import knowledge_blocks, load_example, load_system
+from nodes.action_arbitration import shortlist
+from nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
 from nodes.context import RunContext, settings
 from nodes.context_budget import fit, prompt_room
 from nodes.state import EpisodeState
@@ -24,6 +25,8 @@ from vocabulary.turn import Message, Turn
 NEW_TASK = "=== The example is complete. A new task begins. ==="
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
+# Guards that show the model the actions that serve the sub-goal.
+OFFERING = ("shortlist", "constrain")
 
 
 def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -70,6 +73,9 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
     else:
         opening, closing = [getattr(blocks, name) for name in env.blocks], []
+    choices = shortlist(state) if context.guard in OFFERING else []
+    # What is to be chosen from stands next to the newest observation, in either layout.
+    closing.append(offered_actions(env, choices))
     whole = _conversation(
         load_system(env.prompts),
         load_example(env.prompts, state["goal"]["type"]),
@@ -80,6 +86,8 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     )
     messages, dropped = fit(whole, len(state["history"]), room)
     return EpisodeState(
+        shortlist=choices,
+        asked_again=False,
         prompt=messages,
         dropped_turns=dropped,
         knowledge_tokens=count_tokens_approximately(

@@ -8,7 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from functools import cache
 from typing import Any, NamedTuple
+
+from envs import get_environment
+from rules import load_manual
 
 _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)
@@ -26,6 +30,17 @@ class Reply(NamedTuple):
 
     thought: str
     action: str
+
+
+def read_action(text: str, env: str) -> Reply:
+    """The same in the canonical wording of a world."""
+    thought, said = read_reply(text, _verbs(env))
+    return Reply(thought, get_environment(env).read_action(said) if said else "")
+
+
+@cache
+def _verbs(env: str) -> frozenset[str]:
+    return frozenset(rule.syntax.split()[0] for rule in load_manual(env).actions)
 
 
 def read_reply(text: str, verbs: Collection[str]) -> Reply:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from nodes.context import RunContext
+from nodes.state import EpisodeState
 from rules import load_manual
 
 
@@ -14,7 +16,15 @@ def held_to(env: str, context: RunContext) -> tuple[str, ...]:
     The form alone comes from the manual: a run without rules in its prompt can be held to it
     too, and learns nothing from it about what is possible now.
     """
-    return _syntaxes(env) if context.constrain == "grammar" else ()
+    wanted = context.constrain == "grammar" or context.guard == "constrain"
+    return _syntaxes(env) if wanted else ()
+
+
+def held_now(state: EpisodeState, context: RunContext) -> dict[str, Any]:
+    """What this one call is held to beyond that: the shortlist, where the guard constrains."""
+    if context.guard != "constrain" or not state["shortlist"]:
+        return {}
+    return {"choices": [choice["action"] for choice in state["shortlist"]]}
 
 
 @cache

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from envs.base import Task
 from rules.manual import ActiveRules
 from vocabulary.belief import Belief
+from vocabulary.decision import Choice, Decision
 from vocabulary.goal import GoalSpec, SubGoal
 from vocabulary.recall import Recall
 from vocabulary.turn import FailureMode, Message, Turn, Usage
@@ -41,6 +42,7 @@ class EpisodeOutput(TypedDict, total=False):
         cached_tokens: prompt tokens that the provider read from its own cache.
         model_calls: replies that a model gave; retries of one call count once.
         cache_hits: replies that came from the response cache instead.
+        decisions: what the guard made of each proposed action; empty while it is off.
         goal: what the task asked for.
         first_observation: o_0, which states the task and stays in every prompt.
         history: every turn.
@@ -60,6 +62,7 @@ class EpisodeOutput(TypedDict, total=False):
     cached_tokens: int
     model_calls: int
     cache_hits: int
+    decisions: list[Decision]
     goal: GoalSpec
     first_observation: str
     history: list[Turn]
@@ -83,6 +86,10 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         usage: what that reply cost.
         thought: the reasoning read from it.
         action: a_t, read from it; empty when there was none.
+        in_vain: actions played since the belief last changed.
+        shortlist: actions that serve the sub-goal, where the guard offers them.
+        asked_again: this step's action was vetoed once already.
+        chosen: the action that the guard lets through; empty without a guard.
         done: the episode has ended.
     """
 
@@ -100,4 +107,8 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     usage: Usage
     thought: str
     action: str
+    in_vain: list[str]
+    shortlist: list[Choice]
+    asked_again: bool
+    chosen: str
     done: bool

@@ -51,9 +51,12 @@ def run(
     split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     model: ModelOption = "sim",
-    condition: Annotated[str, typer.Option(help="A baseline, B rules, C memory, D full.")] = "D",
+    condition: Annotated[
+        str, typer.Option(help="A baseline, B rules, C memory, D full, E guarded.")
+    ] = "D",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
+    guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
@@ -73,6 +76,7 @@ def run(
         condition,
         scf=scf,
         arbitration=arbitration,
+        guard=guard,
         layout=layout,
         memory_file=memory,
         max_steps=max_steps,
@@ -136,7 +140,7 @@ def evaluate(
     split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[
-        str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts, instead.")
+        str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts | guard, instead.")
     ] = "",
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
@@ -154,6 +158,7 @@ def evaluate(
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
+    guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
@@ -171,6 +176,7 @@ def evaluate(
     base = RunContext(
         scf=scf,  # type: ignore[arg-type]
         arbitration=arbitration,  # type: ignore[arg-type]
+        guard=guard,  # type: ignore[arg-type]
         layout=layout,  # type: ignore[arg-type]
         max_steps=max_steps,
         model=model,

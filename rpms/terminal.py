@@ -11,7 +11,7 @@ from envs import get_environment
 from graph.build import build_graph
 from graph.run import StepEvent, stream_episode
 from models import open_model
-from models.sim import LABEL
+from models.opening import LABELS as MODEL_LABELS
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
 from nodes.reply_grammar import held_to
@@ -50,7 +50,7 @@ def play(
     if context.memory and context.memory_file:
         open_memory(env, context.memory_file)
     console = Console(quiet=not show, highlight=False)
-    name = LABEL if context.model == "sim" else context.model
+    name = MODEL_LABELS.get(context.model, context.model)
     console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
     console.print(f"[dim]{env} {split}, condition {context.condition}, model {escape(name)}[/]\n")
     result: EpisodeOutput = {}
@@ -96,6 +96,11 @@ def _print_step(console: Console, event: StepEvent) -> None:
     )
     if turn["thought"]:
         console.print(f"     [italic]{escape(turn['thought'])}[/]")
+    if (decision := event["decision"]) and decision["verdict"] != "accepted":
+        rule = f" [{decision['rule']}]" if decision["rule"] else ""
+        proposal = decision["proposal"] or "(no action could be read)"
+        said = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}"
+        console.print(f"     [yellow]{escape(said)}[/]")
     action = turn["action"] or "(no action could be read)"
     console.print(f"     [bold cyan]> {escape(action)}[/]")
     style = "red" if turn["failed"] else "green"

@@ -171,6 +171,10 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for step, action in manual.domain.advances.items():
         if action not in names:
             yield "domain", "advances", f"'{step}' is advanced by the unknown action '{action}'"
+    for step, services in manual.domain.serves.items():
+        for service in services:
+            if service.action not in names:
+                yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
     for pattern in manual.forbidden:
         if pattern.action not in names:
             yield "environment", pattern.id, f"forbids the unknown action '{pattern.action}'"

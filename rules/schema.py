@@ -55,7 +55,8 @@ class ActionRule(_Strict):
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
-    the system prompt's list of actions, which says all there is to it.
+    the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
+    worth playing again although the last time changed nothing that is known: time passes.
     """
 
     id: RuleId
@@ -67,6 +68,7 @@ class ActionRule(_Strict):
     critical: str = ""
     if_refused: str = ""
     printed: bool = True
+    repeatable: bool = False
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
@@ -102,6 +104,22 @@ class Forbidden(_Strict):
     about: list[str] = []
 
 
+class Service(_Strict):
+    """An action pattern that serves a sub-goal.
+
+    ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
+    names the parameter that is ranked by where the goal's ``about`` (its object, or the
+    destination) is usually found. A ``last_resort`` is offered only while nothing else is.
+    """
+
+    action: str
+    when: list[str] = []
+    likely: str = ""
+    about: Literal["object", "destination"] = "object"
+    because: Text
+    last_resort: bool = False
+
+
 class Situation(_Strict):
     """A task-specific line, active only while its condition holds in the belief."""
 
@@ -128,6 +146,8 @@ class DomainTier(_Strict):
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
+    serves: dict[str, list[Service]] = {}
+    idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]

@@ -10,6 +10,7 @@ from evals.measures import metric_of
 from evals.report.ablations import ablation_tables
 from evals.report.behaviour import (
     failure_table,
+    guard_table,
     memory_table,
     reliability_table,
     step_table,
@@ -64,6 +65,7 @@ def build_report(run: Run) -> Report:
         found.append(pair_table(run))
     found += ablation_tables(run)
     found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
+    found.append(guard_table(run))
     found.append(token_table(run))
     return Report(run, [table for table in found if table])
 

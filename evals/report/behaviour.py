@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from evals.measures import average, mean, share
@@ -9,6 +10,7 @@ from evals.report.source import names, source_of
 from evals.run_files import ERRORS, Episode, Run
 from evals.tables import Cell, Table, count, label, number, percent
 
+GUARDED = ("asked_again", "replaced", "insisted")
 AGENT_FAILURES = {
     "timeout": "timeout (step budget used up)",
     "wrong_termination": "wrong termination",
@@ -94,6 +96,32 @@ def memory_table(run: Run) -> Table | None:
     return Table(
         "memory", "What became of recalled memories", source_of(run), [*columns, "warned"], rows,
         notes,
+    )  # fmt: skip
+
+
+def guard_table(run: Run) -> Table | None:
+    """What rules made of proposed actions; None where no condition has a guard."""
+    used = [n for n in run.conditions if run.manifest.conditions[n].get("guard", "off") != "off"]
+    if not used:
+        return None
+    vetoes: dict[str, Counter[str]] = {}
+    rows = []
+    for name in used:
+        judged = run.judged(name)
+        total = sum(e.proposals for e in judged)
+        vetoes[name] = sum((Counter(e.vetoes) for e in judged), Counter())
+        fates = [sum(getattr(e, fate) for e in judged) for fate in GUARDED]
+        parts = [percent(n / total if total else None, of=f"{n:,}") for n in fates]
+        rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes[name].most_common(6))
+        rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
+    columns = ["condition", "proposals", "asked again", "replaced", "played against a rule"]
+    notes = [
+        "Share of proposed actions. The last column names the rules that spoke against proposals "
+        "most often; 'procedure' means that nothing forbade the action but it served no sub-goal.",
+    ]
+    return Table(
+        "guard", "What rules made of the agent's actions", source_of(run),
+        [*columns, "vetoes by rule"], rows, notes,
     )  # fmt: skip
 
 

@@ -13,10 +13,13 @@ BASE = RunContext(max_steps=9, model="openai:x")
 
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
-    assert names == ["2x2", "arbitration", "scf", "rounds", "layouts"]
+    assert names == ["2x2", "arbitration", "scf", "rounds", "layouts", "guard"]
     for name in set(names) - {"rounds"}:
         contexts = preset_contexts(name, BASE)
-        assert all(c.max_steps == 9 and c.model == "openai:x" for c in contexts.values())
+        models = {label: context.model for label, context in contexts.items()}
+        assert models.pop("E control (random)", "random") == "random"
+        assert set(models.values()) == {"openai:x"}
+        assert all(context.max_steps == 9 for context in contexts.values())
         assert len(set(contexts.values())) == len(contexts)
 
 
@@ -59,5 +62,5 @@ def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(RpmsError, match="unknown preset 'x'; choose from 2x2, arbitration"):
         preset_contexts("x", BASE)
-    with pytest.raises(RpmsError, match="unknown condition 'E'; choose from A, B, C, D"):
-        letters(["A", "E"], BASE)
+    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E"):
+        letters(["A", "F"], BASE)

@@ -35,6 +35,9 @@ EDGES = {
     ("arbitration", "prompt_build"),
     ("prompt_build", "llm_call"),
     ("llm_call", "env_step"),
+    ("llm_call", "action_arbitration"),
+    ("action_arbitration", "llm_call"),
+    ("action_arbitration", "env_step"),
     ("llm_call", "__end__"),
     ("env_step", "belief_update"),
     ("env_step", "__end__"),
@@ -48,10 +51,10 @@ def visited(**settings: Any) -> list[str]:
     return [name for part in stream for name in part]
 
 
-def test_nine_stages_in_the_papers_order() -> None:
+def test_the_papers_nine_stages_in_order_and_one_of_our_own() -> None:
     assert STAGES == (
         "reset_env", "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
-        "prompt_build", "llm_call", "env_step",
+        "prompt_build", "llm_call", "action_arbitration", "env_step",
     )  # fmt: skip
     assert set(build_graph().get_graph().nodes) == {*STAGES, "__start__", "__end__"}
 
@@ -73,6 +76,7 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     ("settings", "skipped"),
     [
         ({}, set()),
+        ({"guard": "shortlist"}, set()),
         ({"rules": False}, {"rule_assembly", "arbitration"}),
         ({"memory": False}, MEMORY_STAGES),
         ({"rules": False, "memory": False}, {"rule_assembly", *MEMORY_STAGES}),
@@ -85,7 +89,8 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     ],
 )
 def test_a_stage_that_is_off_is_not_visited(settings: dict[str, Any], skipped: set[str]) -> None:
-    assert visited(**settings) == [name for name in STAGES if name not in skipped]
+    off = skipped if "guard" in settings else {*skipped, "action_arbitration"}
+    assert visited(**settings) == [name for name in STAGES if name not in off]
 
 
 @pytest.mark.engine
@@ -126,7 +131,8 @@ def test_every_stage_can_be_swapped(stage: str) -> None:
         raise Reached
 
     with pytest.raises(Reached):
-        run_episode(0, context=RunContext(max_steps=1), graph=build_graph(nodes={stage: mine}))
+        context = RunContext(max_steps=1, guard="shortlist")
+        run_episode(0, context=context, graph=build_graph(nodes={stage: mine}))
 
 
 def test_an_unknown_stage_is_refused() -> None:

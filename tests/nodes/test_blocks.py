@@ -146,5 +146,5 @@ def test_templates_carry_no_environment() -> None:
 
     folder = Path(nodes.blocks.__file__).parent / "templates"
     texts = [file.read_text(encoding="utf-8").lower() for file in folder.iterdir()]
-    assert len(texts) == 5
+    assert len(texts) == 6
     assert not [text for text in texts if "alfworld" in text or "microwave" in text]

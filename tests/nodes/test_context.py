@@ -65,9 +65,16 @@ def test_impossible_values_are_refused(change: dict[str, object], message: str) 
 
 
 def test_unknown_condition() -> None:
-    with pytest.raises(RpmsError, match="unknown condition 'E'; known: A, B, C, D"):
-        RunContext.for_condition("E")
-    assert list(CONDITIONS) == ["A", "B", "C", "D"]
+    with pytest.raises(RpmsError, match="unknown condition 'F'; known: A, B, C, D, E"):
+        RunContext.for_condition("F")
+    assert list(CONDITIONS) == ["A", "B", "C", "D", "E"]
+
+
+def test_e_is_d_with_the_guard() -> None:
+    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="constrain")
+    assert RunContext.for_condition("E").condition == "E"
+    assert RunContext.for_condition("D", guard="reask").condition == "D"
+    assert RunContext.for_condition("B", guard="constrain").condition == "B"
 
 
 def test_a_server_may_give_a_dictionary_or_nothing() -> None:

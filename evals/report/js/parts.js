@@ -15,9 +15,29 @@ function observationPanel(step) {
   return panel("Observation", plain(step.observation));
 }
 
+// What rules made of a proposed action, where the run has a guard.
+function guardLine(decision) {
+  const kind = { accepted: "good", replaced: "warn", asked_again: "warn", insisted: "bad" };
+  const rule = decision.rule ? el("span", { class: "rule-id",
+    title: data.rules[decision.rule] || "" }, decision.rule) : null;
+  return el("li", null,
+    el("div", { class: "fate" },
+      el("span", { class: `badge ${kind[decision.verdict] || ""}` },
+        decision.verdict.replace("_", " ")),
+      el("span", null, decision.proposal || "(no action could be read)")),
+    decision.reason ? el("div", { class: "why" }, rule, decision.reason) : null);
+}
+
 function decisionPanel(step) {
+  const decisions = step.decisions || [];
+  const offered = step.shortlist || [];
   return panel("Decision",
     step.thought ? plain(step.thought) : null,
+    decisions.length ? el("ul", { class: "plain" }, decisions.map(guardLine)) : null,
+    offered.length ? el("details", null,
+      el("summary", null, `${offered.length} actions were offered`),
+      el("ol", null, offered.map((choice) => el("li", null, choice.action,
+        el("span", { class: "muted" }, ` ${choice.reason}`))))) : null,
     step.action ? el("p", { class: "action" }, step.action)
       : el("p", { class: "failed-text" }, !step.reply ? "The model gave no reply."
         : "No action could be read from the reply."));

@@ -1,0 +1,99 @@
+"""Stage 7b, past the paper and off by default: rules arbitrate the agent's own actions.
+
+The same manual that arbitrates memories judges the action a model proposes: is it feasible in the
+belief, does a rule forbid it, was it just tried in vain, and which actions does the procedure have
+for the current sub-goal. It sees only belief, goal, history and manual, never what the environment
+would accept.
+"""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+from rapidfuzz import fuzz, process
+
+from nodes.context import RunContext, settings
+from nodes.reply import read_action
+from nodes.state import EpisodeState
+from rules import load_manual
+from rules.procedure import Situation, Veto, serving_actions, veto
+from vocabulary.decision import Choice, Decision, Verdict
+from vocabulary.turn import Message
+
+# How many actions a prompt offers: few enough to read, enough to leave a choice.
+SHORTLIST = 6
+OFF_LIST = "it is not among the actions that serve the current sub-goal"
+
+
+def situation(state: EpisodeState) -> Situation:
+    """What judging may look at."""
+    return Situation(
+        load_manual(state["env"]),
+        state["goal"],
+        state["sub_goal"],
+        state["belief"],
+        state["in_vain"],
+    )
+
+
+def shortlist(state: EpisodeState) -> list[Choice]:
+    """The best actions for the current sub-goal, with a reason each."""
+    return serving_actions(situation(state))[:SHORTLIST]
+
+
+def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read the reply and the situation; return the decision, and what is to be played.
+
+    ``reask`` sends a vetoed action back once; ``shortlist`` only notes what speaks against it;
+    ``constrain`` plays the nearest action of the shortlist instead.
+    """
+    mode = settings(runtime.context).guard
+    now = situation(state)
+    _, proposal = read_action(state["reply"], state["env"])
+    against = veto(now, proposal) if proposal else Veto("", "no action could be read")
+    if mode == "constrain":
+        return _hold(state, now, proposal, against)
+    if against is None:
+        return _decide(state, proposal, "accepted", None, proposal)
+    if mode == "reask" and not state["asked_again"]:
+        update = _decide(state, proposal, "asked_again", against, "")
+        update["prompt"] = [*state["prompt"], *_question(state["reply"], against)]
+        update["asked_again"] = True
+        return update
+    return _decide(state, proposal, "insisted", against, proposal)
+
+
+def _hold(state: EpisodeState, now: Situation, proposal: str, against: Veto | None) -> EpisodeState:
+    """Keep to the shortlist; where the procedure has nothing to offer, keep to what is possible."""
+    offered = [choice["action"] for choice in state["shortlist"]]
+    if proposal in offered or (not offered and against is None):
+        return _decide(state, proposal, "accepted", None, proposal)
+    if offered:
+        nearest = process.extractOne(proposal, offered, scorer=fuzz.ratio)[0]
+        return _decide(state, proposal, "replaced", against or Veto("", OFF_LIST), nearest)
+    return _decide(state, proposal, "replaced", against, now.manual.domain.idle or proposal)
+
+
+def _decide(
+    state: EpisodeState, proposal: str, verdict: Verdict, against: Veto | None, played: str
+) -> EpisodeState:
+    decision = Decision(
+        step=state["steps"] + 1,
+        proposal=proposal,
+        verdict=verdict,
+        rule=against.rule if against else "",
+        reason=against.reason if against else "",
+        played=played,
+    )
+    return EpisodeState(decisions=[*state["decisions"], decision], chosen=played)
+
+
+def _question(reply: str, against: Veto) -> list[Message]:
+    """The veto as the next turn of the conversation."""
+    rule = f" [{against.rule}]" if against.rule else ""
+    return [
+        Message(role="assistant", content=reply or "(no reply)"),
+        Message(
+            role="user",
+            content=f"Not played{rule}: {against.reason}. Choose another action, in the same form.",
+        ),
+    ]

@@ -1,0 +1,199 @@
+"""Procedure as data: which actions serve the current sub-goal, and what speaks against another.
+
+The domain tier lists, for every sub-goal, action patterns that serve it, best first. They are
+filled in with the names the belief knows and kept if Tier 3 allows them, no rule forbids them, and
+they were not tried in vain. Nothing here asks the environment what is possible.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from rules.manual import Manual
+from rules.naming import refers_to
+from rules.predicates import Predicate, evaluate, parse_predicate
+from rules.schema import ActionRule, Service
+from rules.semantics import check_action, forbidden_by, match_action
+from vocabulary.belief import Belief, kind_of
+from vocabulary.decision import Choice
+from vocabulary.goal import GoalSpec, SubGoal
+
+Bindings = Mapping[str, str]
+
+
+class Veto(NamedTuple):
+    """What speaks against an action; ``rule`` is the id that says so."""
+
+    rule: str
+    reason: str
+
+
+class Situation(NamedTuple):
+    """All that judging an action may look at.
+
+    ``vain`` holds the actions played since the belief last changed: they changed nothing, and
+    nothing has changed for them since.
+    """
+
+    manual: Manual
+    goal: GoalSpec
+    sub_goal: SubGoal
+    belief: Belief
+    vain: Collection[str] = ()
+
+
+def veto(now: Situation, action: str) -> Veto | None:
+    """Why an action should not be played now: infeasible, forbidden, or tried in vain."""
+    diagnosis = check_action(now.manual, action, now.belief)
+    if diagnosis.verdict == "no_such_action":
+        return Veto("U-FAIL-003", diagnosis.violated[0])
+    if diagnosis.verdict == "fails":
+        return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
+    if rule := forbidden_by(now.manual, action, now.goal):
+        return Veto(rule, f"'{action}' is forbidden for this goal")
+    matched = match_action(now.manual, action)
+    if action in now.vain and not (matched and matched[0].repeatable):
+        return Veto("U-FAIL-001", f"'{action}' changed nothing before, and nothing changed since")
+    return None
+
+
+def serving_actions(now: Situation) -> list[Choice]:
+    """Every action that serves the current sub-goal and that nothing speaks against, best first."""
+    found: dict[str, Choice] = {}
+    enough = False
+    for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
+        if service.last_resort and enough:
+            continue
+        rule = next(rule for rule in now.manual.actions if rule.name == service.action)
+        fitting = sorted(_fill(now, service, rule), key=lambda names: _rank(now, service, names))
+        for names in fitting:
+            action = rule.syntax.format(**names)
+            if action not in found and veto(now, action) is None:
+                reason = service.because.format(**names)
+                found[action] = Choice(action=action, rule=rule.id, reason=reason)
+                enough = enough or not service.last_resort
+    return list(found.values())
+
+
+def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
+    """The bindings of a pattern's parameters under which its conditions hold.
+
+    What concerns one parameter is settled before parameters are combined.
+    """
+    wanted = [parse_predicate(text) for text in service.when]
+    needed = [parse_predicate(text) for text in rule.preconditions]
+
+    def alone(parameter: str, predicate: Predicate) -> bool:
+        return [a for a in predicate.arguments if a in rule.parameters] == [parameter]
+
+    pools = []
+    for parameter in rule.parameters:
+        mine = [p for p in wanted if alone(parameter, p)]
+        allowed = [p for p in needed if alone(parameter, p)]
+        pools.append(
+            [
+                name
+                for name in _names(now.belief)
+                if all(_holds(now, p, {parameter: name}) for p in mine)
+                and all(
+                    evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
+                    for p in allowed
+                )
+            ]
+        )
+    for values in product(*pools):
+        names = dict(zip(rule.parameters, values, strict=True))
+        if len(set(values)) == len(values) and all(_holds(now, p, names) for p in wanted):
+            yield names
+
+
+def _names(belief: Belief) -> list[str]:
+    """Everything that can be named: places, and things that are carried, in view or known."""
+    return list(
+        dict.fromkeys(
+            [*belief["places"], *belief["holding"], *belief["visible"], *belief["last_seen"]]
+        )
+    )
+
+
+def _holds(now: Situation, predicate: Predicate, names: Bindings) -> bool:
+    """Whether a condition is known to hold; what is unknown does not."""
+    arguments = [names.get(name, name) for name in predicate.arguments]
+    if predicate.name in WORDS:
+        return WORDS[predicate.name][1](now, *arguments) == predicate.positive
+    fixed = {"$object": now.goal["object"], "$destination": now.goal["destination"]}
+    return evaluate(predicate, now.belief, now.manual.world, {**fixed, **names}) is True
+
+
+def _rank(now: Situation, service: Service, names: Bindings) -> tuple[int, list[object]]:
+    """Likely places first, then in order of kind and number."""
+    likely: Sequence[str] = []
+    if service.likely:
+        likely = now.manual.likely_places(now.goal[service.about])
+    kind = kind_of(names.get(service.likely, ""))
+    position = likely.index(kind) if kind in likely else len(likely)
+    return position, [_in_order(name) for name in names.values()]
+
+
+def _in_order(name: str) -> tuple[str, int]:
+    kind = kind_of(name)
+    number = name.removeprefix(kind).strip()
+    return kind, int(number) if number.isdigit() else 0
+
+
+# Conditions that only `serves` may use: they speak of the goal and of what has been looked into.
+
+
+def _targeted(now: Situation, name: str) -> bool:
+    """The sub-goal names it, or the kind of thing it is."""
+    text = f" {now.sub_goal['target'].lower()} "
+    return any(
+        re.search(rf"(?<![\w-]){re.escape(word.lower())}(?! \d|[\w-])", text)
+        for word in {name, kind_of(name)}
+    )
+
+
+def _is_object(now: Situation, name: str) -> bool:
+    return refers_to(name, now.goal["object"])
+
+
+def _is_destination(now: Situation, name: str) -> bool:
+    return bool(now.goal["destination"]) and refers_to(name, now.goal["destination"])
+
+
+def _shows_target(now: Situation, place: str) -> bool:
+    """Something the sub-goal names was seen in this room."""
+    return any(_targeted(now, thing) for thing in now.belief["spots"].get(place, []))
+
+
+def _holds_target(now: Situation, name: str) -> bool:
+    """Something the sub-goal names was seen in this container."""
+    inside = (thing for thing, where in now.belief["last_seen"].items() if where == name)
+    return any(_targeted(now, thing) for thing in inside)
+
+
+def _has_category(now: Situation, name: str, category: str) -> bool:
+    kinds = now.manual.domain.categories.get(category, [])
+    return any(refers_to(name, kind) for kind in kinds)
+
+
+WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
+    "targeted": (1, _targeted),
+    "goal_object": (1, _is_object),
+    "destination": (1, _is_destination),
+    "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
+    "carried": (1, lambda now, name: name in now.belief["holding"]),
+    "in_view": (1, lambda now, name: name in now.belief["visible"]),
+    "seen_at": (2, lambda now, thing, place: now.belief["last_seen"].get(thing) == place),
+    "shows_target": (1, _shows_target),
+    "holds_target": (1, _holds_target),
+    "of_category": (2, _has_category),
+    "mentioned": (
+        1,
+        lambda now, name: f" {name} " in re.sub(r"[.,'()]", " ", now.goal["sentence"]),
+    ),
+    "focused": (1, lambda now, name: name in now.belief["flags"].get("focus", "").split("; ")),
+}

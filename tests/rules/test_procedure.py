@@ -1,0 +1,139 @@
+"""Which actions serve a sub-goal, and what speaks against others: from belief and manual alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envs import get_environment
+from rules import load_manual
+from rules.procedure import Situation, serving_actions, veto
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import SubGoal
+
+ENV = get_environment("alfworld")
+MANUAL = load_manual("alfworld")
+PLACES = ["cabinet 2", "cabinet 10", "countertop 1", "fridge 1", "microwave 1", "sofa 1"]
+HEAT = "put a hot apple in cabinet"
+
+
+def believing(**fields: Any) -> Belief:
+    return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
+
+
+def now(sentence: str = HEAT, vain: tuple[str, ...] = (), **fields: Any) -> Situation:
+    goal, belief = ENV.parse_goal(sentence), believing(**fields)
+    return Situation(MANUAL, goal, ENV.sub_goal(goal, belief, []), belief, vain)
+
+
+def actions(situation: Situation) -> list[str]:
+    return [choice["action"] for choice in serving_actions(situation)]
+
+
+def test_search_goes_to_likely_places_first_and_never_back() -> None:
+    fresh = actions(now())
+    assert fresh[:2] == ["go to fridge 1", "go to countertop 1"]
+    assert set(fresh) == {f"go to {place}" for place in PLACES}
+    left = actions(now(location="fridge 1", searched=["fridge 1", "countertop 1"],
+                       containers={"fridge 1": "open"}))  # fmt: skip
+    assert left[0] == "go to microwave 1"
+    assert not {"go to fridge 1", "go to countertop 1"} & set(left)
+
+
+def test_what_is_closed_here_is_opened_first() -> None:
+    here = now(location="fridge 1", containers={"fridge 1": "closed"})
+    (first, *_) = serving_actions(here)
+    assert first == {
+        "action": "open fridge 1", "rule": "E-ACT-002",
+        "reason": "fridge 1 is closed and has not been looked into",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "best"), [
+    ({"location": "sofa 1", "last_seen": {"apple 1": "fridge 1"}}, "go to fridge 1"),
+    ({"location": "fridge 1", "last_seen": {"apple 1": "fridge 1"}, "searched": ["fridge 1"],
+      "containers": {"fridge 1": "open"}}, "take apple 1 from fridge 1"),
+    ({"location": "fridge 1", "last_seen": {"apple 1": "fridge 1"}, "searched": ["fridge 1"],
+      "containers": {"fridge 1": "closed"}}, "open fridge 1"),
+    ({"location": "fridge 1", "holding": ["apple 1"]}, "go to microwave 1"),
+    ({"location": "microwave 1", "holding": ["apple 1"]}, "heat apple 1 with microwave 1"),
+    ({"location": "sofa 1", "holding": ["pillow 1"], "searched": ["sofa 1"]},
+     "put pillow 1 in/on sofa 1"),
+])  # fmt: skip
+def test_the_canonical_sequence(fields: dict[str, Any], best: str) -> None:
+    assert actions(now(**fields))[0] == best
+
+
+def test_the_destination_of_a_heated_object() -> None:
+    goal = ENV.parse_goal("put a hot mug in cabinet")
+    belief = believing(location="microwave 1", holding=["mug 1"])
+    step = SubGoal(name="place_object", target="mug 1 in/on cabinet", progress=75)
+    assert actions(Situation(MANUAL, goal, step, belief)) == [
+        "go to cabinet 2", "go to cabinet 10",
+    ]  # fmt: skip
+    there = believing(location="cabinet 2", holding=["mug 1"], searched=["cabinet 2"],
+                      containers={"cabinet 2": "open"})  # fmt: skip
+    assert actions(Situation(MANUAL, goal, step, there))[0] == "put mug 1 in/on cabinet 2"
+
+
+def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
+    goal = ENV.parse_goal("put a apple in countertop")
+    belief = believing(location="cabinet 2", holding=["apple 1"])
+    step = SubGoal(name="place_object", target="apple 1 in/on countertop", progress=66)
+    assert actions(Situation(MANUAL, goal, step, belief)) == ["go to countertop 1"]
+    # The place may be at this very spot: then going there is refused, and acting from here works.
+    refused = Situation(MANUAL, goal, step, belief, ("go to countertop 1",))
+    assert "put apple 1 in/on countertop 1" in actions(refused)
+
+
+@pytest.mark.parametrize(("action", "fields", "rule", "says"), [
+    ("dance", {}, "U-FAIL-003", "not an available action"),
+    ("open fridge 1", {"location": "sofa 1"}, "E-ACT-002", "be at fridge 1"),
+    ("put apple 1 in/on microwave 1", {"location": "microwave 1", "holding": ["apple 1"]},
+     "D-HEAT-001", "forbidden"),
+])  # fmt: skip
+def test_vetoes(action: str, fields: dict[str, Any], rule: str, says: str) -> None:
+    against = veto(now(**fields), action)
+    assert against is not None
+    assert against.rule == rule and says in against.reason
+
+
+def test_what_was_tried_in_vain_is_not_tried_again() -> None:
+    against = veto(now(vain=("go to fridge 1",)), "go to fridge 1")
+    assert against is not None and against.rule == "U-FAIL-001"
+    assert "go to fridge 1" not in actions(now(vain=("go to fridge 1",)))
+    assert veto(now(), "go to fridge 1") is None
+
+
+SCIENCE = load_manual("scienceworld")
+MELT = (
+    "Your task is to melt tin. First, focus on the substance. Then, take actions that will cause "
+    "it to change its state of matter."
+)
+
+
+def science(vain: tuple[str, ...] = (), **fields: Any) -> Situation:
+    world = get_environment("scienceworld")
+    goal = world.parse_goal(MELT)
+    belief = Belief(**{**empty_belief(), "location": "kitchen", **fields})  # type: ignore[typeddict-item]
+    return Situation(SCIENCE, goal, world.sub_goal(goal, belief, []), belief, vain)
+
+
+@pytest.mark.parametrize("thing", ["stove", "metal pot", "lead", "kitchen"])
+def test_no_focus_on_what_is_not_the_target(thing: str) -> None:
+    seen = science(visible=["stove", "metal pot", "lead", "tin"], last_seen={"tin": "metal pot"})
+    against = veto(seen, f"focus on {thing}")
+    assert against is not None and against.rule
+    assert veto(seen, "focus on tin") is None
+    assert actions(seen)[0] == "focus on tin"
+
+
+def test_waiting_may_be_repeated() -> None:
+    assert veto(science(("wait",), visible=["stove"]), "wait") is None
+    assert veto(science(("open stove",), visible=["stove"]), "open stove") is not None
+
+
+def test_every_sub_goal_of_a_household_is_served() -> None:
+    steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
+    assert steps | {"free_hand"} == set(MANUAL.domain.serves)
