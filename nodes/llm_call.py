@@ -53,7 +53,7 @@ def make_llm_call(
         context = settings(runtime.context)
         try:
             chat = _held(model, state, context) if model else _from_context(state, context)
-            future = _calls.submit(chat.invoke, _messages(state), **held_now(state, context))
+            future = _calls.submit(_ask, chat, _messages(state), held_now(state, context))
             reply = future.result(timeout=context.patience_s)
         except FutureTimeout:
             return _give_up(state, runtime, TimeoutError(f"no reply in {context.patience_s:g} s"))
@@ -67,6 +67,14 @@ def make_llm_call(
         return await answer(state, get_runtime(RunContext))
 
     return RunnableLambda(call, afunc=acall, name="llm_call")
+
+
+def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any]) -> BaseMessage:
+    """A synchronous call; a model that offers only the other kind gets a loop of its own."""
+    try:
+        return chat.invoke(messages, **held)
+    except NotImplementedError:
+        return asyncio.run(chat.ainvoke(messages, **held))
 
 
 def make_async_llm_call(

@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.types import RetryPolicy
 
 import graph.build
@@ -283,3 +284,46 @@ def test_a_second_event_loop_can_use_the_same_model(run: Run, openai_server: Ope
         result = asyncio.run(build_graph().ainvoke({}, context=context))
         assert result["failure_mode"] == "timeout"
         assert result["steps"] == 2
+
+
+class OneKind(BaseChatModel):
+    """A model that offers only one kind of call."""
+
+    kind: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "one-kind"
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+        if self.kind != "sync":
+            raise NotImplementedError
+        return self._reply()
+
+    async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+        if self.kind != "async":
+            return await super()._agenerate(messages, *args, **kwargs)
+        return self._reply()
+
+    def _reply(self) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("Action: look"))])
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("played", ["sync", "async"])
+def test_a_model_may_offer_only_one_kind_of_call(
+    kind: str,
+    played: str,
+    monkeypatch: pytest.MonkeyPatch,
+    play_script: Callable[..., list[EpisodeState]],
+) -> None:
+    play_script("A", script=[])
+    monkeypatch.setattr(live, "play", lambda *_: ("Nothing happens.", False, False, 0.0))
+    app = build_graph(model=OneKind(kind=kind))
+    context = RunContext.for_condition("A", max_steps=2)
+    if played == "sync":
+        result = app.invoke({}, context=context)
+    else:
+        result = asyncio.run(app.ainvoke({}, context=context))
+    assert result["error"] == ""
+    assert [turn["action"] for turn in result["history"]] == ["look", "look"]
