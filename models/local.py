@@ -17,6 +17,7 @@ from langchain_core.language_models import BaseChatModel
 
 from models.gguf import context_length, read_metadata
 from models.local_server import LocalModel, cores, serve_model
+from models.weights import catalogue, pulled
 from vocabulary.errors import RpmsError
 
 PREFIX = "local:"
@@ -60,7 +61,8 @@ def parse_name(name: str) -> LocalName:
 
 def choices() -> str:
     """What may stand after ``local:``."""
-    return f"use {', '.join(PREFIX + name for name in SHIPPED)}, or local:PATH of a GGUF file"
+    names = (PREFIX + name for name in (*SHIPPED, *catalogue()))
+    return f"use {', '.join(names)}, or local:PATH of a GGUF file"
 
 
 def missing() -> list[str]:
@@ -77,6 +79,12 @@ def find_weights(model: str) -> Path:
             if files := sorted(Path(folder).glob("*.gguf")):
                 return files[0]
         raise _not_installed(model)
+    if model in catalogue():
+        if file := pulled(model):
+            return file
+        raise RpmsError(
+            f"the weights of 'local:{model}' are not here: run 'rpms models pull {model}'"
+        )
     file = Path(model).expanduser()
     if not file.is_file():
         raise RpmsError(f"there is no local model '{model}'; {choices()}")

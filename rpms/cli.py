@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from rpms.memory_cli import memory_app
+from rpms.models_cli import models_app
 from rpms.rules_cli import rules_app
 from vocabulary.errors import EnvironmentFault, RpmsError
 from vocabulary.secrets import redact
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]

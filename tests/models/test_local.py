@@ -84,8 +84,11 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
 
 def test_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(local, "RUNTIME", "json")
-    with pytest.raises(RpmsError, match=r"no local model 'llama9'; use local:smollm2, or local:PA"):
+    with pytest.raises(RpmsError, match=r"no local model 'llama9'; use local:smollm2, local:qwen"):
         open_model("local:llama9")
+    monkeypatch.setenv("RPMS_CACHE", str(tmp_path))
+    with pytest.raises(RpmsError, match=r"run 'rpms models pull qwen2\.5-coder-1\.5b'"):
+        open_model("local:qwen2.5-coder-1.5b")
     (tmp_path / "m.gguf").write_text("not found\n")
     with pytest.raises(RpmsError, match="is not a GGUF model"):
         open_model(f"local:{tmp_path / 'm.gguf'}")
