@@ -44,6 +44,20 @@ class Hashes(_Data):
     memory: dict[str, str] = {}
 
 
+class Spending(_Data):
+    """What one session paid for; replies from the cache are not in it."""
+
+    tokens: int = 0
+    usd: float | None = None
+
+
+class Session(_Data):
+    """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
+
+    started: str = ""
+    spent: Spending | None = None
+
+
 class Manifest(_Data):
     """What was run: enough to say what a figure is a figure of."""
 
@@ -61,6 +75,7 @@ class Manifest(_Data):
     hashes: Hashes = Hashes()
     versions: dict[str, str] = {}
     settings: dict[str, Any] = {}
+    sessions: list[Session] = []
 
 
 class Episode(_Data):

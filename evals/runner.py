@@ -19,6 +19,7 @@ from evals.pools import Event, InlinePool, Pool, ProcessPool
 from evals.progress import RunProgress
 from evals.run_writer import RunWriter
 from evals.worker import WorkerSettings
+from models.prices import rates_for
 from vocabulary.errors import EnvironmentFault, RpmsError
 
 ATTEMPTS = 3
@@ -175,9 +176,15 @@ class Run:
             self._manifest["finished"] = now()
         finally:
             pool.close()
-            tokens, usd = self.meter.session
-            self._manifest["sessions"][-1]["spent"] = {"tokens": tokens, "usd": round(usd, 6)}
-            self._writer.write_manifest(self._manifest)
+            self._note_spending()
+
+    def _note_spending(self) -> None:
+        """Episodes know their own calls; the session also those of episodes it cut short."""
+        tokens, usd = self.meter.session
+        priced = rates_for(self.plan.context.model, self.plan.context.base_url) is not None
+        spent = {"tokens": tokens, "usd": round(usd, 6) if priced else None}
+        self._manifest["sessions"][-1]["spent"] = spent
+        self._writer.write_manifest(self._manifest)
 
     def close(self) -> None:
         """Let the folder go."""

@@ -144,6 +144,7 @@ def token_table(run: Run) -> Table:
         "Means per episode, except model calls, cached answers and cost, which are sums over the "
         "condition, errors included. Cached tokens are those the provider says it reused.",
     ]
+    notes += _sessions(run)
     cut = [e for name in run.conditions for e in run.played(name) if e.dropped_turns]
     if cut:
         notes.append(
@@ -152,6 +153,21 @@ def token_table(run: Run) -> Table:
             "left out of a prompt."
         )
     return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes)
+
+
+def _sessions(run: Run) -> list[str]:
+    """What was paid in all: episodes that were cut short or played again are in no row."""
+    sessions = run.manifest.sessions
+    told = [session.spent for session in sessions if session.spent]
+    if not told:
+        return []
+    which = "All" if len(told) == len(sessions) else f"{len(told)} of"
+    paid = [one.usd for one in told if one.usd is not None]
+    money = f" and ${sum(paid):.4f}" if paid else ""
+    return [
+        f"{which} {len(sessions)} sessions together spent {sum(one.tokens for one in told):,} "
+        f"tokens{money}, episodes that were cut short or played again included."
+    ]
 
 
 def _tokens(judged: Sequence[Episode]) -> list[Cell]:
