@@ -49,10 +49,22 @@ def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]
 heads = st.lists(words, min_size=2, max_size=6).filter(lambda head: len(head) % 2 == 0)
 
 
-@given(heads, st.lists(st.tuples(words, words), max_size=20), st.integers(1, 4000))
+@given(heads, st.lists(st.tuples(words, words), min_size=2, max_size=16), st.floats(0.05, 1.1))
 def test_it_fits_unless_what_must_stay_is_too_long(
-    head: list[str], turns: list[tuple[str, str]], room: int
+    head: list[str], turns: list[tuple[str, str]], share: float
 ) -> None:
+    check_fit(head, turns, max(1, int(tokens(conversation(head, turns)) * share)))
+
+
+def test_it_fits_into_every_size_of_room() -> None:
+    head = ["Rules. " * 9, "An example. " * 5, "Done. ", "The task. " * 7]
+    turns = [(f"Action: go {n}", "You see nothing. " * (n % 5)) for n in range(12)]
+    seen = {check_fit(head, turns, room) for room in range(1, 320)}
+    assert seen == {0, 4, 8, 12 - LAST_TURNS}
+
+
+def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> int:
+    """Everything that is promised about one trimmed prompt; how many turns it lost."""
     whole = conversation(head, turns)
     kept, dropped = fit(whole, len(turns), room)
     start = len(head)
@@ -70,6 +82,7 @@ def test_it_fits_unless_what_must_stay_is_too_long(
         assert tokens(whole) > room
         fewer = whole[:start] + whole[start + 2 * max(0, dropped - AT_A_TIME) :]
         assert tokens(fewer) + 12 > room
+    return dropped
 
 
 @given(heads, st.lists(st.tuples(words, words), max_size=8))
