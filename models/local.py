@@ -104,7 +104,9 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         raise RpmsError(f"model '{name}': it reads at most {trained} tokens")
     context = asked.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
     address = serve_model(LocalModel(str(file), context, asked.threads or cores()))
-    return _client(asked.model, address.url, address.key, options)
+    # Whoever builds prompts can read from the profile how much the model takes in.
+    limits = {"profile": {"max_input_tokens": context}}
+    return _client(asked.model, address.url, address.key, options | limits)
 
 
 def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChatModel:

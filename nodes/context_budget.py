@@ -78,7 +78,8 @@ def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = Non
 
 def model_limit(model: BaseChatModel) -> int:
     """What the model's own profile says about its input; 0 where it says nothing."""
-    profile = getattr(model, "profile", None) or {}
+    # A model whose replies are held to a format is the same model underneath.
+    profile = getattr(getattr(model, "inner", model), "profile", None) or {}
     return int(profile.get("max_input_tokens") or NO_LIMIT)
 
 
@@ -89,7 +90,7 @@ def _named(env: str, context: RunContext) -> int:
     reply = context.max_tokens or get_environment(env).max_tokens
     try:
         opened = open_model(
-            context.model, context.temperature, reply, context.timeout_s, context.base_url,
+            context.model, context.temperature, reply, context.patience_s, context.base_url,
             context.seed, "",
         )  # fmt: skip
     except RpmsError:  # the call itself will say what is wrong with the model
