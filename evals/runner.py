@@ -186,6 +186,10 @@ class Run:
         self._manifest["sessions"][-1]["spent"] = spent
         self._writer.write_manifest(self._manifest)
 
+    def finished(self) -> int:
+        """How many episodes the folder holds; an interrupt may come before they are counted."""
+        return len(self._writer.finished())
+
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()

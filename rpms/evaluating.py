@@ -139,7 +139,7 @@ def _play(run: Run, pool: Pool, capacity: int, out: str, metered: bool) -> None:
             run.play(pool, capacity, watch, metered)
     except KeyboardInterrupt:
         print(
-            f"rpms: stopped; {run.progress.done} of {run.progress.total} episodes are finished "
+            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
             f"in {out}. Run the same command again to go on.",
             file=sys.stderr,
         )

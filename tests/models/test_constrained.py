@@ -216,10 +216,9 @@ def test_the_constraint_is_part_of_what_the_response_cache_knows(
 def test_usage_comes_through(model: BaseChatModel, openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(WORDS, usage=(321, 9)))
     reply = model.invoke("What now?")
-    assert reply.usage_metadata == {  # type: ignore[attr-defined]
-        "input_tokens": 321, "output_tokens": 9, "total_tokens": 330,
-        "input_token_details": {}, "output_token_details": {},
-    }  # fmt: skip
+    usage = reply.usage_metadata  # type: ignore[attr-defined]
+    told = [usage[name] for name in ("input_tokens", "output_tokens", "total_tokens")]
+    assert told == [321, 9, 330]
 
 
 def test_a_client_that_cannot_carry_a_constraint_is_left_as_it_is(
