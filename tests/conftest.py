@@ -114,6 +114,8 @@ def alfworld_data() -> Path:
 @pytest.fixture(scope="session")
 def official_games(alfworld_data: Path) -> list[Path]:
     """Game files in the newer wording, in sorted order."""
+    if not HAVE_OFFICIAL:  # always the same ones, whatever other tests generate beside them
+        return sorted(ensure_games("generated_seen", 60))
     return sorted(alfworld_data.glob("json_2.1.1/*/*/*/game.tw-pddl"))
 
 
@@ -163,13 +165,14 @@ def as_task() -> Callable[[Path], Task]:
 
 @pytest.fixture(scope="session")
 def walked_games(official_games: list[Path], put_games: list[Path]) -> list[Path]:
-    """Games for random walks: official and generated ones, in both wordings."""
-    return [
+    """Games for random walks: official and generated ones, in both wordings, each once."""
+    wanted = [
         *official_games[:: max(1, len(official_games) // 40)][:40],
         *put_games[:10],
         *ensure_games("generated_unseen", 12),
         *ensure_games("generated_unseen", 6, dialect="put"),
     ]
+    return list(dict.fromkeys(wanted))
 
 
 @pytest.fixture(scope="session")
