@@ -9,10 +9,7 @@ from typing import NamedTuple
 from envs import Task, get_environment
 from nodes.context import RunContext
 from vocabulary.errors import RpmsError
-from vocabulary.turn import FailureMode
-
-ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
-"""Endings that say nothing about the agent."""
+from vocabulary.turn import ERRORS, FailureMode
 
 JobKey = tuple[str, str]
 """Condition label and task id: what names an episode within a run."""

@@ -10,9 +10,9 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from evals.plan import ERRORS
 from nodes.state import EpisodeOutput
 from vocabulary.errors import RpmsError
+from vocabulary.turn import ERRORS
 
 FILE = "episodes.jsonl"
 

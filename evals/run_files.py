@@ -17,9 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evals.run_layout import EPISODES, MANIFEST, step_log_file
 from vocabulary.errors import RpmsError
-from vocabulary.turn import FailureMode
-
-ERRORS = ("model_error", "infrastructure_error")
+from vocabulary.turn import ERRORS, FailureMode
 
 
 class _Data(BaseModel):

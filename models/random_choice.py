@@ -13,10 +13,10 @@ from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+
+from models.sim import answer
 
 LABEL = "random (uniform choice from the shortlist, not a language model)"
 
@@ -46,12 +46,7 @@ class RandomChoice(BaseChatModel):
     ) -> ChatResult:
         last = str(messages[-1].text) if messages else ""
         text = f"Action: {choose(last, f'{self.seed}|{_trace(messages)}')}"
-        spent = count_tokens_approximately(messages)
-        usage = UsageMetadata(
-            input_tokens=spent, output_tokens=len(text) // 4, total_tokens=spent + len(text) // 4
-        )
-        reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": "random"})
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return answer(text, messages, "random")
 
 
 def choose(text: str, seed: str) -> str:

@@ -21,6 +21,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
 from vocabulary.errors import RpmsError
+from vocabulary.folders import cache_dir
 
 REPLAYED = "rpms_replayed"
 """Set in the response metadata of a reply that came from here."""
@@ -32,10 +33,7 @@ def default_file() -> Path:
     """``$RPMS_RESPONSE_CACHE``, else a file in the user's cache folder."""
     if chosen := os.environ.get("RPMS_RESPONSE_CACHE"):
         return Path(chosen).expanduser()
-    if folder := os.environ.get("RPMS_CACHE"):
-        return Path(folder).expanduser() / "responses.sqlite"
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "rpms" / "responses.sqlite"
+    return cache_dir() / "responses.sqlite"
 
 
 class ResponseCache(BaseCache):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import zipfile
@@ -16,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from vocabulary.errors import RpmsError
+from vocabulary.folders import cache_dir
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20
@@ -44,10 +44,8 @@ def catalogue() -> dict[str, Weights]:
 
 
 def folder() -> Path:
-    """Where weights are kept: ``$RPMS_CACHE``, else the user's cache folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    base = os.environ.get("RPMS_CACHE") or f"{home}/rpms"
-    return Path(base).expanduser() / "models"
+    """Where weights are kept."""
+    return cache_dir() / "models"
 
 
 def pulled(name: str) -> Path | None:

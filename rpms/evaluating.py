@@ -86,7 +86,6 @@ def evaluate(
 def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
     """Play what a run folder still lacks of a plan, behind a progress bar."""
     _check(plan)
-    effort.budget.check(plan.context.model, plan.context.base_url)
     workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(

@@ -16,6 +16,7 @@ from memory_store import write_snapshot
 from models import open_model
 from nodes.context import RunContext
 from vocabulary.errors import RpmsError
+from vocabulary.turn import ERRORS
 
 
 def learn_rounds(
@@ -51,7 +52,7 @@ def learn_rounds(
             for result, record in play_round(
                 number, env=env, split=split, count=count, base=context, folder=folder
             ):
-                if result["failure_mode"] in ("model_error", "infrastructure_error"):
+                if result["failure_mode"] in ERRORS:
                     raise RpmsError(f"{result['task_id']}: {result['error']}")
                 records.append(record)  # type: ignore[arg-type]
                 won += result["success"]

@@ -11,6 +11,10 @@ FailureMode = Literal[
 ]
 
 
+ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
+"""Endings that say nothing about the agent."""
+
+
 class Turn(TypedDict):
     """What the agent said and what came of it.
 

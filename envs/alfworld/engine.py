@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.alfworld import memo
 from envs.alfworld.facts import FactBase
 from envs.alfworld.game import Game, Operator, prepare_game
 from envs.alfworld.grammar import Context, Reference, Text, Writer
 from vocabulary.errors import EnvironmentFault, RpmsError
+from vocabulary.folders import cache_dir
 
 NOTHING_HAPPENS = "Nothing happens."
 _INTRO: Text = (Reference("intro"),)
@@ -85,7 +85,7 @@ class GameEngine:
         """
         self._check_owner()
         self._forget_game()
-        cache = memo.cache_dir() if self._cache is True else self._cache or None
+        cache = cache_dir() if self._cache is True else self._cache or None
         game = prepare_game(Path(gamefile), cache)
         if self._library is None:
             self._library = _borrow_library()

@@ -16,9 +16,9 @@ from typing import Literal
 
 from envs.alfworld import home_model, pddl, wheel
 from envs.alfworld.home_sampling import draw_home
-from envs.alfworld.memo import cache_dir
 from envs.alfworld.wheel import DIALECTS, Dialect
 from vocabulary.errors import RpmsError
+from vocabulary.folders import cache_dir
 
 Split = Literal["generated_seen", "generated_unseen"]
 SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")

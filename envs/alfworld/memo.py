@@ -48,14 +48,6 @@ class Translation:
         return set(re.findall(r"^(?:Negated)?Atom ([^(\n]+)\(", self.sas, re.MULTILINE))
 
 
-def cache_dir() -> Path:
-    """Say where translations are kept: ``$RPMS_CACHE``, else the user's cache folder."""
-    if chosen := os.environ.get("RPMS_CACHE"):
-        return Path(chosen).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "rpms"
-
-
 def translate(domain: str, problem: str, folder: Path | None) -> Translation:
     """Translate a problem, or recall it from memory or from ``folder``.
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from evals.measures import average, mean, share
 from evals.report.source import names, source_of
-from evals.run_files import ERRORS, Episode, Run
+from evals.run_files import Episode, Run
 from evals.tables import Cell, Table, count, label, number, percent
+from vocabulary.turn import ERRORS
 
 GUARDED = ("asked_again", "replaced", "insisted")
 AGENT_FAILURES = {

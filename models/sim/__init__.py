@@ -50,10 +50,12 @@ class SimPlanner(BaseChatModel):
             thought, action = decide_science(read_science(read, self.whim))
         else:
             thought, action = decide(read_prompt(read), self.whim)
-        text = f"Thought: {thought}\nAction: {action}"
-        spent, written = count_tokens_approximately(messages), len(text) // 4
-        usage = UsageMetadata(
-            input_tokens=spent, output_tokens=written, total_tokens=spent + written
-        )
-        reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": "sim"})
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return answer(f"Thought: {thought}\nAction: {action}", messages, "sim")
+
+
+def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
+    """A reply as a provider would give it, with token counts that are estimated."""
+    spent, written = count_tokens_approximately(messages), len(text) // 4
+    usage = UsageMetadata(input_tokens=spent, output_tokens=written, total_tokens=spent + written)
+    reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": model})
+    return ChatResult(generations=[ChatGeneration(message=reply)])

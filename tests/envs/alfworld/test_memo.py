@@ -7,6 +7,7 @@ import pytest
 
 from envs.alfworld import memo
 from envs.alfworld.engine import GameEngine
+from vocabulary.folders import cache_dir
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 
@@ -59,9 +60,9 @@ def test_an_unwritable_cache_only_costs_time(
 
 
 def test_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert memo.cache_dir() == Path(os.environ["RPMS_CACHE"])
+    assert cache_dir() == Path(os.environ["RPMS_CACHE"])
     monkeypatch.delenv("RPMS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert memo.cache_dir() == Path("/somewhere/rpms")
+    assert cache_dir() == Path("/somewhere/rpms")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert memo.cache_dir() == Path.home() / ".cache" / "rpms"
+    assert cache_dir() == Path.home() / ".cache" / "rpms"
