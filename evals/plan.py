@@ -66,17 +66,38 @@ def make_plan(
     limit: int = 0,
     truth: bool = True,
     cache: str = "",
+    spread: bool = False,
 ) -> RunPlan:
-    """List the tasks and check that there is something to do."""
+    """List the tasks and check that there is something to do.
+
+    Args:
+        env: the environment.
+        split: the list the tasks come from.
+        conditions: settings by label.
+        limit: how many tasks; 0 for the whole split.
+        truth: whether beliefs are compared with the simulator's facts.
+        cache: file of replies that need no new model call.
+        spread: take the tasks evenly from the whole split rather than its first ones. Splits are
+            sorted by task type, so this is what keeps a small sample from being all of one type.
+    """
     if limit < 0:
         raise RpmsError("--limit must not be negative")
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
-    tasks = get_environment(env).tasks(split, limit or None)
+    tasks = get_environment(env).tasks(split, None if spread else limit or None)
+    if spread:
+        tasks = evenly(tasks, limit)
     tasks = tasks[:limit] if limit else tasks
     if not tasks:
         raise RpmsError(f"split '{split}' of {env} has no tasks")
     return RunPlan(env, split, tasks, conditions, limit, truth, cache)
+
+
+def evenly(tasks: list[Task], count: int) -> list[Task]:
+    """That many tasks at equal distances, in their order; all of them for 0 or too high a count."""
+    if not 0 < count < len(tasks):
+        return tasks
+    return [tasks[number * len(tasks) // count] for number in range(count)]
 
 
 def remaining(

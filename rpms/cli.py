@@ -147,6 +147,9 @@ def evaluate(
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="With --limit: from all over the split.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
     ] = None,
@@ -190,7 +193,7 @@ def evaluate(
     )
     budget = Budget(budget_usd, budget_tokens)
     effort = Effort(workers, concurrency, ray, retry_failed, budget)
-    run_all(env, split, out, conditions, preset, base, limit, truth, not no_cache, effort)
+    run_all(env, split, out, conditions, preset, base, limit, spread, truth, not no_cache, effort)
 
 
 @app.command()

@@ -63,6 +63,7 @@ def evaluate(
     preset: str,
     base: RunContext,
     limit: int,
+    spread: bool,
     truth: bool,
     cache: bool,
     effort: Effort,
@@ -79,7 +80,7 @@ def evaluate(
     file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
     split = split or get_environment(env).splits()[0]
     effort = effort.suited_to(base.model)
-    plan = make_plan(env, split, contexts, limit, truth, file)
+    plan = make_plan(env, split, contexts, limit, truth, file, spread)
     play_plan(plan, out, effort)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from evals.plan import JobKey, RunPlan, make_plan, remaining
+from envs import get_environment
+from evals.plan import JobKey, RunPlan, evenly, make_plan, remaining
 from evals.presets import letters
 from nodes.context import RunContext
 from vocabulary.turn import FailureMode
@@ -28,3 +29,27 @@ def test_only_what_is_not_finished_remains() -> None:
     finished[keys[3]] = "infrastructure_error"
     assert [job.key for job in remaining(plan, finished, False)] == []
     assert [job.key for job in remaining(plan, finished, True)] == [keys[1], keys[3]]
+
+
+def test_a_spread_sample_holds_every_task_type_of_a_sorted_split() -> None:
+    world = get_environment("alfworld")
+    tasks = sorted(
+        world.tasks("generated_unseen", None),
+        key=lambda task: world.parse_goal(task["goal"])["type"],
+    )
+    kinds = {world.parse_goal(task["goal"])["type"] for task in tasks}
+    sample = evenly(tasks, 24)
+    assert len(sample) == 24
+    assert {world.parse_goal(task["goal"])["type"] for task in sample} == kinds
+    assert [tasks.index(task) for task in sample] == sorted({tasks.index(task) for task in sample})
+    assert {world.parse_goal(task["goal"])["type"] for task in tasks[:5]} != kinds
+
+
+def test_a_plan_is_spread_on_request_and_else_takes_the_first_tasks() -> None:
+    contexts = letters(["A"], RunContext())
+    whole = make_plan("alfworld", "generated_unseen", contexts).tasks
+    assert make_plan("alfworld", "generated_unseen", contexts, 3).tasks == whole[:3]
+    spread = make_plan("alfworld", "generated_unseen", contexts, 3, spread=True).tasks
+    assert spread == [whole[0], whole[len(whole) // 3], whole[2 * len(whole) // 3]]
+    every = make_plan("alfworld", "generated_unseen", contexts, len(whole), spread=True).tasks
+    assert every == whole
