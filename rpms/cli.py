@@ -142,7 +142,7 @@ def evaluate(
     split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[
-        str, typer.Option(help="2x2 | arbitration | scf | rounds | layouts | guard, instead.")
+        str, typer.Option(help="A sweep of evals/presets.yaml instead, such as 2x2 or guard.")
     ] = "",
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
