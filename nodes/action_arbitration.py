@@ -16,6 +16,7 @@ from nodes.reply import read_action
 from nodes.state import EpisodeState
 from rules import load_manual
 from rules.procedure import Situation, Veto, serving_actions, veto
+from vocabulary.belief import fingerprint
 from vocabulary.decision import Choice, Decision, Verdict
 from vocabulary.turn import Message
 
@@ -32,6 +33,7 @@ def situation(state: EpisodeState) -> Situation:
         state["sub_goal"],
         state["belief"],
         state["in_vain"],
+        state["played_in"].get(fingerprint(state["belief"]), ()),
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from envs import get_environment
 from nodes.state import EpisodeState
+from vocabulary.belief import fingerprint
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:
     """Read the last turn and the observation; return the new belief and sub-goal.
 
-    A reply without an action never reached the environment, so the belief stays as it was.
+    A reply without an action never reached the environment, so the belief stays as it was. What
+    was played in which belief is noted: an action that led back to where it was played is a
+    circle, however many steps the way round took.
     """
     env = get_environment(state["env"])
     history = state["history"]
@@ -21,8 +24,16 @@ def belief_update(state: EpisodeState) -> EpisodeState:
     else:
         belief = state["belief"]
     in_vain: list[str] = []
-    if history and belief == state["belief"]:
-        in_vain = [*state["in_vain"], history[-1]["action"]]
+    played_in = state["played_in"]
+    if history:
+        last_played = history[-1]["action"]
+        then = fingerprint(state["belief"])
+        played_in = {**played_in, then: [*played_in.get(then, []), last_played]}
+        if belief == state["belief"]:
+            in_vain = [*state["in_vain"], last_played]
     return EpisodeState(
-        belief=belief, sub_goal=env.sub_goal(state["goal"], belief, history), in_vain=in_vain
+        belief=belief,
+        sub_goal=env.sub_goal(state["goal"], belief, history),
+        in_vain=in_vain,
+        played_in=played_in,
     )

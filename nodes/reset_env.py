@@ -86,6 +86,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         dropped_turns=0,
         history=[],
         in_vain=[],
+        played_in={},
         shortlist=[],
         decisions=[],
         asked_again=False,

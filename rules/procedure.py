@@ -35,7 +35,8 @@ class Situation(NamedTuple):
     """All that judging an action may look at.
 
     ``vain`` holds the actions played since the belief last changed: they changed nothing, and
-    nothing has changed for them since.
+    nothing has changed for them since. ``circled`` holds those played in this very belief before:
+    whatever they changed, the way from there led back here.
     """
 
     manual: Manual
@@ -43,10 +44,11 @@ class Situation(NamedTuple):
     sub_goal: SubGoal
     belief: Belief
     vain: Collection[str] = ()
+    circled: Collection[str] = ()
 
 
 def veto(now: Situation, action: str) -> Veto | None:
-    """Why an action should not be played now: infeasible, forbidden, or tried in vain."""
+    """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
         return Veto("U-FAIL-003", diagnosis.violated[0])
@@ -55,18 +57,31 @@ def veto(now: Situation, action: str) -> Veto | None:
     if rule := forbidden_by(now.manual, action, now.goal):
         return Veto(rule, f"'{action}' is forbidden for this goal")
     matched = match_action(now.manual, action)
-    if action in now.vain and not (matched and matched[0].repeatable):
+    if matched and matched[0].repeatable:
+        return None
+    if action in now.vain:
         return Veto("U-FAIL-001", f"'{action}' changed nothing before, and nothing changed since")
+    if action in now.circled:
+        return Veto("U-FAIL-001", f"'{action}' was played in this very situation and led back here")
     return None
 
 
 def serving_actions(now: Situation) -> list[Choice]:
-    """Every action that serves the current sub-goal and that nothing speaks against, best first."""
+    """Every action that serves the current sub-goal and that nothing speaks against, best first.
+
+    Where every one of them has been round a circle already, they are offered once more: one of
+    them may have been left too early.
+    """
+    return _serving(now) or (_serving(now._replace(circled=())) if now.circled else [])
+
+
+def _serving(now: Situation) -> list[Choice]:
     found: dict[str, Choice] = {}
     enough = False
     for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
         if service.last_resort and enough:
             continue
+        before = len(found)
         rule = next(rule for rule in now.manual.actions if rule.name == service.action)
         fitting = sorted(_fill(now, service, rule), key=lambda names: _rank(now, service, names))
         for names in fitting:
@@ -75,6 +90,8 @@ def serving_actions(now: Situation) -> list[Choice]:
                 reason = service.because.format(**names)
                 found[action] = Choice(action=action, rule=rule.id, reason=reason)
                 enough = enough or not service.last_resort
+        if service.settles and len(found) > before:
+            break
     return list(found.values())
 
 

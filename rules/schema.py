@@ -109,7 +109,9 @@ class Service(_Strict):
 
     ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
     names the parameter that is ranked by where the goal's ``about`` (its object, or the
-    destination) is usually found. A ``last_resort`` is offered only while nothing else is.
+    destination) is usually found. A ``last_resort`` is offered only while nothing else is. Where
+    one that ``settles`` can be done, nothing below it is offered: what is at hand goes before
+    walking on.
     """
 
     action: str
@@ -118,6 +120,7 @@ class Service(_Strict):
     about: Literal["object", "destination"] = "object"
     because: Text
     last_resort: bool = False
+    settles: bool = False
 
 
 class Situation(_Strict):

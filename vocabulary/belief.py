@@ -6,7 +6,9 @@ at most one object; in ScienceWorld a place is a room and ``holding`` is the inv
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -59,6 +61,12 @@ def empty_belief() -> Belief:
         flags={},
         progress=0,
     )
+
+
+def fingerprint(belief: Belief) -> str:
+    """The same for equal beliefs, and short enough to keep one for every step of an episode."""
+    text = json.dumps(belief, sort_keys=True)
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def copy_belief(belief: Belief) -> Belief:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from envs import get_environment
-from nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist
+from nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
 from nodes.context import RunContext
 from nodes.prompt_build import prompt_build
 from nodes.state import EpisodeState
@@ -26,7 +26,7 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
     belief = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
     found = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, []),
-        reply=reply, in_vain=in_vain or [], steps=3, decisions=[], asked_again=False,
+        reply=reply, in_vain=in_vain or [], played_in={}, steps=3, decisions=[], asked_again=False,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
     found["shortlist"] = shortlist(found)
@@ -124,3 +124,14 @@ def test_what_was_played_in_vain_is_remembered_until_the_belief_changes(play_scr
     # The third turn is refused, the fourth reply holds no action, the fifth moves.
     assert vain == [[], [], [], ["take apple 1 from countertop 1"],
                     ["take apple 1 from countertop 1", ""], [], []]  # fmt: skip
+
+
+def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
+    to_fridge = ("Action: go to fridge 1", "The fridge 1 is closed.")
+    to_table = ("Action: go to countertop 1", "On the countertop 1, you see nothing.")
+    walk = play_script("D", script=[to_table, to_fridge, to_table, to_fridge, to_table])
+    # Twice at the fridge with the table searched, and then at the table with the fridge seen.
+    assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
+    circled = [list(situation(now).circled) for now in walk]
+    assert circled == [[], [], [], [], ["go to countertop 1"], ["go to fridge 1"]]
+    assert [now["in_vain"] for now in walk] == [[]] * 6

@@ -113,6 +113,31 @@ MELT = (
 )
 
 
+def test_what_can_be_settled_here_is_all_that_is_offered() -> None:
+    step = SubGoal(name="place_object", target="mug 1 in/on cabinet", progress=75)
+    there = now(
+        "put a hot mug in cabinet",
+        location="cabinet 2",
+        holding=["mug 1"],
+        containers={"cabinet 2": "open"},
+    )
+    there = there._replace(sub_goal=step)
+    assert actions(there) == ["put mug 1 in/on cabinet 2"]
+    elsewhere = there._replace(belief=believing(location="sofa 1", holding=["mug 1"]))
+    assert actions(elsewhere) == ["go to cabinet 2", "go to cabinet 10"]
+
+
+def test_a_way_that_led_back_is_not_taken_again_while_another_is_left() -> None:
+    here = now(location="sofa 1", searched=["sofa 1", "countertop 1"])
+    best, second, *_ = actions(here)
+    again = here._replace(circled=[best])
+    assert actions(again)[0] == second and best not in actions(again)
+    against = veto(again, best)
+    assert against is not None and "led back here" in against.reason
+    # Where nothing else is left, one of them may have been left too early.
+    assert actions(here._replace(circled=actions(here))) == actions(here)
+
+
 def science(vain: tuple[str, ...] = (), **fields: Any) -> Situation:
     world = get_environment("scienceworld")
     goal = world.parse_goal(MELT)
