@@ -17,11 +17,13 @@ from rules.naming import refers_to
 from rules.predicates import Predicate, evaluate, parse_predicate
 from rules.schema import ActionRule, Service
 from rules.semantics import check_action, forbidden_by, match_action
-from vocabulary.belief import Belief, kind_of
+from vocabulary.belief import Belief, copy_belief, kind_of
 from vocabulary.decision import Choice
 from vocabulary.goal import GoalSpec, SubGoal
 
 Bindings = Mapping[str, str]
+UNLIKELY = 1000
+"""The rank of what is no likely place: behind all that are."""
 
 
 class Veto(NamedTuple):
@@ -45,6 +47,23 @@ class Situation(NamedTuple):
     belief: Belief
     vain: Collection[str] = ()
     circled: Collection[str] = ()
+
+
+def with_refusals(now: Situation) -> Situation:
+    """The same with what refusals have told: a walk that leads nowhere ends at this very spot.
+
+    The belief itself takes nothing from a refusal, as in the paper.
+    """
+    here = []
+    for action in now.vain:
+        matched = match_action(now.manual, action)
+        if matched and matched[0].refused_means_here:
+            here.append(matched[1][matched[0].refused_means_here])
+    if not here:
+        return now
+    belief = copy_belief(now.belief)
+    belief["reachable"] = list(dict.fromkeys([*belief["reachable"], *here]))
+    return now._replace(belief=belief)
 
 
 def veto(now: Situation, action: str) -> Veto | None:
@@ -72,6 +91,7 @@ def serving_actions(now: Situation) -> list[Choice]:
     Where every one of them has been round a circle already, they are offered once more: one of
     them may have been left too early.
     """
+    now = with_refusals(now)
     return _serving(now) or (_serving(now._replace(circled=())) if now.circled else [])
 
 
@@ -83,8 +103,7 @@ def _serving(now: Situation) -> list[Choice]:
             continue
         before = len(found)
         rule = next(rule for rule in now.manual.actions if rule.name == service.action)
-        fitting = sorted(_fill(now, service, rule), key=lambda names: _rank(now, service, names))
-        for names in fitting:
+        for names in _fitting(now, service, rule):
             action = rule.syntax.format(**names)
             if action not in found and veto(now, action) is None:
                 reason = service.because.format(**names)
@@ -93,6 +112,16 @@ def _serving(now: Situation) -> list[Choice]:
         if service.settles and len(found) > before:
             break
     return list(found.values())
+
+
+def _fitting(now: Situation, service: Service, rule: ActionRule) -> list[dict[str, str]]:
+    """The fillings of a pattern, best first; only the likely ones while there are any."""
+    ranked = sorted(
+        ((_rank(now, service, names), names) for names in _fill(now, service, rule)),
+        key=lambda pair: pair[0],
+    )
+    likely = [names for (position, _), names in ranked if position < UNLIKELY]
+    return likely or [names for _, names in ranked]
 
 
 def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
@@ -151,7 +180,7 @@ def _rank(now: Situation, service: Service, names: Bindings) -> tuple[int, list[
     if service.likely:
         likely = now.manual.likely_places(now.goal[service.about])
     kind = kind_of(names.get(service.likely, ""))
-    position = likely.index(kind) if kind in likely else len(likely)
+    position = likely.index(kind) if kind in likely else UNLIKELY
     return position, [_in_order(name) for name in names.values()]
 
 
@@ -181,6 +210,12 @@ def _is_destination(now: Situation, name: str) -> bool:
     return bool(now.goal["destination"]) and refers_to(name, now.goal["destination"])
 
 
+def _shared_spot(now: Situation) -> bool:
+    """Another place was found at this spot, and what else is here has not been looked at."""
+    here = now.belief["location"]
+    return bool(now.belief["reachable"]) and here not in now.belief["spots"]
+
+
 def _shows_target(now: Situation, place: str) -> bool:
     """Something the sub-goal names was seen in this room."""
     return any(_targeted(now, thing) for thing in now.belief["spots"].get(place, []))
@@ -205,6 +240,7 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "carried": (1, lambda now, name: name in now.belief["holding"]),
     "in_view": (1, lambda now, name: name in now.belief["visible"]),
     "seen_at": (2, lambda now, thing, place: now.belief["last_seen"].get(thing) == place),
+    "shared_spot": (0, _shared_spot),
     "shows_target": (1, _shows_target),
     "holds_target": (1, _holds_target),
     "of_category": (2, _has_category),

@@ -57,6 +57,7 @@ class ActionRule(_Strict):
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
+    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
     """
 
     id: RuleId
@@ -69,10 +70,13 @@ class ActionRule(_Strict):
     if_refused: str = ""
     printed: bool = True
     repeatable: bool = False
+    refused_means_here: str = ""
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
+        if self.refused_means_here not in ("", *self.parameters):
+            raise ValueError(f"refused_means_here: no parameter '{self.refused_means_here}'")
         return self
 
     @cached_property

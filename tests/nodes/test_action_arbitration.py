@@ -69,7 +69,9 @@ def test_shortlist_only_notes_what_speaks_against_an_action() -> None:
 
 
 def test_constrain_plays_the_nearest_of_the_shortlist() -> None:
-    update = judged("constrain", state("Action: go to the fridge", location="sofa 1"))
+    update = judged(
+        "constrain", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
+    )
     assert update["chosen"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
     free = judged("constrain", state("Action: go to sofa 1", searched=["sofa 1"]))

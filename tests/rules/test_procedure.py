@@ -34,11 +34,30 @@ def actions(situation: Situation) -> list[str]:
 def test_search_goes_to_likely_places_first_and_never_back() -> None:
     fresh = actions(now())
     assert fresh[:2] == ["go to fridge 1", "go to countertop 1"]
-    assert set(fresh) == {f"go to {place}" for place in PLACES}
+    assert set(fresh) == {f"go to {place}" for place in ("fridge 1", "countertop 1", "microwave 1")}
     left = actions(now(location="fridge 1", searched=["fridge 1", "countertop 1"],
                        containers={"fridge 1": "open"}))  # fmt: skip
     assert left[0] == "go to microwave 1"
     assert not {"go to fridge 1", "go to countertop 1"} & set(left)
+    # Unlikely places are for when no likely one is left.
+    rest = actions(now(location="fridge 1", containers={"fridge 1": "open"},
+                       searched=["fridge 1", "countertop 1", "microwave 1"]))  # fmt: skip
+    assert rest == ["go to cabinet 2", "go to cabinet 10", "go to sofa 1"]
+
+
+def test_a_refused_walk_tells_that_the_place_is_here() -> None:
+    searched = ["countertop 1"]
+    refused = now(location="countertop 1", searched=searched, vain=("go to cabinet 2",))
+    assert actions(refused) == ["look"]
+    # Having looked, nothing has to be walked to: the door is seen from here, then opened.
+    here = ["cabinet 2", "countertop 1"]
+    looked = now(location="countertop 1", searched=searched, reachable=["cabinet 2"],
+                 spots=dict.fromkeys(here, here))  # fmt: skip
+    assert actions(looked) == ["examine cabinet 2"]
+    seen = looked._replace(
+        belief=believing(**{**looked.belief, "containers": {"cabinet 2": "closed"}})
+    )
+    assert actions(seen) == ["open cabinet 2"]
 
 
 def test_what_is_closed_here_is_opened_first() -> None:
@@ -77,14 +96,24 @@ def test_the_destination_of_a_heated_object() -> None:
     assert actions(Situation(MANUAL, goal, step, there))[0] == "put mug 1 in/on cabinet 2"
 
 
-def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
+def test_the_destination_may_be_at_this_very_spot() -> None:
     goal = ENV.parse_goal("put a apple in countertop")
     belief = believing(location="cabinet 2", holding=["apple 1"])
     step = SubGoal(name="place_object", target="apple 1 in/on countertop", progress=66)
     assert actions(Situation(MANUAL, goal, step, belief)) == ["go to countertop 1"]
-    # The place may be at this very spot: then going there is refused, and acting from here works.
     refused = Situation(MANUAL, goal, step, belief, ("go to countertop 1",))
-    assert "put apple 1 in/on countertop 1" in actions(refused)
+    assert actions(refused) == ["examine countertop 1"]
+    seen = believing(**{**belief, "reachable": ["countertop 1"], "searched": ["countertop 1"]})
+    assert actions(Situation(MANUAL, goal, step, seen)) == ["put apple 1 in/on countertop 1"]
+
+
+def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
+    full = now(location="sofa 1", searched=["sofa 1"], holding=["pillow 1"])
+    assert full.sub_goal["name"] == "free_hand"
+    assert actions(full) == ["put pillow 1 in/on sofa 1"]
+    nowhere = now(location="fridge 1", searched=["fridge 1"], holding=["pillow 1"],
+                  containers={"fridge 1": "open"})  # fmt: skip
+    assert set(actions(nowhere)) == {f"go to {place}" for place in PLACES if place != "fridge 1"}
 
 
 @pytest.mark.parametrize(("action", "fields", "rule", "says"), [
