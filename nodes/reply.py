@@ -118,5 +118,5 @@ def _clean(text: str) -> str:
     """Strip markdown, quotes, list marks and trailing remarks from an action."""
     action = re.sub(r"^\s*(?:\d+[.)]|[-*>])\s+", "", text).strip(_WRAPPING)
     action = re.split(r"\s+(?:action|obs|observation|thought)\s*:", action, flags=re.I)[0]
-    action = re.split(r"[;\n]|\.\s|,?(?: and)? then |\s\(|\s#", action)[0]
+    action = re.split(r"[;\n]|\s->\s|\.\s|,?(?: and)? then |\s\(|\s#", action)[0]
     return action.strip(_WRAPPING).rstrip(".!,").strip(_WRAPPING)

@@ -56,6 +56,7 @@ PROSE = st.lists(WORD, min_size=1, max_size=30).map(" ".join)
         ("Action: open fridge 1\nAction: look", "", "open fridge 1"),
         ("Action: open fridge 1 Action: look", "", "open fridge 1"),
         ("Action: open fridge 1; look", "", "open fridge 1"),
+        ("Action: go to desk 1 -> take cd 1 from desk 1", "", "go to desk 1"),
         ("Action: open fridge 1, then look", "", "open fridge 1"),
         ("Action: open fridge 1 and then look", "", "open fridge 1"),
         ("Action: open fridge 1. Take the mug.", "", "open fridge 1"),
