@@ -13,7 +13,7 @@ from math import ceil
 from langchain_core.language_models import BaseChatModel
 
 from envs import get_environment
-from models import open_model
+from nodes.chat import open_chat
 from nodes.context import RunContext
 from vocabulary.errors import RpmsError
 from vocabulary.turn import Message
@@ -87,12 +87,7 @@ def _named(env: str, context: RunContext) -> int:
     """The limit of the model that the context names, opened as it will be for the call."""
     if context.model == "sim":
         return NO_LIMIT
-    reply = context.max_tokens or get_environment(env).max_tokens
     try:
-        opened = open_model(
-            context.model, context.temperature, reply, context.patience_s, context.base_url,
-            context.seed, "",
-        )  # fmt: skip
+        return model_limit(open_chat(env, context))
     except RpmsError:  # the call itself will say what is wrong with the model
         return NO_LIMIT
-    return model_limit(opened)

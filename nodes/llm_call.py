@@ -15,10 +15,10 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.runtime import Runtime, get_runtime
 
-from envs import get_environment
 from envs import live as episodes
-from models import hold, open_model
+from models import hold
 from models.response_cache import REPLAYED
+from nodes.chat import open_chat
 from nodes.context import RunContext, settings
 from nodes.reply_grammar import held_now, held_to
 from nodes.retrying import RETRY, asked_pause, is_transient, will_retry
@@ -52,7 +52,7 @@ def make_llm_call(
         runtime = get_runtime(RunContext)
         context = settings(runtime.context)
         try:
-            chat = _held(model, state, context) if model else _from_context(state, context)
+            chat = _held(model, state, context) if model else open_chat(state["env"], context)
             future = _calls.submit(_ask, chat, _messages(state), held_now(state, context))
             reply = future.result(timeout=context.patience_s)
         except FutureTimeout:
@@ -90,7 +90,7 @@ def make_async_llm_call(
             chat = _held(model, state, context) if model else opened.get(key)
             if chat is None:
                 # Opening a client imports it and reads certificates: not on the event loop.
-                chat = await asyncio.to_thread(_from_context, state, context, cache)
+                chat = await asyncio.to_thread(open_chat, state["env"], context, cache)
                 if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
                     opened.clear()
                 opened[key] = chat
@@ -112,20 +112,6 @@ def _held(model: BaseChatModel, state: EpisodeState, context: RunContext) -> Bas
     """A model object of the caller's own, held to the format if the run asks for that."""
     syntaxes = held_to(state["env"], context)
     return hold(model, syntaxes) if syntaxes else model
-
-
-def _from_context(state: EpisodeState, context: RunContext, cache: str = "") -> BaseChatModel:
-    max_tokens = context.max_tokens or get_environment(state["env"]).max_tokens
-    return open_model(
-        context.model,
-        context.temperature,
-        max_tokens,
-        context.patience_s,
-        context.base_url,
-        context.seed,
-        cache,
-        held_to(state["env"], context),
-    )
 
 
 def _messages(state: EpisodeState) -> list[BaseMessage]:

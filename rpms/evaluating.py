@@ -24,13 +24,12 @@ from evals.pools import Pool
 from evals.presets import letters, preset_contexts
 from evals.progress import RunProgress
 from evals.runner import Run, capacity_of, local_pool
-from models import open_model
 from models.local import is_local
 from models.response_cache import default_file
+from nodes.chat import open_chat
 from nodes.context import RunContext
 from nodes.context_budget import prompt_room
 from nodes.goal_retrieval import open_memory
-from nodes.reply_grammar import held_to
 from vocabulary.errors import RpmsError
 
 
@@ -101,13 +100,8 @@ def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
 
 def _check(plan: RunPlan) -> None:
     """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
-    context, world = plan.context, get_environment(plan.env)
-    open_model(
-        context.model, context.temperature, context.max_tokens or world.max_tokens,
-        context.patience_s, context.base_url, context.seed, plan.cache,
-        held_to(plan.env, context),
-    )  # fmt: skip
-    prompt_room(plan.env, context)
+    open_chat(plan.env, plan.context, plan.cache)
+    prompt_room(plan.env, plan.context)
     for one in plan.conditions.values():
         if one.memory and one.memory_file:
             open_memory(plan.env, one.memory_file)

@@ -10,11 +10,10 @@ from rich.markup import escape
 from envs import get_environment
 from graph.build import build_graph
 from graph.run import StepEvent, stream_episode
-from models import open_model
 from models.opening import LABELS as MODEL_LABELS
+from nodes.chat import open_chat
 from nodes.context import RunContext
 from nodes.goal_retrieval import open_memory
-from nodes.reply_grammar import held_to
 from nodes.reset_env import find_task
 from nodes.state import EpisodeOutput
 from vocabulary.recall import Recall
@@ -38,15 +37,7 @@ def play(
     world = get_environment(env)
     split = split or world.splits()[0]
     spec = find_task(env, split, task)
-    model = open_model(
-        context.model,
-        context.temperature,
-        context.max_tokens or world.max_tokens,
-        context.patience_s,
-        context.base_url,
-        context.seed,
-        held_to=held_to(env, context),
-    )
+    model = open_chat(env, context)
     if context.memory and context.memory_file:
         open_memory(env, context.memory_file)
     console = Console(quiet=not show, highlight=False)

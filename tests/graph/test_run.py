@@ -87,7 +87,7 @@ async def test_a_failing_model_does_not_hold_up_the_others(
         time.sleep(0.4)
         raise RpmsError("no such model")
 
-    monkeypatch.setattr(nodes.llm_call, "open_model", slow)
+    monkeypatch.setattr(nodes.llm_call, "open_chat", slow)
     monkeypatch.setattr(live, "finish", lambda *_: time.sleep(0.4))
     playing = asyncio.create_task(arun_episode(0, context=B))
     longest, last = 0.0, time.perf_counter()

@@ -1,0 +1,27 @@
+"""The chat model that a run's settings name: one way to open it, for every stage that needs it."""
+
+from __future__ import annotations
+
+from langchain_core.language_models import BaseChatModel
+
+from envs import get_environment
+from models import open_model
+from nodes.context import RunContext
+from nodes.reply_grammar import held_to
+
+
+def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
+    """The model of a context, with the world's reply length and held to its actions if asked for.
+
+    ``cache`` names a file of replies that need no new call. Nothing is sent over the network yet.
+    """
+    return open_model(
+        context.model,
+        context.temperature,
+        context.max_tokens or get_environment(env).max_tokens,
+        context.patience_s,
+        context.base_url,
+        context.seed,
+        cache,
+        held_to(env, context),
+    )
