@@ -25,7 +25,7 @@ from envs.scienceworld.flags import (
     states_of,
 )
 from envs.scienceworld.goals import plan_for, read_details
-from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu
+from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
 from envs.scienceworld.naming import find, same_thing
 from envs.scienceworld.procedure import current_step
 from vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
@@ -137,7 +137,7 @@ def _leave(belief: Belief, command: str, thing: str) -> None:
         belief["holding"].remove(held)
     elif carried:
         belief["flags"][CARRYING] = UNSURE
-    else:
+    elif source_of(command) not in belief["holding"]:
         sight.remove(belief, thing)
 
 

@@ -102,16 +102,16 @@ def see_room(
     _know_room(belief, room)
     listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
     names = [thing.name for thing, _ in listed]
-    hidden = []
-    for old in belief["spots"].get(room, []):
-        if old in names or old not in belief["last_seen"]:
-            continue
-        if belief["containers"].get(belief["last_seen"][old]) == "closed":
-            hidden.append(old)
-        else:
-            del belief["last_seen"][old]
+    unlisted = [n for n in belief["spots"].get(room, []) if n not in names]
+    missing = [n for n in dict.fromkeys(unlisted) if n in belief["last_seen"]]
+    doors = belief["containers"]
+    hidden = [n for n in missing if doors.get(belief["last_seen"][n]) == "closed"]
+    # A substance that was renamed is still known by its old name while the new one is noted.
     for thing, inside in listed:
         _see(belief, thing, inside, names)
+    for gone in missing:
+        if gone not in hidden:
+            belief["last_seen"].pop(gone, None)
     belief["spots"][room] = names + hidden
     _searched(belief, room)
     if room == belief["location"]:
@@ -127,16 +127,19 @@ def _see_thing(belief: Belief, thing: Thing) -> None:
     place = _rename(belief, thing.name)
     if find(belief["holding"], thing.name) is None:
         belief["last_seen"][thing.name] = place
+    gone: list[str] = []
+    others = [inner.name for inner, _ in walk([thing], place)]
     if thing.contents is not None:
         inside = {inner.name for inner in thing.contents}
-        for gone in [old for old in objects_at(belief, thing.name) if old not in inside]:
-            remove(belief, gone)
+        gone = [old for old in objects_at(belief, thing.name) if old not in inside]
     for inner, where in walk([thing], place):
         if inner is thing:
             _state(belief, inner)
         else:
-            _see(belief, inner, where)
+            _see(belief, inner, where, others)
             _in_view(belief, inner.name)
+    for old in gone:
+        remove(belief, old)
 
 
 def _rename(belief: Belief, name: str) -> str:
