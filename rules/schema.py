@@ -7,11 +7,18 @@ that silently never applies.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -107,17 +114,30 @@ class Forbidden(_Strict):
 class Service(_Strict):
     """An action pattern that serves a sub-goal.
 
-    ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
-    names the parameter that is ranked by where the goal's ``about`` (its object, or the
+    ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
+    in which types of goals: sub-goals of one name can be different work. ``likely`` names the
+    parameter that is ranked by where the goal's ``about`` (its object, or the
     destination) is usually found. A ``last_resort`` is offered only while nothing else is.
+    ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
     """
 
     action: str
+    wording: str = ""
+    goal_types: list[str] = Field(default=["all"], alias="for")
     when: list[str] = []
     likely: str = ""
     about: Literal["object", "destination"] = "object"
     because: Text
     last_resort: bool = False
+
+
+def _items(value: object) -> Iterator[object]:
+    """The items of a list, and of lists within it."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _items(item)
+    else:
+        yield value
 
 
 class Situation(_Strict):
@@ -141,23 +161,38 @@ class UniversalTier(_Strict):
 
 
 class DomainTier(_Strict):
-    """Tier 2."""
+    """Tier 2.
+
+    ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
+    it holds if all of one of its choices holds. It may have an argument, which its choices call
+    ``thing``. A list within a list of ``serves`` stands for its items, so sub-goals can share them.
+    """
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
+    terms: dict[str, list[list[str]]] = {}
+    urgent: list[Service] = []
     serves: dict[str, list[Service]] = {}
     idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]
 
+    @field_validator("serves", mode="before")
+    @classmethod
+    def _flat(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {step: list(_items(services)) for step, services in value.items()}
+
 
 class EnvironmentTier(_Strict):
     """Tier 3.
 
     ``understood`` names predicates that a rule states once for all actions: they are checked like
-    any other, but not printed again with every action.
+    any other, but not printed again with every action. ``asked_back`` is the rule about worlds that
+    answer an ambiguous request with a numbered list.
     """
 
     tier: Literal["environment"]
@@ -167,6 +202,7 @@ class EnvironmentTier(_Strict):
     connected: dict[str, list[str]] = {}
     actions: list[ActionRule]
     understood: list[str] = []
+    asked_back: str = ""
     rules: list[Rule] = []
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
