@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of
+from envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of, temperature_of
 from envs.scienceworld.naming import find
 from envs.scienceworld.procedure import (
     Step,
@@ -96,9 +96,20 @@ def _measure(verb: str, target: str, boxes: Boxes) -> list[Step]:
             Step("measure_object", target, measured(target)),
             Step("place_answer", f"{target} to {_choice(boxes)}", within(target, names)),
         ]
+    def decided(belief: Belief) -> bool:
+        """What is still liquid below the limit melts below it; what is still solid above it, above."""
+        reading, phase = temperature_of(belief, target), phase_of(belief, target)
+        limits = [float(when.split()[1]) for _, when in boxes]
+        if reading is None or not limits:
+            return False
+        return phase == ("liquid" if reading <= min(limits) else "solid")
+
+    def settled(belief: Belief) -> bool:
+        return changed_phase(target)(belief) or decided(belief)
+
     return [
         *steps,
-        Step("measure_object", target, changed_phase(target)),
+        Step("measure_object", target, settled),
         Step("answer_box", _choice(boxes), focused_on_one_of(names), demanded=True),
     ]
 

@@ -102,16 +102,21 @@ def see_room(
     _know_room(belief, room)
     listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
     names = [thing.name for thing, _ in listed]
-    unlisted = [n for n in belief["spots"].get(room, []) if n not in names]
-    missing = [n for n in dict.fromkeys(unlisted) if n in belief["last_seen"]]
+    unlisted = [name for name in belief["spots"].get(room, []) if name not in names]
+    seen_in = belief["last_seen"]
+    missing = [
+        name
+        for name in dict.fromkeys(unlisted)
+        if name in seen_in and seen_in[name] not in belief["holding"]
+    ]
     doors = belief["containers"]
-    hidden = [n for n in missing if doors.get(belief["last_seen"][n]) == "closed"]
+    hidden = [name for name in missing if doors.get(seen_in[name]) == "closed"]
     # A substance that was renamed is still known by its old name while the new one is noted.
     for thing, inside in listed:
         _see(belief, thing, inside, names)
     for gone in missing:
         if gone not in hidden:
-            belief["last_seen"].pop(gone, None)
+            seen_in.pop(gone, None)
     belief["spots"][room] = names + hidden
     _searched(belief, room)
     if room == belief["location"]:
