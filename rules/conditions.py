@@ -163,6 +163,9 @@ def _single(now: Situation, name: str) -> bool:
     return [*now.belief["visible"], *now.belief["holding"]].count(name) < 2
 
 
+# The words whose last argument is another condition.
+ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
+
 # name -> (number of arguments, evaluation).
 WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "targeted": (1, _targeted),

@@ -8,7 +8,7 @@ they were not tried in vain. Nothing here asks the environment what is possible.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ class Veto(NamedTuple):
 
 def veto(now: Situation, action: str) -> Veto | None:
     """Why an action should not be played now: infeasible, forbidden, or tried in vain."""
-    if action in numbers_asked(now.belief):
+    if action in lines_asked(now.belief):
         return None
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
@@ -48,13 +48,12 @@ def serving_actions(now: Situation) -> list[Choice]:
     """Every action that serves the current sub-goal and that nothing speaks against, best first.
 
     What is urgent comes before any sub-goal: while there is some of it, nothing else is offered.
-    Of a list that waits for a number the first is offered: the command fits all that it lists, and
-    the same one should be meant each time.
     """
     domain = now.manual.domain
-    if numbers := numbers_asked(now.belief):
-        rule = now.manual.environment.asked_back
-        return [Choice(action=numbers[0], rule=rule, reason="the last command was asked back")]
+    if lines := lines_asked(now.belief):
+        rule = now.manual.environment.asked_back.rule
+        number = _meant(now, lines)
+        return [Choice(action=number, rule=rule, reason="the last command was asked back")]
     return _offer(now, domain.urgent) or _offer(now, domain.serves.get(now.sub_goal["name"], []))
 
 
@@ -118,9 +117,20 @@ def _names(belief: Belief) -> list[str]:
     return list(dict.fromkeys(things))
 
 
-def numbers_asked(belief: Belief) -> list[str]:
-    """The numbers of the list that an ambiguous request was answered with, while it waits."""
-    return re.findall(r"^(\d+):", belief["flags"].get("menu", ""), re.MULTILINE)
+def lines_asked(belief: Belief) -> dict[str, str]:
+    """The list that an ambiguous request was answered with, by number, while it waits."""
+    return dict(re.findall(r"^(\d+): *(.+)$", belief["flags"].get("menu", ""), re.MULTILINE))
+
+
+def _meant(now: Situation, lines: Mapping[str, str]) -> str:
+    """The line that agrees best with what the belief says is where.
+
+    The first of equals: where all are alike, the same one should be meant each time.
+    """
+    carried = now.manual.environment.asked_back.carried
+    places = {**now.belief["last_seen"], **dict.fromkeys(now.belief["holding"], carried)}
+    facts = [f"{name} (in {place}" for name, place in places.items()]
+    return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
 
 
 def _rank(now: Situation, service: Service, names: Bindings) -> tuple[int, list[object]]:

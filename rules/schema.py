@@ -187,12 +187,21 @@ class DomainTier(_Strict):
         return {step: list(_items(services)) for step, services in value.items()}
 
 
+class AskedBack(_Strict):
+    """For worlds that answer an ambiguous request with a numbered list of what may be meant.
+
+    ``rule`` says how to answer it, ``carried`` is the list's word for where carried things are.
+    """
+
+    rule: str = ""
+    carried: str = ""
+
+
 class EnvironmentTier(_Strict):
     """Tier 3.
 
     ``understood`` names predicates that a rule states once for all actions: they are checked like
-    any other, but not printed again with every action. ``asked_back`` is the rule about worlds that
-    answer an ambiguous request with a numbered list.
+    any other, but not printed again with every action.
     """
 
     tier: Literal["environment"]
@@ -202,7 +211,7 @@ class EnvironmentTier(_Strict):
     connected: dict[str, list[str]] = {}
     actions: list[ActionRule]
     understood: list[str] = []
-    asked_back: str = ""
+    asked_back: AskedBack = AskedBack()
     rules: list[Rule] = []
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []

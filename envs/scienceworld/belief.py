@@ -184,6 +184,8 @@ def _mix(belief: Belief, command: str, product: str) -> None:
     place = sight.meant(belief, command.removeprefix("mix "))
     for used in objects_at(belief, place):
         sight.remove(belief, used)
+        # There may be more of it in view: that is elsewhere, and the next look says where.
+        belief["last_seen"].pop(used, None)
     note(belief, product, ["made"])
     sight.put(belief, product, place)
     if place == INVENTORY:

@@ -96,8 +96,9 @@ def _measure(verb: str, target: str, boxes: Boxes) -> list[Step]:
             Step("measure_object", target, measured(target)),
             Step("place_answer", f"{target} to {_choice(boxes)}", within(target, names)),
         ]
+
     def decided(belief: Belief) -> bool:
-        """What is still liquid below the limit melts below it; what is still solid above it, above."""
+        """Liquid below the limit: it melts below it. Solid above the limit: it melts above it."""
         reading, phase = temperature_of(belief, target), phase_of(belief, target)
         limits = [float(when.split()[1]) for _, when in boxes]
         if reading is None or not limits:

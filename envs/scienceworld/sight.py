@@ -161,8 +161,11 @@ def _rename(belief: Belief, name: str) -> str:
 
 
 def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
+    """Note where a thing is; what is carried in something is not what lies about by that name."""
     _state(belief, thing, others)
-    belief["last_seen"][thing.name] = inside
+    held = belief["holding"]
+    if inside in held or belief["last_seen"].get(thing.name) not in held:
+        belief["last_seen"][thing.name] = inside
 
 
 def _state(belief: Belief, thing: Thing, others: Sequence[str] = ()) -> None:
