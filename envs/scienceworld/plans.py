@@ -106,7 +106,9 @@ def _measure(verb: str, target: str, boxes: Boxes) -> list[Step]:
         return phase == ("liquid" if reading <= min(limits) else "solid")
 
     def settled(belief: Belief) -> bool:
-        return changed_phase(target)(belief) or decided(belief)
+        """What has boiled has told nothing about its melting."""
+        melted = changed_phase(target)(belief) and phase_of(belief, target) != "gas"
+        return melted or decided(belief)
 
     return [
         *steps,

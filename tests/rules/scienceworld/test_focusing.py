@@ -62,6 +62,9 @@ def test_a_box_is_focused_on_only_once_the_reading_decides(served: Served) -> No
         assert step["name"] == "answer_box"
         choices = serving_actions(Situation(MANUAL, goal, step, belief))
         assert [choice["action"] for choice in choices] == offered
+    boiled = Belief(**{**seen, "flags": {**read, "tin": "gas, 210 degrees celsius"}})
+    step = WORLD.sub_goal(goal, boiled, [])
+    assert step["name"] == "measure_object"
     # Nothing the belief knows decides about a trait.
     boxes = "red box (dominant) or green box (recessive)"
     assert served(TRAIT, "answer_box", boxes, visible=["red box", "green box"]) == []

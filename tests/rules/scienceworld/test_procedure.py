@@ -119,6 +119,7 @@ MEASURING = {"holding": ["thermometer"], "visible": ["oven", "tin"], "last_seen"
 
 @pytest.mark.parametrize(("flags", "vain", "best"), [
     ({"oven": "on"}, (), "use thermometer on tin"),
+    ({"oven": "on"}, ("use thermometer on tin",), "look around"),
     ({"oven": "on", "tin": "30 degrees celsius"}, (), "look around"),
     ({"oven": "on", "tin": "30 degrees celsius"}, ("look around",), "use thermometer on tin"),
 ])  # fmt: skip
