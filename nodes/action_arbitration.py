@@ -15,7 +15,8 @@ from nodes.context import RunContext, settings
 from nodes.reply import read_action
 from nodes.state import EpisodeState
 from rules import load_manual
-from rules.procedure import Situation, Veto, serving_actions, veto
+from rules.conditions import Situation
+from rules.procedure import Veto, serving_actions, veto
 from vocabulary.belief import fingerprint
 from vocabulary.decision import Choice, Decision, Verdict
 from vocabulary.turn import Message

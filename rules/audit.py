@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from rules.conditions import ABOUT_CONDITIONS, WORDS
 from rules.loader import line_of, read_yaml
 from rules.manual import RULES_FOLDER, Manual, load_manual
 from rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
@@ -57,6 +58,7 @@ def audit(
         *_predicates(manual),
         *_contradictions(manual),
         *_coverage(manual, actions),
+        *_conditions(manual),
     ]
     return [
         Finding(files[tier], _line(files[tier], rule), rule, text) for tier, rule, text in problems
@@ -178,6 +180,38 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for pattern in manual.forbidden:
         if pattern.action not in names:
             yield "environment", pattern.id, f"forbids the unknown action '{pattern.action}'"
+
+
+def _conditions(manual: Manual) -> Iterator[Problem]:
+    """What `serves` and its terms say must mean something: a typo would never hold, or crash."""
+    domain = manual.domain
+    known = {name: arity for name, (arity, _) in (*PREDICATES.items(), *WORDS.items())}
+    known |= dict.fromkeys(manual.environment.affordances, 1)
+    for term, choices in domain.terms.items():
+        if term in known:
+            yield "domain", "terms", f"'{term}' is a condition already"
+        uses_argument = any("thing" in parse_predicate(t).arguments for c in choices for t in c)
+        known[term] = 1 if uses_argument else 0
+    texts = [(term, t) for term, choices in domain.terms.items() for c in choices for t in c]
+    for step, services in {"urgent": domain.urgent, **domain.serves}.items():
+        texts += [(step, text) for service in services for text in service.when]
+    for where, text in dict.fromkeys(texts):
+        predicate = parse_predicate(text)
+        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
+        section = "terms" if where in domain.terms else "serves"
+        for name in (predicate.name, *last):
+            if name not in known:
+                yield (
+                    "domain",
+                    section,
+                    f"'{where}' uses the unknown condition '{name}' in '{text}'",
+                )
+        if known.get(predicate.name, len(predicate.arguments)) != len(predicate.arguments):
+            yield (
+                "domain",
+                section,
+                f"'{text}' of '{where}' should have {known[predicate.name]} argument(s)",
+            )
 
 
 def _line(file: Path, rule: str) -> int:

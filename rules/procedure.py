@@ -8,20 +8,17 @@ they were not tried in vain. Nothing here asks the environment what is possible.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from rules.manual import Manual
-from rules.naming import refers_to
+from rules.conditions import Bindings, Situation, holds
 from rules.predicates import Predicate, evaluate, parse_predicate
 from rules.schema import ActionRule, Service
 from rules.semantics import check_action, forbidden_by, match_action
 from vocabulary.belief import Belief, copy_belief, kind_of
 from vocabulary.decision import Choice
-from vocabulary.goal import GoalSpec, SubGoal
 
-Bindings = Mapping[str, str]
 UNLIKELY = 1000
 """The rank of what is no likely place: behind all that are."""
 
@@ -31,22 +28,6 @@ class Veto(NamedTuple):
 
     rule: str
     reason: str
-
-
-class Situation(NamedTuple):
-    """All that judging an action may look at.
-
-    ``vain`` holds the actions played since the belief last changed: they changed nothing, and
-    nothing has changed for them since. ``circled`` holds those played in this very belief before:
-    whatever they changed, the way from there led back here.
-    """
-
-    manual: Manual
-    goal: GoalSpec
-    sub_goal: SubGoal
-    belief: Belief
-    vain: Collection[str] = ()
-    circled: Collection[str] = ()
 
 
 def with_refusals(now: Situation) -> Situation:
@@ -68,6 +49,8 @@ def with_refusals(now: Situation) -> Situation:
 
 def veto(now: Situation, action: str) -> Veto | None:
     """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
+    if action in lines_asked(now.belief):
+        return None
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
         return Veto("U-FAIL-003", diagnosis.violated[0])
@@ -88,23 +71,35 @@ def veto(now: Situation, action: str) -> Veto | None:
 def serving_actions(now: Situation) -> list[Choice]:
     """Every action that serves the current sub-goal and that nothing speaks against, best first.
 
-    Where every one of them has been round a circle already, they are offered once more: one of
-    them may have been left too early.
+    What is urgent comes before any sub-goal: while there is some of it, nothing else is offered.
+    Where every action has been round a circle already, they are offered once more: one of them may
+    have been left too early.
     """
+    if lines := lines_asked(now.belief):
+        rule = now.manual.environment.asked_back.rule
+        number = _meant(now, lines)
+        return [Choice(action=number, rule=rule, reason="the last command was asked back")]
     now = with_refusals(now)
     return _serving(now) or (_serving(now._replace(circled=())) if now.circled else [])
 
 
 def _serving(now: Situation) -> list[Choice]:
+    domain = now.manual.domain
+    return _offer(now, domain.urgent) or _offer(now, domain.serves.get(now.sub_goal["name"], []))
+
+
+def _offer(now: Situation, services: Sequence[Service]) -> list[Choice]:
     found: dict[str, Choice] = {}
     enough = False
-    for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
+    for service in services:
         if service.last_resort and enough:
+            continue
+        if not {"all", now.goal["type"]} & set(service.goal_types):
             continue
         before = len(found)
         rule = next(rule for rule in now.manual.actions if rule.name == service.action)
         for names in _fitting(now, service, rule):
-            action = rule.syntax.format(**names)
+            action = (service.wording or rule.syntax).format(**names)
             if action not in found and veto(now, action) is None:
                 reason = service.because.format(**names)
                 found[action] = Choice(action=action, rule=rule.id, reason=reason)
@@ -127,9 +122,12 @@ def _fitting(now: Situation, service: Service, rule: ActionRule) -> list[dict[st
 def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
     """The bindings of a pattern's parameters under which its conditions hold.
 
-    What concerns one parameter is settled before parameters are combined.
+    What concerns none or one of the parameters is settled before they are combined.
     """
     wanted = [parse_predicate(text) for text in service.when]
+    general = [p for p in wanted if not set(p.arguments) & set(rule.parameters)]
+    if not all(holds(now, p, {}) for p in general):
+        return
     needed = [parse_predicate(text) for text in rule.preconditions]
 
     def alone(parameter: str, predicate: Predicate) -> bool:
@@ -143,7 +141,7 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
             [
                 name
                 for name in _names(now.belief)
-                if all(_holds(now, p, {parameter: name}) for p in mine)
+                if all(holds(now, p, {parameter: name}) for p in mine)
                 and all(
                     evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
                     for p in allowed
@@ -152,26 +150,30 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
         )
     for values in product(*pools):
         names = dict(zip(rule.parameters, values, strict=True))
-        if len(set(values)) == len(values) and all(_holds(now, p, names) for p in wanted):
+        if len(set(values)) == len(values) and all(holds(now, p, names) for p in wanted):
             yield names
 
 
 def _names(belief: Belief) -> list[str]:
     """Everything that can be named: places, and things that are carried, in view or known."""
-    return list(
-        dict.fromkeys(
-            [*belief["places"], *belief["holding"], *belief["visible"], *belief["last_seen"]]
-        )
-    )
+    things = [*belief["places"], *belief["holding"], *belief["visible"], *belief["last_seen"]]
+    return list(dict.fromkeys(things))
 
 
-def _holds(now: Situation, predicate: Predicate, names: Bindings) -> bool:
-    """Whether a condition is known to hold; what is unknown does not."""
-    arguments = [names.get(name, name) for name in predicate.arguments]
-    if predicate.name in WORDS:
-        return WORDS[predicate.name][1](now, *arguments) == predicate.positive
-    fixed = {"$object": now.goal["object"], "$destination": now.goal["destination"]}
-    return evaluate(predicate, now.belief, now.manual.world, {**fixed, **names}) is True
+def lines_asked(belief: Belief) -> dict[str, str]:
+    """The list that an ambiguous request was answered with, by number, while it waits."""
+    return dict(re.findall(r"^(\d+): *(.+)$", belief["flags"].get("menu", ""), re.MULTILINE))
+
+
+def _meant(now: Situation, lines: Mapping[str, str]) -> str:
+    """The line that agrees best with what the belief says is where.
+
+    The first of equals: where all are alike, the same one should be meant each time.
+    """
+    carried = now.manual.environment.asked_back.carried
+    places = {**now.belief["last_seen"], **dict.fromkeys(now.belief["holding"], carried)}
+    facts = [f"{name} (in {place}" for name, place in places.items()]
+    return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
 
 
 def _rank(now: Situation, service: Service, names: Bindings) -> tuple[int, list[object]]:
@@ -188,65 +190,3 @@ def _in_order(name: str) -> tuple[str, int]:
     kind = kind_of(name)
     number = name.removeprefix(kind).strip()
     return kind, int(number) if number.isdigit() else 0
-
-
-# Conditions that only `serves` may use: they speak of the goal and of what has been looked into.
-
-
-def _targeted(now: Situation, name: str) -> bool:
-    """The sub-goal names it, or the kind of thing it is."""
-    text = f" {now.sub_goal['target'].lower()} "
-    return any(
-        re.search(rf"(?<![\w-]){re.escape(word.lower())}(?! \d|[\w-])", text)
-        for word in {name, kind_of(name)}
-    )
-
-
-def _is_object(now: Situation, name: str) -> bool:
-    return refers_to(name, now.goal["object"])
-
-
-def _is_destination(now: Situation, name: str) -> bool:
-    return bool(now.goal["destination"]) and refers_to(name, now.goal["destination"])
-
-
-def _shared_spot(now: Situation) -> bool:
-    """Another place was found at this spot, and what else is here has not been looked at."""
-    here = now.belief["location"]
-    return bool(now.belief["reachable"]) and here not in now.belief["spots"]
-
-
-def _shows_target(now: Situation, place: str) -> bool:
-    """Something the sub-goal names was seen in this room."""
-    return any(_targeted(now, thing) for thing in now.belief["spots"].get(place, []))
-
-
-def _holds_target(now: Situation, name: str) -> bool:
-    """Something the sub-goal names was seen in this container."""
-    inside = (thing for thing, where in now.belief["last_seen"].items() if where == name)
-    return any(_targeted(now, thing) for thing in inside)
-
-
-def _has_category(now: Situation, name: str, category: str) -> bool:
-    kinds = now.manual.domain.categories.get(category, [])
-    return any(refers_to(name, kind) for kind in kinds)
-
-
-WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
-    "targeted": (1, _targeted),
-    "goal_object": (1, _is_object),
-    "destination": (1, _is_destination),
-    "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
-    "carried": (1, lambda now, name: name in now.belief["holding"]),
-    "in_view": (1, lambda now, name: name in now.belief["visible"]),
-    "seen_at": (2, lambda now, thing, place: now.belief["last_seen"].get(thing) == place),
-    "shared_spot": (0, _shared_spot),
-    "shows_target": (1, _shows_target),
-    "holds_target": (1, _holds_target),
-    "of_category": (2, _has_category),
-    "mentioned": (
-        1,
-        lambda now, name: f" {name} " in re.sub(r"[.,'()]", " ", now.goal["sentence"]),
-    ),
-    "focused": (1, lambda now, name: name in now.belief["flags"].get("focus", "").split("; ")),
-}

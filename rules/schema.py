@@ -7,11 +7,18 @@ that silently never applies.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -111,20 +118,32 @@ class Forbidden(_Strict):
 class Service(_Strict):
     """An action pattern that serves a sub-goal.
 
-    ``when`` says under which conditions it does, beyond the action's own preconditions. ``likely``
-    names the parameter that is ranked by where the goal's ``about`` (its object, or the
-    destination) is usually found. A ``last_resort`` is offered only while nothing else is. Where
-    one that ``settles`` can be done, nothing below it is offered: what is at hand goes before
-    walking on.
+    ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
+    in which types of goals: sub-goals of one name can be different work. ``likely`` names the
+    parameter that is ranked by where the goal's ``about`` (its object, or the destination) is
+    usually found. A ``last_resort`` is offered only while nothing else is. Where one that
+    ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
+    ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
     """
 
     action: str
+    wording: str = ""
+    goal_types: list[str] = Field(default=["all"], alias="for")
     when: list[str] = []
     likely: str = ""
     about: Literal["object", "destination"] = "object"
     because: Text
     last_resort: bool = False
     settles: bool = False
+
+
+def _items(value: object) -> Iterator[object]:
+    """The items of a list, and of lists within it."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _items(item)
+    else:
+        yield value
 
 
 class Situation(_Strict):
@@ -148,16 +167,40 @@ class UniversalTier(_Strict):
 
 
 class DomainTier(_Strict):
-    """Tier 2."""
+    """Tier 2.
+
+    ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
+    it holds if all of one of its choices holds. It may have an argument, which its choices call
+    ``thing``. A list within a list of ``serves`` stands for its items, so sub-goals can share them.
+    """
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
+    terms: dict[str, list[list[str]]] = {}
+    urgent: list[Service] = []
     serves: dict[str, list[Service]] = {}
     idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     rules: list[Rule]
+
+    @field_validator("serves", mode="before")
+    @classmethod
+    def _flat(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {step: list(_items(services)) for step, services in value.items()}
+
+
+class AskedBack(_Strict):
+    """For worlds that answer an ambiguous request with a numbered list of what may be meant.
+
+    ``rule`` says how to answer it, ``carried`` is the list's word for where carried things are.
+    """
+
+    rule: str = ""
+    carried: str = ""
 
 
 class EnvironmentTier(_Strict):
@@ -174,6 +217,7 @@ class EnvironmentTier(_Strict):
     connected: dict[str, list[str]] = {}
     actions: list[ActionRule]
     understood: list[str] = []
+    asked_back: AskedBack = AskedBack()
     rules: list[Rule] = []
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []

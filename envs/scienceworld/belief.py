@@ -25,7 +25,7 @@ from envs.scienceworld.flags import (
     states_of,
 )
 from envs.scienceworld.goals import plan_for, read_details
-from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu
+from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
 from envs.scienceworld.naming import find, same_thing
 from envs.scienceworld.procedure import current_step
 from vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
@@ -137,7 +137,7 @@ def _leave(belief: Belief, command: str, thing: str) -> None:
         belief["holding"].remove(held)
     elif carried:
         belief["flags"][CARRYING] = UNSURE
-    else:
+    elif source_of(command) not in belief["holding"]:
         sight.remove(belief, thing)
 
 
@@ -184,6 +184,8 @@ def _mix(belief: Belief, command: str, product: str) -> None:
     place = sight.meant(belief, command.removeprefix("mix "))
     for used in objects_at(belief, place):
         sight.remove(belief, used)
+        # There may be more of it in view: that is elsewhere, and the next look says where.
+        belief["last_seen"].pop(used, None)
     note(belief, product, ["made"])
     sight.put(belief, product, place)
     if place == INVENTORY:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from typing_extensions import TypedDict
 
-from envs.scienceworld.flags import temperature_of
+from envs.scienceworld.flags import phase_of, temperature_of
 from envs.scienceworld.plans import plan_of
 from envs.scienceworld.procedure import Step, current_step
 from vocabulary.belief import Belief
@@ -193,14 +193,19 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
     target = step.target
-    if step.name == "place_answer" and (box := _answer(goal, belief)):
-        target = f"{goal['object']} to {box}"
+    if step.name in ("place_answer", "answer_box") and (box := _answer(goal, belief)):
+        target = box if step.name == "answer_box" else f"{goal['object']} to {box}"
     return SubGoal(name=step.name, target=target, progress=100 * done // len(plan))
 
 
 def _answer(goal: GoalSpec, belief: Belief) -> str:
-    """The box that the last reading of the target calls for; empty while there is none."""
+    """The box that the last reading of the target calls for; empty while there is none.
+
+    For a melting point that is the reading before the change was seen, unless it has boiled.
+    """
     reading = temperature_of(belief, goal["object"])
+    if goal["state"] == "measure-melting-point" and phase_of(belief, goal["object"]) == "gas":
+        return ""
     for box in read_details(goal["sentence"])["boxes"]:
         if reading is None or box["limit"] is None:
             continue

@@ -54,6 +54,17 @@ def carried_out(action: str, belief: Belief, observation: str) -> str:
     return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
 
 
+def source_of(command: str) -> str:
+    """The container that a command, or the menu line it was chosen from, takes a thing out of."""
+    if path := _PATH.search(command):
+        return path[1]
+    said = _VERB.sub("", command)
+    if found := _TARGET.match(said):
+        said = found[1]
+    found = _QUALIFIER.match(said)
+    return found[2] if found else ""
+
+
 def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
     """Whether the thing a command moved or used up lay in the inventory itself."""
     held = find(belief["holding"], thing)

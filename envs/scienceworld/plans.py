@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of
+from envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of, temperature_of
 from envs.scienceworld.naming import find
 from envs.scienceworld.procedure import (
     Step,
@@ -96,9 +96,23 @@ def _measure(verb: str, target: str, boxes: Boxes) -> list[Step]:
             Step("measure_object", target, measured(target)),
             Step("place_answer", f"{target} to {_choice(boxes)}", within(target, names)),
         ]
+
+    def decided(belief: Belief) -> bool:
+        """Liquid below the limit: it melts below it. Solid above the limit: it melts above it."""
+        reading, phase = temperature_of(belief, target), phase_of(belief, target)
+        limits = [float(when.split()[1]) for _, when in boxes]
+        if reading is None or not limits:
+            return False
+        return phase == ("liquid" if reading <= min(limits) else "solid")
+
+    def settled(belief: Belief) -> bool:
+        """What has boiled has told nothing about its melting."""
+        melted = changed_phase(target)(belief) and phase_of(belief, target) != "gas"
+        return melted or decided(belief)
+
     return [
         *steps,
-        Step("measure_object", target, changed_phase(target)),
+        Step("measure_object", target, settled),
         Step("answer_box", _choice(boxes), focused_on_one_of(names), demanded=True),
     ]
 

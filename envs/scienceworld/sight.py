@@ -102,16 +102,21 @@ def see_room(
     _know_room(belief, room)
     listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
     names = [thing.name for thing, _ in listed]
-    hidden = []
-    for old in belief["spots"].get(room, []):
-        if old in names or old not in belief["last_seen"]:
-            continue
-        if belief["containers"].get(belief["last_seen"][old]) == "closed":
-            hidden.append(old)
-        else:
-            del belief["last_seen"][old]
+    unlisted = [name for name in belief["spots"].get(room, []) if name not in names]
+    seen_in = belief["last_seen"]
+    missing = [
+        name
+        for name in dict.fromkeys(unlisted)
+        if name in seen_in and seen_in[name] not in belief["holding"]
+    ]
+    doors = belief["containers"]
+    hidden = [name for name in missing if doors.get(seen_in[name]) == "closed"]
+    # A substance that was renamed is still known by its old name while the new one is noted.
     for thing, inside in listed:
         _see(belief, thing, inside, names)
+    for gone in missing:
+        if gone not in hidden:
+            seen_in.pop(gone, None)
     belief["spots"][room] = names + hidden
     _searched(belief, room)
     if room == belief["location"]:
@@ -127,16 +132,19 @@ def _see_thing(belief: Belief, thing: Thing) -> None:
     place = _rename(belief, thing.name)
     if find(belief["holding"], thing.name) is None:
         belief["last_seen"][thing.name] = place
+    gone: list[str] = []
+    others = [inner.name for inner, _ in walk([thing], place)]
     if thing.contents is not None:
         inside = {inner.name for inner in thing.contents}
-        for gone in [old for old in objects_at(belief, thing.name) if old not in inside]:
-            remove(belief, gone)
+        gone = [old for old in objects_at(belief, thing.name) if old not in inside]
     for inner, where in walk([thing], place):
         if inner is thing:
             _state(belief, inner)
         else:
-            _see(belief, inner, where)
+            _see(belief, inner, where, others)
             _in_view(belief, inner.name)
+    for old in gone:
+        remove(belief, old)
 
 
 def _rename(belief: Belief, name: str) -> str:
@@ -153,8 +161,11 @@ def _rename(belief: Belief, name: str) -> str:
 
 
 def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
+    """Note where a thing is; what is carried in something is not what lies about by that name."""
     _state(belief, thing, others)
-    belief["last_seen"][thing.name] = inside
+    held = belief["holding"]
+    if inside in held or belief["last_seen"].get(thing.name) not in held:
+        belief["last_seen"][thing.name] = inside
 
 
 def _state(belief: Belief, thing: Thing, others: Sequence[str] = ()) -> None:

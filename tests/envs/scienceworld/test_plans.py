@@ -115,6 +115,31 @@ def test_the_reading_decides_the_box(degrees: str, box: str) -> None:
     assert found["target"] == f"unknown substance b to {box}"
 
 
+@pytest.mark.parametrize(("state", "step", "target"), [
+    ("liquid, -60 degrees celsius", "answer_box", "orange box"),
+    ("solid, 5 degrees celsius", "answer_box", "blue box"),
+    ("liquid, 5 degrees celsius", "measure_object", "solid unknown substance c"),
+    ("solid, -60 degrees celsius", "measure_object", "solid unknown substance c"),
+])  # fmt: skip
+def test_a_melting_point_is_settled_once_a_reading_leaves_one_box(
+    state: str, step: str, target: str
+) -> None:
+    sentence = (
+        "Your task is to measure the melting point of solid unknown substance C, which is located "
+        "around the kitchen. First, focus on the thermometer. Next, focus on the solid unknown "
+        "substance C. If the melting point of solid unknown substance C is above -10.0 degrees "
+        "celsius, focus on the blue box. If the melting point of solid unknown substance C is "
+        "below -10.0 degrees celsius, focus on the orange box. The boxes are located around the "
+        "kitchen."
+    )
+    belief = empty_belief()
+    belief["flags"] = {
+        "focus": "thermometer; solid unknown substance C", "unknown substance C": state,
+    }  # fmt: skip
+    found = sub_goal(parse_goal(sentence), belief, [])
+    assert (found["name"], found["target"]) == (step, target)
+
+
 def test_the_way_through_a_transformation() -> None:
     pot = "a metal pot (containing a substance called tin)"
     assert trail(

@@ -131,3 +131,43 @@ def test_furniture_of_the_same_name_does_not_move_what_is_on_it() -> None:
         ("look around", bathroom),
     )
     assert room_of(belief, "bowl") == "kitchen"
+
+
+def _kitchen(*lines: str) -> tuple[str, str]:
+    things = "".join(f"\n\t{line}" for line in ("the agent", *lines))
+    return "look around", f"This room is called the kitchen. In it, you see: {things}"
+
+
+GO = ("teleport to kitchen", "You teleport to the kitchen.")
+
+
+def test_a_change_of_phase_shows_in_a_look_around_too() -> None:
+    solid = _kitchen("a stove, which is turned on. On the stove is: a substance called tin.")
+    liquid = _kitchen(
+        "a stove, which is turned on. On the stove is: a substance called liquid tin."
+    )
+    belief = after(GO, solid, liquid)
+    assert belief["flags"]["tin was"] == "tin"
+    assert "tin" not in belief["last_seen"] and belief["last_seen"]["liquid tin"] == "stove"
+
+
+def test_what_is_carried_in_a_cup_is_not_what_stands_in_the_room() -> None:
+    cup = _kitchen("a cup (containing a substance called water)")
+    take = ("pick up cup", "You move the cup to the inventory.")
+    fountain = _kitchen("a fountain (containing a substance called water)")
+    assert after(GO, cup, take, _kitchen("a chair"))["last_seen"]["water"] == "cup"
+    assert after(GO, cup, take, fountain)["last_seen"]["water"] == "cup"
+
+
+def test_a_seed_out_of_the_jar_in_hand_leaves_the_planted_one_in_view() -> None:
+    seeds = "a seed jar (containing a pea seed, a pea seed)"
+    jar = _kitchen(seeds, "a flower pot 1 (containing soil)", "a flower pot 2 (containing soil)")
+    take = ("pick up seed jar", "You move the seed jar to the inventory.")
+    look = _kitchen(
+        "a flower pot 1 (containing a pea seed, soil)", "a flower pot 2 (containing soil)"
+    )
+    sow = (
+        "move pea seed in seed jar to flower pot 2",
+        "You move the pea seed to the flower pot 2.",
+    )
+    assert after(GO, jar, take, look, sow)["visible"].count("pea seed") == 2

@@ -1,0 +1,226 @@
+"""What serves the sub-goals of a science task: a belief for every pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from envs import get_environment
+from rules import load_manual
+from rules.conditions import Situation
+from rules.procedure import serving_actions, veto
+from vocabulary.belief import Belief, empty_belief
+from vocabulary.goal import SubGoal
+
+WORLD = get_environment("scienceworld")
+MANUAL = load_manual("scienceworld")
+Served = Callable[..., list[str]]
+
+BOIL = "Your task is to boil lead. First, focus on the substance."
+FREEZE = "Your task is to freeze milk. First, focus on the substance."
+MELT_WATER = "Your task is to melt water. First, focus on the substance."
+POINT = (
+    "Your task is to measure the melting point of tin, which is located around the kitchen. First, "
+    "focus on the thermometer. Next, focus on the tin. If the melting point of tin is above 50.0 "
+    "degrees celsius, focus on the red box. If the melting point of tin is below 50.0 degrees "
+    "celsius, focus on the green box. The boxes are located around the kitchen."
+)
+MIX = (
+    "Your task is to use chemistry to create the substance 'salt water'. A recipe and some of the "
+    "ingredients might be found near the kitchen. When you are done, focus on the salt water."
+)
+PAINT = (
+    "Your task is to use chemistry to create yellow-orange paint. When you are part-way done, "
+    "focus "
+    "on the intermediate (secondary color) paint you created.  When you are completely done, focus "
+    "on the orange paint."
+)
+GROW = (
+    "Your task is to grow a pear plant from seed. Seeds can be found in the bedroom. First, focus "
+    "on "
+    "a seed. Then, make changes to the environment that grow the plant until it reaches the "
+    "reproduction life stage."
+)
+PLANES = (
+    "Your task is to determine which of the two inclined planes (C, D) has the steepest angle. "
+    "After "
+    "completing your experiment, focus on the inclined plane with the steepest angle."
+)
+
+
+FURNACE = {"location": "foundry", "visible": ["blast furnace", "tin cup"]}
+HEATING = {"lead": "tin cup", "tin cup": "blast furnace"}
+
+
+@pytest.mark.parametrize(("step", "fields", "best"), [
+    ("prepare_object", {"location": "hallway", "holding": ["tin cup"], "places": ["foundry"],
+                        "last_seen": {"lead": "tin cup"}}, "teleport to foundry"),
+    ("prepare_object", {**FURNACE, "holding": ["tin cup"], "last_seen": {"lead": "tin cup"},
+                        "containers": {"blast furnace": "closed"}}, "open blast furnace"),
+    ("prepare_object", {**FURNACE, "holding": ["tin cup"], "last_seen": {"lead": "tin cup"},
+                        "containers": {"blast furnace": "open"}}, "move tin cup to blast furnace"),
+    ("prepare_object", {**FURNACE, "holding": ["lead"], "containers": {"blast furnace": "open"}},
+     "move lead to blast furnace"),
+    ("transform_object", {**FURNACE, "last_seen": HEATING}, "activate blast furnace"),
+    ("verify_object", {**FURNACE, "last_seen": HEATING, "flags": {"blast furnace": "activated"}},
+     "wait"),
+])  # fmt: skip
+def test_heating(served: Served, step: str, fields: dict[str, Any], best: str) -> None:
+    assert served(BOIL, step, **fields)[0] == best
+
+
+def test_waiting_and_looking_take_turns(served: Served) -> None:
+    fields = {**FURNACE, "last_seen": HEATING, "flags": {"blast furnace": "activated"}}
+    assert served(BOIL, "verify_object", vain=("wait",), **fields) == ["look in tin cup"]
+    assert served(BOIL, "verify_object", vain=("wait", "look in tin cup"), **fields) == ["wait"]
+
+
+def test_a_broken_heater_is_left_for_another(served: Served) -> None:
+    fields: dict[str, Any] = {"visible": ["stove", "oven", "tin cup", "lead"],
+                              "last_seen": {"lead": "tin cup", "tin cup": "stove"},
+                              "containers": {"oven": "open"}}  # fmt: skip
+    assert served(BOIL, "verify_object", **fields)[0] == "activate stove"
+    broken = served(BOIL, "verify_object", **fields, flags={"stove": "broken"})
+    assert broken[0] == "move tin cup to oven" and "activate stove" not in broken
+
+
+def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated(served: Served) -> None:
+    here = {"visible": ["freezer", "stove"], "containers": {"freezer": "open"},
+            "holding": ["glass cup"]}  # fmt: skip
+    milk = {"last_seen": {"milk": "glass cup"}}
+    assert served(FREEZE, "prepare_object", **here, **milk)[0] == "move glass cup to freezer"
+    frozen = {"last_seen": {"solid milk": "glass cup"}, "flags": {"milk": "solid"}}
+    assert served(FREEZE, "prepare_object", **here, **frozen)[0] == "move glass cup to stove"
+    ice = {"last_seen": {"ice": "glass cup"}, "flags": {"water": "solid"}}
+    assert served(MELT_WATER, "prepare_object", **here, **ice)[0] == "move glass cup to stove"
+
+
+def test_water_is_drawn_before_it_is_focused_on(served: Served) -> None:
+    toilet: dict[str, Any] = {
+        "visible": ["toilet", "water", "sink", "glass cup"],
+        "last_seen": {"water": "toilet"},
+        "flags": {"water": "liquid"},
+    }
+    offered = served(MELT_WATER, "focus_object", **toilet)
+    assert offered == ["move glass cup to sink", "dunk glass cup into toilet"]
+    toilet["last_seen"] = {"water": "glass cup"}
+    assert served(MELT_WATER, "focus_object", **toilet) == ["focus on water"]
+    assert "activate sink" not in served(
+        MELT_WATER, "find_object", visible=["sink"], last_seen={"glass cup": "sink"},
+        flags={"sink": "broken"},
+    )  # fmt: skip
+
+
+MEASURING = {"holding": ["thermometer"], "visible": ["oven", "tin"], "last_seen": {"tin": "oven"},
+             "containers": {"oven": "open"}}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "vain", "best"), [
+    ({"oven": "on"}, (), "use thermometer on tin"),
+    ({"oven": "on"}, ("use thermometer on tin",), "look around"),
+    ({"oven": "on", "tin": "30 degrees celsius"}, (), "look around"),
+    ({"oven": "on", "tin": "30 degrees celsius"}, ("look around",), "use thermometer on tin"),
+])  # fmt: skip
+def test_a_melting_point_is_read_again_and_again(
+    served: Served, flags: dict[str, str], vain: tuple[str, ...], best: str
+) -> None:
+    assert served(POINT, "measure_object", vain=vain, flags=flags, **MEASURING)[0] == best
+
+
+RECIPE = {"recipe says": "sodium chloride, water"}
+
+
+def test_the_recipe_is_read(served: Served) -> None:
+    assert (
+        served(MIX, "read_recipe", "recipe for salt water", visible=["recipe"])[0] == "read recipe"
+    )
+
+
+@pytest.mark.parametrize(("fields", "best"), [
+    ({"visible": ["glass jar", "sodium chloride", "glass cup"],
+      "last_seen": {"sodium chloride": "glass jar"}}, "open glass jar"),
+    ({"visible": ["glass jar", "sodium chloride", "glass cup"], "containers": {"glass jar": "open"},
+      "last_seen": {"sodium chloride": "glass jar"}, "searched": ["glass cup"]},
+     "move sodium chloride to glass cup"),
+    ({"visible": ["sink", "sodium chloride", "glass cup"], "searched": ["glass cup", "sink"],
+      "last_seen": {"sodium chloride": "glass cup"}}, "move glass cup to sink"),
+    ({"visible": ["sink", "sodium chloride", "glass cup"], "searched": ["glass cup", "sink"],
+      "last_seen": {"sodium chloride": "glass cup", "glass cup": "sink"}}, "activate sink"),
+])  # fmt: skip
+def test_ingredients_come_into_one_vessel(
+    served: Served, fields: dict[str, Any], best: str
+) -> None:
+    target = "ingredients of salt water in one container"
+    assert served(MIX, "prepare_object", target, flags=RECIPE, **fields)[0] == best
+
+
+def test_mixing_paints(served: Served) -> None:
+    cups = ["cup of red", "jug", "red paint", "yellow paint", "blue paint"]
+    poured = {"red paint": "wood cup", "yellow paint": "jug"}
+    first = served(PAINT, "mix_substances", "intermediate paint", visible=cups, last_seen=poured,
+                   searched=["jug"])  # fmt: skip
+    assert first[0] == "pour red paint into jug"
+    assert not any("blue" in action for action in first)
+    poured["red paint"] = "jug"
+    both = served(PAINT, "mix_substances", "intermediate paint", visible=cups, last_seen=poured)
+    assert both[0] == "mix jug"
+    made = {"visible": ["orange paint", "yellow paint"], "flags": {"orange paint": "made"}}
+    assert served(PAINT, "focus_object", "intermediate paint", **made) == ["focus on orange paint"]
+    assert served(PAINT, "focus_object", "yellow-orange paint", **made) == []
+
+
+@pytest.mark.parametrize(("step", "fields", "best"), [
+    ("plant_seed", {"location": "greenhouse", "holding": ["seed jar"], "visible": ["flower pot 2"],
+                    "last_seen": {"pear seed": "seed jar", "soil": "flower pot 2"}},
+     "move pear seed in seed jar to flower pot 2"),
+    ("plant_seed", {"location": "outside", "holding": ["seed jar", "shovel"], "visible": ["ground"],
+                    "last_seen": {"pear seed": "seed jar"}}, "use shovel on ground"),
+    ("plant_seed", {"location": "greenhouse", "holding": ["seed jar", "soil"],
+                    "visible": ["flower pot 2"], "last_seen": {"pear seed": "seed jar"}},
+     "move soil to flower pot 2"),
+    ("water_plant", {"location": "greenhouse", "holding": ["jug"], "visible": ["flower pot 2"],
+                     "last_seen": {"water": "jug", "pear seed": "flower pot 2"}},
+     "pour jug into flower pot 2"),
+    ("observe_result", {"location": "greenhouse", "visible": ["flower pot 2"]}, "wait"),
+])  # fmt: skip
+def test_growing(served: Served, step: str, fields: dict[str, Any], best: str) -> None:
+    target = "pear seed to flower pot with soil" if step == "plant_seed" else ""
+    assert served(GROW, step, target, **fields)[0] == best
+
+
+BOTH = ["wood block", "inclined plane C", "inclined plane D"]
+
+
+def test_both_planes_get_the_same_time(served: Served) -> None:
+    once = {"inclined plane C": "wood block 40% down the plane"}
+    target = "both planes, one after the other"
+    back = served(PLANES, "observe_result", target, visible=BOTH, flags=once)
+    assert back == ["move wood block to inclined plane D"]
+    sliding = {"visible": BOTH, "flags": once, "last_seen": {"wood block": "inclined plane"}}
+    assert served(PLANES, "observe_result", target, **sliding) == ["wait"]
+    assert served(PLANES, "observe_result", target, vain=("wait",), **sliding) == ["look around"]
+    assert served(PLANES, "run_experiment", "stopwatch", **{**sliding, "flags": {}}) == ["wait"]
+
+
+def test_a_question_is_answered_first_and_with_what_the_belief_means(served: Served) -> None:
+    menu = "0: look in cup (in sink, in kitchen)\n1: look in cup (in inventory, in agent)"
+    asked = {"visible": ["cup"], "holding": ["cup"], "flags": {"menu": menu}}
+    assert served(BOIL, "take_object", **asked) == ["1"]
+    assert served(BOIL, "take_object", **{**asked, "holding": []}) == ["0"]
+    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "flags": {"menu": menu}})
+    now = Situation(MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief)
+    assert veto(now, "1") is None and veto(now, "2") is not None
+
+
+def test_where_one_arrives_is_looked_at_first() -> None:
+    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "location": "kitchen"})
+    for step in MANUAL.domain.serves:
+        now = Situation(MANUAL, goal, SubGoal(name=step, target="lead", progress=0), belief)
+        assert [choice["action"] for choice in serving_actions(now)] == ["look around"]
+
+
+def test_every_sub_goal_of_a_science_task_is_served() -> None:
+    steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
+    assert steps | set(MANUAL.domain.advances) == set(MANUAL.domain.serves)
