@@ -15,7 +15,7 @@ from typing import Any
 
 from envs import get_environment
 from evals.plan import RunPlan
-from models.sim import LABEL
+from models.opening import LABELS
 from nodes.context import RunContext
 from nodes.goal_retrieval import SHIPPED
 from rules.manual import RULES_FOLDER
@@ -44,7 +44,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         "split": plan.split,
         "commit": commit(),
         "model": plan.context.model,
-        "model_label": LABEL if plan.context.model == "sim" else plan.context.model,
+        "model_label": LABELS.get(plan.context.model, plan.context.model),
         "base_url": redact(plan.context.base_url),
         "conditions": {label: _kept(context) for label, context in plan.conditions.items()},
         "tasks": [

@@ -67,7 +67,7 @@ def forget() -> None:
 
 def hold(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
     """The same model with its replies held to these actions; ``server`` is what to call it."""
-    if isinstance(model, HeldModel) or model._llm_type in ("rpms-sim", "rpms-random"):
+    if isinstance(model, HeldModel) or model._llm_type.startswith("rpms-"):
         return model
     return HeldModel(inner=model, syntaxes=list(syntaxes), server=server or _name(model))
 

@@ -9,18 +9,17 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from models import random_choice, sim
+from models import controls, sim
 from models.community import open_community
 from models.constrained import hold
 from models.local import LOCAL_TIMEOUT_S, is_local, open_local
-from models.random_choice import RandomChoice
 from models.response_cache import ResponseCache
 from models.sim import SimPlanner
 from vocabulary.errors import RpmsError
 from vocabulary.secrets import redact
 
 # What tables call the models that are none.
-LABELS = {"sim": sim.LABEL, "random": random_choice.LABEL}
+LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
 
 # Where each provider's client looks for its key, and the package that brings the client.
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -53,8 +52,8 @@ def open_model(
     """
     if name == "sim":
         return SimPlanner(whim=seed)
-    if name == "random":
-        return RandomChoice(seed=seed)
+    if name in controls.LABELS:
+        return controls.ShortlistChoice(policy=name, seed=seed)
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(

@@ -20,7 +20,7 @@ from vocabulary.errors import RpmsError
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
-UNPAID = ("sim", "random")
+UNPAID = ("sim", "random", "first", "last")
 UNPAID_PROVIDERS = ("local",)
 OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _ADDRESSES = {

@@ -33,7 +33,7 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
 ModelOption = Annotated[
-    str, typer.Option(help="'sim', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
+    str, typer.Option(help="'sim', 'random', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
 ]
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")

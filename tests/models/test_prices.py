@@ -29,7 +29,7 @@ def test_cached_tokens_are_part_of_the_prompt() -> None:
     assert rates.cost(1_000, 400, 100) == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 8) / 1e6)
 
 
-@pytest.mark.parametrize("model", ["sim", "random", "local:smollm2", "local:/x/y.gguf"])
+@pytest.mark.parametrize("model", ["sim", "random", "first", "local:smollm2", "local:/x/y.gguf"])
 def test_what_runs_here_costs_nothing(model: str) -> None:
     assert rates_for(model) == NOTHING
 
