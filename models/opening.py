@@ -53,7 +53,7 @@ def open_model(
     if name == "sim":
         return SimPlanner(whim=seed)
     if name in controls.LABELS:
-        return controls.ShortlistChoice(policy=name, seed=seed)
+        return controls.ShortlistChoice.model_validate({"policy": name, "seed": seed})
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(
