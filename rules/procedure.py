@@ -140,7 +140,7 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
         pools.append(
             [
                 name
-                for name in _names(now.belief)
+                for name in _names(now)
                 if all(holds(now, p, {parameter: name}) for p in mine)
                 and all(
                     evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
@@ -154,10 +154,14 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
             yield names
 
 
-def _names(belief: Belief) -> list[str]:
-    """Everything that can be named: places, and things that are carried, in view or known."""
-    things = [*belief["places"], *belief["holding"], *belief["visible"], *belief["last_seen"]]
-    return list(dict.fromkeys(things))
+def _names(now: Situation) -> list[str]:
+    """Everything that can be named: places, and things that are carried, in view or known.
+
+    Places that the manual itself lists can be named before they were ever seen.
+    """
+    belief, listed = now.belief, now.manual.world.connected
+    things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
+    return list(dict.fromkeys([*belief["places"], *listed, *things]))
 
 
 def lines_asked(belief: Belief) -> dict[str, str]:

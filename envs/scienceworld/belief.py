@@ -173,11 +173,18 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     elif found := _READING.search(text):
         note(belief, sight.meant(belief, command.rpartition(" on ")[2]), [found[1]])
     elif found := _FOCUSED.match(text):
-        add_event(belief, FOCUS, found[1])
+        add_event(belief, FOCUS, _focused_on(belief, command, found[1]))
     elif found := _RECIPE.search(text):
         belief["flags"][RECIPE] = found[1]
     elif found := _PRODUCT.search(text):
         _mix(belief, command, found[1])
+
+
+def _focused_on(belief: Belief, command: str, printed: str) -> str:
+    """The name that a look lists; the answer may use another: a tree is focused on as a plant."""
+    listed = [*belief["visible"], *belief["holding"], *belief["last_seen"]]
+    asked = command.removeprefix("focus on ")
+    return asked if find(listed, printed) is None and asked in listed else printed
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:

@@ -178,6 +178,9 @@ def test_every_episode_starts_with_an_orange_in_the_inventory() -> None:
          "the thermometer measures a temperature of -3 degrees celsius",
          {"flags": {"water": "liquid, -3 degrees celsius"}}),
         ({}, "focus on water", "You focus on the water.", {"flags": {"focus": "water"}}),
+        # A tree is answered as a plant; what was chosen is still that tree.
+        ({"visible": ["apple tree"]}, "focus on apple tree", "You focus on the plant.",
+         {"flags": {"focus": "apple tree"}}),
         ({"flags": {"focus": "thermometer"}}, "focus on tin", "You focus on the tin.",
          {"flags": {"focus": "thermometer; tin"}}),
         ({"last_seen": {"sugar": "metal pot", "water": "metal pot"}, "holding": ["metal pot"],

@@ -224,3 +224,17 @@ def test_where_one_arrives_is_looked_at_first() -> None:
 def test_every_sub_goal_of_a_science_task_is_served() -> None:
     steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
     assert steps | set(MANUAL.domain.advances) == set(MANUAL.domain.serves)
+
+
+def test_a_room_that_the_manual_lists_can_be_gone_to_unseen(served: Served) -> None:
+    task = (
+        "Your task is to find a(n) animal. First, focus on the thing. Then, move it to the yellow "
+        "box in the living room."
+    )
+    outside = {"location": "outside", "places": ["outside"], "holding": ["turtle"],
+               "flags": {"focus": "turtle egg"}}  # fmt: skip
+    offered = served(task, "place_object", "animal to yellow box", **outside)
+    assert offered == ["teleport to living room"]
+    there = {**outside, "location": "living room", "visible": ["yellow box", "red box"]}
+    offered = served(task, "place_object", "animal to yellow box", **there)
+    assert offered == ["move turtle to yellow box"]
