@@ -77,7 +77,7 @@ def _is_object(now: Situation, name: str) -> bool:
     return refers_to(name, now.goal["object"]) or _has_category(now, name, now.goal["object"])
 
 
-def _mentioned(now: Situation, words: str) -> bool:
+def mentioned(now: Situation, words: str) -> bool:
     """The task's own sentence says it."""
     return f" {words} " in re.sub(r"[.,'()]", " ", f" {now.goal['sentence']} ")
 
@@ -178,7 +178,7 @@ ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
 WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "targeted": (1, _targeted),
     "goal_object": (1, _is_object),
-    "mentioned": (1, _mentioned),
+    "mentioned": (1, mentioned),
     "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
     "in_view": (1, lambda now, name: name in now.belief["visible"]),
     "shared_spot": (0, _shared_spot),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from rules.conditions import Bindings, Situation, holds
+from rules.conditions import Bindings, Situation, holds, mentioned
 from rules.predicates import Predicate, evaluate, parse_predicate
 from rules.schema import ActionRule, Service
 from rules.semantics import check_action, forbidden_by, match_action
@@ -157,11 +157,12 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
 def _names(now: Situation) -> list[str]:
     """Everything that can be named: places, and things that are carried, in view or known.
 
-    Places that the manual itself lists can be named before they were ever seen.
+    A room of the manual that the task names can be gone to before it was ever seen.
     """
-    belief, listed = now.belief, now.manual.world.connected
+    belief = now.belief
+    told = [place for place in now.manual.world.connected if mentioned(now, place)]
     things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
-    return list(dict.fromkeys([*belief["places"], *listed, *things]))
+    return list(dict.fromkeys([*belief["places"], *told, *things]))
 
 
 def lines_asked(belief: Belief) -> dict[str, str]:
