@@ -10,10 +10,12 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.opening import CONTROLS
 from nodes.context import CONDITIONS, RunContext
 from vocabulary.errors import RpmsError
 
 FILE = Path(__file__).with_name("presets.yaml")
+CONTROL = "E control (random)"
 
 
 class PresetCondition(BaseModel):
@@ -44,12 +46,17 @@ def load_presets() -> dict[str, Preset]:
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
-    """A, B, C, D with the run's other settings."""
+    """The conditions by letter, with the run's other settings.
+
+    E never comes without its control, or nobody could tell what the model adds to the guard.
+    """
     found = {}
     for letter in conditions:
         if letter not in CONDITIONS:
             raise RpmsError(f"unknown condition '{letter}'; choose from {', '.join(CONDITIONS)}")
         found[letter] = _toggled(letter, base)
+        if letter == "E" and base.model not in CONTROLS:
+            found[CONTROL] = _toggled(letter, base).with_(model="random")
     return found
 
 

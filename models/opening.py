@@ -20,6 +20,7 @@ from vocabulary.secrets import redact
 
 # What tables call the models that are none.
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
+CONTROLS = tuple(controls.LABELS)
 
 # Where each provider's client looks for its key, and the package that brings the client.
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

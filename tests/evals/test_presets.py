@@ -17,7 +17,10 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     for name in set(names) - {"rounds"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
-        assert models.pop("E control (random)", "random") == "random"
+        controls = {label: models.pop(label) for label in list(models) if "control" in label}
+        assert set(controls.values()) <= {"random"}
+        guarded = [label for label in models if contexts[label].guard == "constrain"]
+        assert len(controls) == len(guarded)
         assert set(models.values()) == {"openai:x"}
         assert all(context.max_steps == 9 for context in contexts.values())
         assert len(set(contexts.values())) == len(contexts)
@@ -37,6 +40,15 @@ def test_a_sweep_changes_what_its_labels_say() -> None:
         letter: letter for letter in "ABCD"
     }
     assert square == letters(list("ABCD"), BASE)
+
+
+def test_the_guarded_condition_never_comes_without_its_control() -> None:
+    found = letters(["A", "E"], BASE)
+    assert list(found) == ["A", "E", "E control (random)"]
+    assert found["E control (random)"] == found["E"].with_(model="random")
+    assert found["E"] == preset_contexts("guard", BASE)["E"]
+    assert found["E control (random)"] == preset_contexts("guard", BASE)["E control (random)"]
+    assert list(letters(["E"], BASE.with_(model="last"))) == ["E"]
 
 
 @pytest.mark.parametrize("given", ["m.jsonl", "m.round{round}.jsonl"])
