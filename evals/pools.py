@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from evals.episode import EpisodeResult
 from evals.plan import Job, JobKey
-from evals.worker import Player, WorkerSettings, serve
+from evals.worker import Player, WorkerSettings, drop, serve
 
 STOP_S = 5.0
 
@@ -148,9 +148,6 @@ class InlinePool:
 
     def close(self) -> None:
         """Drop what is in flight."""
-        for task in self._playing:
-            task.cancel()
-        if self._playing:
-            self._loop.run_until_complete(asyncio.wait(self._playing, timeout=STOP_S))
+        self._loop.run_until_complete(drop(self._playing))
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

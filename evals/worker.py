@@ -12,10 +12,12 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from envs import Task, live
 from evals.budget import Meter
@@ -35,6 +37,8 @@ SWITCH_S = 0.001
 """The loop shares the interpreter with the simulator's thread; it should not wait long for it."""
 THREADS = 16
 """For what may block: opening a client, the response cache, sending results."""
+DROP_S = 2.0
+"""How long dropped episodes may take to end; the parent waits a little longer for the process."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,23 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
 
     threading.Thread(target=read, name="jobs", daemon=True).start()
     await stopping.wait()
+    await drop(playing)
+
+
+async def drop(playing: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel episodes, and wait for what they leave behind.
+
+    Tracing runs tasks of its own while an episode is being cancelled; ended with the loop, each
+    would complain that it was still pending.
+    """
     for task in list(playing):
         task.cancel()
+    until = asyncio.get_running_loop().time() + DROP_S
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        left = until - asyncio.get_running_loop().time()
+        if left <= 0:
+            return
+        await asyncio.wait(others, timeout=left)
 
 
 def die_with_parent() -> None:
