@@ -15,7 +15,6 @@ from nodes.context import CONDITIONS, RunContext
 from vocabulary.errors import RpmsError
 
 FILE = Path(__file__).with_name("presets.yaml")
-CONTROL = "E control (random)"
 
 
 class PresetCondition(BaseModel):
@@ -46,18 +45,13 @@ def load_presets() -> dict[str, Preset]:
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
-    """The conditions by letter, with the run's other settings.
-
-    E never comes without its control, or nobody could tell what the model adds to the guard.
-    """
-    found = {}
+    """The conditions by letter, with the run's other settings."""
+    found: dict[str, RunContext] = {}
     for letter in conditions:
         if letter not in CONDITIONS:
             raise RpmsError(f"unknown condition '{letter}'; choose from {', '.join(CONDITIONS)}")
-        found[letter] = _toggled(letter, base)
-        if letter == "E" and base.model not in CONTROLS:
-            found[CONTROL] = _toggled(letter, base).with_(model="random")
-    return found
+        found[letter] = base.under(letter)
+    return _with_controls(found)
 
 
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
@@ -65,18 +59,24 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     presets = load_presets()
     if name not in presets:
         raise RpmsError(f"unknown preset '{name}'; choose from {', '.join(presets)}")
-    return {one.label: _context(one, base) for one in presets[name].conditions}
+    return _with_controls({one.label: _context(one, base) for one in presets[name].conditions})
+
+
+def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:
+    """Each constrained condition with its control: else nobody could tell what the model adds."""
+    found: dict[str, RunContext] = {}
+    for label, context in contexts.items():
+        found[label] = context
+        if context.guard == "constrain" and context.model not in CONTROLS:
+            found[f"{label} control (random)"] = context.with_(model="random")
+    return found
 
 
 def _context(one: PresetCondition, base: RunContext) -> RunContext:
     changes = dict(one.set)
     if one.memory_round:
         changes["memory_file"] = str(round_file(base.memory_file, one.memory_round))
-    return _toggled(one.condition, base).with_(**changes)
-
-
-def _toggled(letter: str, base: RunContext) -> RunContext:
-    return base.under(letter)
+    return base.under(one.condition).with_(**changes)
 
 
 def round_file(memory: str, number: int) -> Path:

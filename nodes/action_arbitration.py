@@ -87,7 +87,12 @@ def _decide(
         reason=against.reason if against else "",
         played=played,
     )
-    return EpisodeState(decisions=[*state["decisions"], decision], chosen=played)
+    update = EpisodeState(decisions=[*state["decisions"], decision], chosen=played)
+    if played:
+        # An action that led back to where it was played is a circle, however long the way round.
+        here, so_far = fingerprint(state["belief"]), state["played_in"]
+        update["played_in"] = {**so_far, here: [*so_far.get(here, []), played]}
+    return update
 
 
 def _question(reply: str, against: Veto) -> list[Message]:

@@ -87,7 +87,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         thought: the reasoning read from it.
         action: a_t, read from it; empty when there was none.
         in_vain: actions played since the belief last changed.
-        played_in: actions played so far, by the fingerprint of the belief they were played in.
+        played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
         asked_again: this step's action was vetoed once already.
         chosen: the action that the guard lets through; empty without a guard.

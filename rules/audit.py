@@ -173,7 +173,7 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for step, action in manual.domain.advances.items():
         if action not in names:
             yield "domain", "advances", f"'{step}' is advanced by the unknown action '{action}'"
-    for step, services in manual.domain.serves.items():
+    for step, services in manual.domain.patterns.items():
         for service in services:
             if service.action not in names:
                 yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
@@ -193,7 +193,7 @@ def _conditions(manual: Manual) -> Iterator[Problem]:
         uses_argument = any("thing" in parse_predicate(t).arguments for c in choices for t in c)
         known[term] = 1 if uses_argument else 0
     texts = [(term, t) for term, choices in domain.terms.items() for c in choices for t in c]
-    for step, services in {"urgent": domain.urgent, **domain.serves}.items():
+    for step, services in domain.patterns.items():
         texts += [(step, text) for service in services for text in service.when]
     for where, text in dict.fromkeys(texts):
         predicate = parse_predicate(text)

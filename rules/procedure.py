@@ -12,15 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from rules.conditions import Bindings, Situation, holds, mentioned
+from rules.conditions import Situation, holds, mentioned
 from rules.predicates import Predicate, evaluate, parse_predicate
 from rules.schema import ActionRule, Service
 from rules.semantics import check_action, forbidden_by, match_action
-from vocabulary.belief import Belief, copy_belief, kind_of
+from vocabulary.belief import copy_belief, kind_of
 from vocabulary.decision import Choice
-
-UNLIKELY = 1000
-"""The rank of what is no likely place: behind all that are."""
 
 
 class Veto(NamedTuple):
@@ -49,7 +46,7 @@ def with_refusals(now: Situation) -> Situation:
 
 def veto(now: Situation, action: str) -> Veto | None:
     """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
-    if action in lines_asked(now.belief):
+    if action in lines_asked(now):
         return None
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
@@ -75,7 +72,7 @@ def serving_actions(now: Situation) -> list[Choice]:
     Where every action has been round a circle already, they are offered once more: one of them may
     have been left too early.
     """
-    if lines := lines_asked(now.belief):
+    if lines := lines_asked(now):
         rule = now.manual.environment.asked_back.rule
         number = _meant(now, lines)
         return [Choice(action=number, rule=rule, reason="the last command was asked back")]
@@ -110,13 +107,14 @@ def _offer(now: Situation, services: Sequence[Service]) -> list[Choice]:
 
 
 def _fitting(now: Situation, service: Service, rule: ActionRule) -> list[dict[str, str]]:
-    """The fillings of a pattern, best first; only the likely ones while there are any."""
-    ranked = sorted(
-        ((_rank(now, service, names), names) for names in _fill(now, service, rule)),
-        key=lambda pair: pair[0],
-    )
-    likely = [names for (position, _), names in ranked if position < UNLIKELY]
-    return likely or [names for _, names in ranked]
+    """The fillings of a pattern, best first; only the likely places while any is left."""
+    found = sorted(_fill(now, service, rule), key=lambda names: [*map(_in_order, names.values())])
+    if not service.likely:
+        return found
+    places = now.manual.likely_places(now.goal[service.about])
+    likely = [names for names in found if kind_of(names[service.likely]) in places]
+    likely.sort(key=lambda names: places.index(kind_of(names[service.likely])))
+    return likely or found
 
 
 def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
@@ -133,6 +131,7 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
     def alone(parameter: str, predicate: Predicate) -> bool:
         return [a for a in predicate.arguments if a in rule.parameters] == [parameter]
 
+    known = _names(now)
     pools = []
     for parameter in rule.parameters:
         mine = [p for p in wanted if alone(parameter, p)]
@@ -140,7 +139,7 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
         pools.append(
             [
                 name
-                for name in _names(now)
+                for name in known
                 if all(holds(now, p, {parameter: name}) for p in mine)
                 and all(
                     evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
@@ -165,9 +164,10 @@ def _names(now: Situation) -> list[str]:
     return list(dict.fromkeys([*belief["places"], *told, *things]))
 
 
-def lines_asked(belief: Belief) -> dict[str, str]:
+def lines_asked(now: Situation) -> dict[str, str]:
     """The list that an ambiguous request was answered with, by number, while it waits."""
-    return dict(re.findall(r"^(\d+): *(.+)$", belief["flags"].get("menu", ""), re.MULTILINE))
+    waiting = now.belief["flags"].get(now.manual.environment.asked_back.flag, "")
+    return dict(re.findall(r"^(\d+): *(.+)$", waiting, re.MULTILINE))
 
 
 def _meant(now: Situation, lines: Mapping[str, str]) -> str:
@@ -179,16 +179,6 @@ def _meant(now: Situation, lines: Mapping[str, str]) -> str:
     places = {**now.belief["last_seen"], **dict.fromkeys(now.belief["holding"], carried)}
     facts = [f"{name} (in {place}" for name, place in places.items()]
     return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
-
-
-def _rank(now: Situation, service: Service, names: Bindings) -> tuple[int, list[object]]:
-    """Likely places first, then in order of kind and number."""
-    likely: Sequence[str] = []
-    if service.likely:
-        likely = now.manual.likely_places(now.goal[service.about])
-    kind = kind_of(names.get(service.likely, ""))
-    position = likely.index(kind) if kind in likely else UNLIKELY
-    return position, [_in_order(name) for name in names.values()]
 
 
 def _in_order(name: str) -> tuple[str, int]:

@@ -185,6 +185,11 @@ class DomainTier(_Strict):
     likely_places: list[Locality] = []
     rules: list[Rule]
 
+    @property
+    def patterns(self) -> dict[str, list[Service]]:
+        """Every list of patterns, by the sub-goal it serves."""
+        return {"urgent": self.urgent, **self.serves}
+
     @field_validator("serves", mode="before")
     @classmethod
     def _flat(cls, value: object) -> object:
@@ -196,9 +201,11 @@ class DomainTier(_Strict):
 class AskedBack(_Strict):
     """For worlds that answer an ambiguous request with a numbered list of what may be meant.
 
-    ``rule`` says how to answer it, ``carried`` is the list's word for where carried things are.
+    ``flag`` is where the belief keeps that list while it waits, ``rule`` says how to answer it, and
+    ``carried`` is the list's word for where carried things are.
     """
 
+    flag: str = ""
     rule: str = ""
     carried: str = ""
 

@@ -132,7 +132,9 @@ def test_what_was_played_in_vain_is_remembered_until_the_belief_changes(play_scr
 def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     to_fridge = ("Action: go to fridge 1", "The fridge 1 is closed.")
     to_table = ("Action: go to countertop 1", "On the countertop 1, you see nothing.")
-    walk = play_script("D", script=[to_table, to_fridge, to_table, to_fridge, to_table])
+    walk = play_script(
+        "D", script=[to_table, to_fridge, to_table, to_fridge, to_table], guard="shortlist"
+    )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
     circled = [list(situation(now).circled) for now in walk]
