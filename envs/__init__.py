@@ -1,6 +1,6 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
-from envs.base import Environment, LiveGame, Outcome, Task
-from envs.registry import environment_names, get_environment
+from rpms.envs.base import Environment, LiveGame, Outcome, Task
+from rpms.envs.registry import environment_names, get_environment
 
 __all__ = ["Environment", "LiveGame", "Outcome", "Task", "environment_names", "get_environment"]

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from typing_extensions import TypedDict
 
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 BlockName = Literal["rules", "situation", "goal", "state", "memory"]
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
-from envs.base import LiveGame, Outcome, Task
-from envs.registry import get_environment
-from vocabulary.errors import EnvironmentFault
-from vocabulary.turn import Turn
+from rpms.envs.base import LiveGame, Outcome, Task
+from rpms.envs.registry import get_environment
+from rpms.vocabulary.errors import EnvironmentFault
+from rpms.vocabulary.turn import Turn
 
 T = TypeVar("T")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from envs.base import Environment
-from vocabulary.errors import RpmsError
+from rpms.envs.base import Environment
+from rpms.vocabulary.errors import RpmsError
 
 # Each module offers ``ENVIRONMENT``. Adding a world means adding one line here.
 _MODULES = {
-    "alfworld": "envs.alfworld.adapter",
-    "scienceworld": "envs.scienceworld.adapter",
+    "alfworld": "rpms.envs.alfworld.adapter",
+    "scienceworld": "rpms.envs.scienceworld.adapter",
 }
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from evals.costs import Spent
-from models.prices import rates_for
-from vocabulary.errors import RpmsError
+from rpms.evals.costs import Spent
+from rpms.models.prices import rates_for
+from rpms.vocabulary.errors import RpmsError
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evals.measures import Metric, by_task, metric_of, pair, shared_tasks
-from evals.report.results import figure, gain
-from evals.report.source import names, source_of
-from evals.run_files import Episode, Run
-from evals.statistics import holm
-from evals.tables import Cell, Table, count, label, p_value
-from vocabulary.errors import RpmsError
+from rpms.evals.measures import Metric, by_task, metric_of, pair, shared_tasks
+from rpms.evals.report.results import figure, gain
+from rpms.evals.report.source import names, source_of
+from rpms.evals.run_files import Episode, Run
+from rpms.evals.statistics import holm
+from rpms.evals.tables import Cell, Table, count, label, p_value
+from rpms.vocabulary.errors import RpmsError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from typing_extensions import TypedDict
 
-from models.prices import Rates
+from rpms.models.prices import Rates
 
 DIGITS = 9
 """A call may cost a few millionths of a dollar; a billionth is below every price."""

@@ -8,18 +8,18 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
-from envs import get_environment, live
-from evals.budget import Meter
-from evals.costs import Price, nothing_spent, unknown_price
-from evals.manifest import now
-from evals.pacing import Pacing, Place
-from evals.plan import Job
-from evals.step_log import StepLog, decision_counts, drift_counts, look_at_truth, memory_counts
-from graph.build import RpmsGraph
-from nodes.context import RunContext
-from nodes.state import EpisodeInput, EpisodeState
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.secrets import redact
+from rpms.envs import get_environment, live
+from rpms.evals.budget import Meter
+from rpms.evals.costs import Price, nothing_spent, unknown_price
+from rpms.evals.manifest import now
+from rpms.evals.pacing import Pacing, Place
+from rpms.evals.plan import Job
+from rpms.evals.step_log import StepLog, decision_counts, drift_counts, look_at_truth, memory_counts
+from rpms.graph.build import RpmsGraph
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeInput, EpisodeState
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.secrets import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
           "output_tokens", "model_calls", "cache_hits")  # fmt: skip

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from envs import Environment, get_environment
-from evals.records import EpisodeRecord
-from memory_store import Entry, merge_entries, parse_entry
-from rules import (
+from rpms.envs import Environment, get_environment
+from rpms.evals.records import EpisodeRecord
+from rpms.memory_store import Entry, merge_entries, parse_entry
+from rpms.rules import (
     Manual,
     corrective_rule,
     fatal_rule,
@@ -22,11 +22,11 @@ from rules import (
     match_action,
     needed_actions,
 )
-from rules.predicates import parse_predicate, phrase
-from rules.schema import ActionRule
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.rules.predicates import parse_predicate, phrase
+from rpms.rules.schema import ActionRule
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 
 def learn(records: Iterable[EpisodeRecord]) -> list[Entry]:

@@ -13,14 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from envs import get_environment
-from evals.plan import RunPlan
-from models.opening import LABELS
-from nodes.context import RunContext
-from nodes.goal_retrieval import SHIPPED
-from rules.manual import RULES_FOLDER
-from vocabulary.errors import RpmsError
-from vocabulary.secrets import redact
+from rpms.envs import get_environment
+from rpms.evals.plan import RunPlan
+from rpms.models.opening import LABELS
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import SHIPPED
+from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.secrets import redact
 
 FORMAT = 1
 ROOT = Path(__file__).resolve().parents[1]

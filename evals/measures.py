@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from envs import get_environment
-from evals.run_files import Episode, Run
-from evals.statistics import Interval, mcnemar, mean_interval, ratio_interval, wilcoxon, wilson
+from rpms.envs import get_environment
+from rpms.evals.run_files import Episode, Run
+from rpms.evals.statistics import Interval, mcnemar, mean_interval, ratio_interval, wilcoxon, wilson
 
 Metric = Literal["success", "score"]
 

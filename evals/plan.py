@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from envs import Task, get_environment
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
-from vocabulary.turn import ERRORS, FailureMode
+from rpms.envs import Task, get_environment
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import ERRORS, FailureMode
 
 JobKey = tuple[str, str]
 """Condition label and task id: what names an episode within a run."""

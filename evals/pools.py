@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol
 
-from evals.episode import EpisodeResult
-from evals.plan import Job, JobKey
-from evals.worker import Player, WorkerSettings, drop, serve
+from rpms.evals.episode import EpisodeResult
+from rpms.evals.plan import Job, JobKey
+from rpms.evals.worker import Player, WorkerSettings, drop, serve
 
 STOP_S = 5.0
 

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.opening import CONTROLS
-from nodes.context import CONDITIONS, RunContext
-from vocabulary.errors import RpmsError
+from rpms.models.opening import CONTROLS
+from rpms.nodes.context import CONDITIONS, RunContext
+from rpms.vocabulary.errors import RpmsError
 
 FILE = Path(__file__).with_name("presets.yaml")
 

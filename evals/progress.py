@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evals.plan import JobKey
-from vocabulary.turn import ERRORS, FailureMode
+from rpms.evals.plan import JobKey
+from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
 @dataclass

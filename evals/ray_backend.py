@@ -14,11 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from evals.episode import EpisodeResult
-from evals.plan import Job, JobKey, RunPlan
-from evals.pools import Event
-from evals.worker import Player, WorkerSettings
-from vocabulary.errors import RpmsError
+from rpms.evals.episode import EpisodeResult
+from rpms.evals.plan import Job, JobKey, RunPlan
+from rpms.evals.pools import Event
+from rpms.evals.worker import Player, WorkerSettings
+from rpms.vocabulary.errors import RpmsError
 
 READY_S = 180.0
 """How long the cluster may take to start the first worker."""

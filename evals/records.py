@@ -10,9 +10,9 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from nodes.state import EpisodeOutput
-from vocabulary.errors import RpmsError
-from vocabulary.turn import ERRORS
+from rpms.nodes.state import EpisodeOutput
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import ERRORS
 
 FILE = "episodes.jsonl"
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from envs import get_environment
-from evals.records import FILE, append_record, record_of
-from graph import build_graph, run_episode
-from nodes.context import RunContext
-from nodes.state import EpisodeOutput
+from rpms.envs import get_environment
+from rpms.evals.records import FILE, append_record, record_of
+from rpms.graph import build_graph, run_episode
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeOutput
 
 # Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
 LATER_TEMPERATURE = 0.7

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evals.run_layout import EPISODES, MANIFEST, step_log_file
-from vocabulary.errors import RpmsError
-from vocabulary.turn import ERRORS, FailureMode
+from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
 class _Data(BaseModel):

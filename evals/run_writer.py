@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evals.plan import JobKey
-from evals.run_layout import EPISODES, MANIFEST, step_log_file
-from vocabulary.errors import RpmsError
-from vocabulary.turn import FailureMode
+from rpms.evals.plan import JobKey
+from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import FailureMode
 
 LOCK = ".lock"
 

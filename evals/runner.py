@@ -9,18 +9,18 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from envs import get_environment
-from evals.budget import NO_LIMIT, Budget, Meter, spent_before
-from evals.costs import Spent
-from evals.episode import EpisodeResult, Recorder
-from evals.manifest import check_same, commit, make_manifest, now
-from evals.plan import Job, JobKey, RunPlan, remaining
-from evals.pools import Event, InlinePool, Pool, ProcessPool
-from evals.progress import RunProgress
-from evals.run_writer import RunWriter
-from evals.worker import WorkerSettings
-from models.prices import rates_for
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs import get_environment
+from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
+from rpms.evals.costs import Spent
+from rpms.evals.episode import EpisodeResult, Recorder
+from rpms.evals.manifest import check_same, commit, make_manifest, now
+from rpms.evals.plan import Job, JobKey, RunPlan, remaining
+from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
+from rpms.evals.progress import RunProgress
+from rpms.evals.run_writer import RunWriter
+from rpms.evals.worker import WorkerSettings
+from rpms.models.prices import rates_for
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 ATTEMPTS = 3
 """How often an episode may lose its worker before it counts as an infrastructure error."""

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs import Environment
-from nodes.state import EpisodeState
-from rules import ActiveRules
-from vocabulary.belief import Belief
-from vocabulary.decision import Decision
-from vocabulary.recall import Recall
+from rpms.envs import Environment
+from rpms.nodes.state import EpisodeState
+from rpms.rules import ActiveRules
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.decision import Decision
+from rpms.vocabulary.recall import Recall
 
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from evals.statistics import Interval
+from rpms.evals.statistics import Interval
 
 NONE = "-"
 

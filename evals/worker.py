@@ -19,18 +19,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from envs import Task, live
-from evals.budget import Meter
-from evals.costs import price_by
-from evals.episode import EpisodeResult, play_job
-from evals.pacing import Pacing
-from evals.plan import Job, RunPlan
-from graph.concurrent import build_concurrent_graph
-from models.prices import Rates, rates_for
-from nodes.context import RunContext
-from nodes.reset_env import find_task
-from nodes.state import EpisodeState
-from vocabulary.secrets import redact
+from rpms.envs import Task, live
+from rpms.evals.budget import Meter
+from rpms.evals.costs import price_by
+from rpms.evals.episode import EpisodeResult, play_job
+from rpms.evals.pacing import Pacing
+from rpms.evals.plan import Job, RunPlan
+from rpms.graph.concurrent import build_concurrent_graph
+from rpms.models.prices import Rates, rates_for
+from rpms.nodes.context import RunContext
+from rpms.nodes.reset_env import find_task
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.secrets import redact
 
 PR_SET_PDEATHSIG = 1
 SWITCH_S = 0.001

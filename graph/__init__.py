@@ -1,7 +1,7 @@
 """The agent workflow: nine stages, their edges, and how to run them."""
 
-from graph.build import STAGES, build_graph
-from graph.run import arun_episode, astream_episode, run_episode, stream_episode
+from rpms.graph.build import STAGES, build_graph
+from rpms.graph.run import arun_episode, astream_episode, run_episode, stream_episode
 
 __all__ = [
     "STAGES",

@@ -13,13 +13,13 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
-import nodes as stages
-from graph import routing
-from nodes.context import RunContext
-from nodes.llm_call import RETRY
-from nodes.prompt_build import make_prompt_build
-from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
-from vocabulary.errors import RpmsError
+import rpms.nodes as stages
+from rpms.graph import routing
+from rpms.nodes.context import RunContext
+from rpms.nodes.llm_call import RETRY
+from rpms.nodes.prompt_build import make_prompt_build
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.errors import RpmsError
 
 Stage = Callable[..., Any]
 RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]

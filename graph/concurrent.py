@@ -15,15 +15,15 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
-import nodes as stages
-from envs import Task
-from graph.build import RpmsGraph, Stage, build_graph
-from nodes.context import RunContext
-from nodes.env_step import async_env_step
-from nodes.llm_call import make_async_llm_call
-from nodes.prompt_build import make_async_prompt_build
-from nodes.reset_env import make_async_reset_env, resolve
-from nodes.state import EpisodeState
+import rpms.nodes as stages
+from rpms.envs import Task
+from rpms.graph.build import RpmsGraph, Stage, build_graph
+from rpms.nodes.context import RunContext
+from rpms.nodes.env_step import async_env_step
+from rpms.nodes.llm_call import make_async_llm_call
+from rpms.nodes.prompt_build import make_async_prompt_build
+from rpms.nodes.reset_env import make_async_reset_env, resolve
+from rpms.nodes.state import EpisodeState
 
 COMPUTING = (
     "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",

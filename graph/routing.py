@@ -11,8 +11,8 @@ from typing import Literal
 
 from langgraph.runtime import Runtime
 
-from nodes.context import RunContext, settings
-from nodes.state import EpisodeState
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeState
 
 
 def after_reset(state: EpisodeState) -> Literal["belief_update", "__end__"]:

@@ -8,14 +8,14 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict, Unpack
 
-from graph.build import RpmsGraph, build_graph
-from nodes.context import RunContext
-from nodes.state import EpisodeInput, EpisodeOutput
-from vocabulary.belief import Belief
-from vocabulary.decision import Decision
-from vocabulary.goal import SubGoal
-from vocabulary.recall import Recall
-from vocabulary.turn import Turn
+from rpms.graph.build import RpmsGraph, build_graph
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeInput, EpisodeOutput
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.decision import Decision
+from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import Turn
 
 
 class StepEvent(TypedDict):

@@ -1,5 +1,5 @@
 """The graph as ``langgraph dev`` serves it; the server brings its own checkpointer and store."""
 
-from graph.build import build_graph
+from rpms.graph.build import build_graph
 
 graph = build_graph()

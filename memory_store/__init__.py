@@ -1,10 +1,10 @@
 """Episodic memory M: entries, frozen snapshots, retrieval by goal signature, database stores."""
 
-from memory_store.entries import Entry, parse_entry
-from memory_store.merging import merge_entries
-from memory_store.retrieval import MemoryIndex
-from memory_store.snapshot import Header, load_index, read_snapshot, write_snapshot
-from memory_store.stores import load_from_store, save_to_store
+from rpms.memory_store.entries import Entry, parse_entry
+from rpms.memory_store.merging import merge_entries
+from rpms.memory_store.retrieval import MemoryIndex
+from rpms.memory_store.snapshot import Header, load_index, read_snapshot, write_snapshot
+from rpms.memory_store.stores import load_from_store, save_to_store
 
 __all__ = [
     "Entry",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from memory_store.entries import Entry, parse_entry
+from rpms.memory_store.entries import Entry, parse_entry
 
 # Fields that count occurrences; everything else (but the id) identifies the experience.
 _COUNTS = ("success_count", "failure_count", "occurrence_count")

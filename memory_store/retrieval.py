@@ -14,9 +14,9 @@ from itertools import islice
 
 from rapidfuzz import fuzz
 
-from memory_store.entries import ADAPTER, Entry, Schema, Success
-from vocabulary.recall import Recall
-from vocabulary.signature import GoalSignature, occasion, read_signature
+from rpms.memory_store.entries import ADAPTER, Entry, Schema, Success
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.signature import GoalSignature, occasion, read_signature
 
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from memory_store.entries import ADAPTER, Entry
-from memory_store.retrieval import MemoryIndex
-from vocabulary.errors import RpmsError
+from rpms.memory_store.entries import ADAPTER, Entry
+from rpms.memory_store.retrieval import MemoryIndex
+from rpms.vocabulary.errors import RpmsError
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 from pydantic import ValidationError
 
-from memory_store.entries import Entry, parse_entry
-from vocabulary.errors import RpmsError
+from rpms.memory_store.entries import Entry, parse_entry
+from rpms.vocabulary.errors import RpmsError
 
 _BATCH = 500
 _HEADER = "header"

@@ -1,7 +1,7 @@
 """Chat models by name; any LangChain ``BaseChatModel`` object works just as well."""
 
-from models.constrained import hold
-from models.opening import default_timeout, open_model
-from models.sim import SimPlanner
+from rpms.models.constrained import hold
+from rpms.models.opening import default_timeout, open_model
+from rpms.models.sim import SimPlanner
 
 __all__ = ["SimPlanner", "default_timeout", "hold", "open_model"]

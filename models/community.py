@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 MODULE = "langchain_community.chat_models"
 # Classes name the same thing differently; the first name that a class has is used.

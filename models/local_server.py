@@ -15,7 +15,7 @@ import sys
 import threading
 from typing import Any, NamedTuple
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 SHARED = "RPMS_LOCAL_SERVERS"
 """Addresses of loaded models, for child processes only; nobody is meant to set it."""

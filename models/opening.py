@@ -9,14 +9,14 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from models import controls, sim
-from models.community import open_community
-from models.constrained import hold
-from models.local import LOCAL_TIMEOUT_S, is_local, open_local
-from models.response_cache import ResponseCache
-from models.sim import SimPlanner
-from vocabulary.errors import RpmsError
-from vocabulary.secrets import redact
+from rpms.models import controls, sim
+from rpms.models.community import open_community
+from rpms.models.constrained import hold
+from rpms.models.local import LOCAL_TIMEOUT_S, is_local, open_local
+from rpms.models.response_cache import ResponseCache
+from rpms.models.sim import SimPlanner
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.secrets import redact
 
 # What tables call the models that are none.
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
@@ -99,7 +99,7 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         )
     try:
         if provider == "openai":
-            from models.openai_chat import PlainChatOpenAI
+            from rpms.models.openai_chat import PlainChatOpenAI
 
             return PlainChatOpenAI(model=model, **options)
         from langchain.chat_models import init_chat_model

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000

@@ -20,8 +20,8 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from vocabulary.errors import RpmsError
-from vocabulary.folders import cache_dir
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import cache_dir
 
 REPLAYED = "rpms_replayed"
 """Set in the response metadata of a reply that came from here."""

@@ -14,8 +14,8 @@ import httpx
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from vocabulary.errors import RpmsError
-from vocabulary.folders import cache_dir
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import cache_dir
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20

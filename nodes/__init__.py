@@ -1,17 +1,17 @@
 """The stages of one RPMS decision, one file each; nine have the paper's names."""
 
-from nodes.action_arbitration import action_arbitration
-from nodes.arbitration import arbitration
-from nodes.belief_update import belief_update
-from nodes.context import RunContext
-from nodes.env_step import env_step
-from nodes.goal_retrieval import goal_retrieval
-from nodes.llm_call import make_llm_call
-from nodes.prompt_build import prompt_build
-from nodes.reset_env import reset_env
-from nodes.rule_assembly import rule_assembly
-from nodes.scf import scf
-from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.nodes.action_arbitration import action_arbitration
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.belief_update import belief_update
+from rpms.nodes.context import RunContext
+from rpms.nodes.env_step import env_step
+from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.llm_call import make_llm_call
+from rpms.nodes.prompt_build import prompt_build
+from rpms.nodes.reset_env import reset_env
+from rpms.nodes.rule_assembly import rule_assembly
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 
 __all__ = [
     "EpisodeInput",

@@ -11,15 +11,15 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
-from nodes.context import RunContext, settings
-from nodes.reply import read_action
-from nodes.state import EpisodeState
-from rules import load_manual
-from rules.conditions import Situation
-from rules.procedure import Veto, serving_actions, veto
-from vocabulary.belief import fingerprint
-from vocabulary.decision import Choice, Decision, Verdict
-from vocabulary.turn import Message
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.reply import read_action
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
+from rpms.rules.conditions import Situation
+from rpms.rules.procedure import Veto, serving_actions, veto
+from rpms.vocabulary.belief import fingerprint
+from rpms.vocabulary.decision import Choice, Decision, Verdict
+from rpms.vocabulary.turn import Message
 
 # How many actions a prompt offers: few enough to read, enough to leave a choice.
 SHORTLIST = 6

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 
-from nodes.context import RunContext, settings
-from nodes.state import EpisodeState
-from rules import (
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeState
+from rpms.rules import (
     Manual,
     already_done,
     can_work,
@@ -28,10 +28,10 @@ from rules import (
     refers_to,
     simulate,
 )
-from vocabulary.belief import Belief, kind_of
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.recall import Recall
-from vocabulary.signature import read_signature
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.signature import read_signature
 
 
 class Conflict(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envs import get_environment
-from nodes.state import EpisodeState
+from rpms.envs import get_environment
+from rpms.nodes.state import EpisodeState
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:

@@ -11,16 +11,16 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2 import Environment as Jinja
 
-from envs import Environment
-from nodes.context import RunContext
-from nodes.state import EpisodeState
-from rules import ActiveRules
-from rules.manual import RuleLine
-from vocabulary.decision import Choice
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec
-from vocabulary.recall import surviving
-from vocabulary.turn import Message
+from rpms.envs import Environment
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
+from rpms.rules import ActiveRules
+from rpms.rules.manual import RuleLine
+from rpms.vocabulary.decision import Choice
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.recall import surviving
+from rpms.vocabulary.turn import Message
 
 _SHARED = Path(__file__).parent / "templates"
 

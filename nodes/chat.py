@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from langchain_core.language_models import BaseChatModel
 
-from envs import get_environment
-from models import open_model
-from nodes.context import RunContext
-from nodes.reply_grammar import held_to
+from rpms.envs import get_environment
+from rpms.models import open_model
+from rpms.nodes.context import RunContext
+from rpms.nodes.reply_grammar import held_to
 
 
 def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-from models import default_timeout
-from vocabulary.errors import RpmsError
+from rpms.models import default_timeout
+from rpms.vocabulary.errors import RpmsError
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]

@@ -12,11 +12,11 @@ from math import ceil
 
 from langchain_core.language_models import BaseChatModel
 
-from envs import get_environment
-from nodes.chat import open_chat
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
-from vocabulary.turn import Message
+from rpms.envs import get_environment
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Message
 
 LAST_TURNS = 3
 """Kept whatever it costs: what was just tried, and what came of it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from envs import Outcome, get_environment
-from envs import live as episodes
-from nodes.context import RunContext, settings
-from nodes.reply import read_action
-from nodes.state import EpisodeState
-from vocabulary.errors import EnvironmentFault
-from vocabulary.turn import FailureMode, Turn
+from rpms.envs import Outcome, get_environment
+from rpms.envs import live as episodes
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.reply import read_action
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import EnvironmentFault
+from rpms.vocabulary.turn import FailureMode, Turn
 
 NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
 

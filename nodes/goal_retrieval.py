@@ -8,14 +8,14 @@ from pathlib import Path
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory_store import MemoryIndex, load_from_store, load_index
-from memory_store.stores import store_size
-from nodes.context import RunContext, settings
-from nodes.state import EpisodeState
-from rules import load_manual
-from vocabulary.goal import GoalSpec
-from vocabulary.recall import Recall
-from vocabulary.signature import goal_signature
+from rpms.memory_store import MemoryIndex, load_from_store, load_index
+from rpms.memory_store.stores import store_size
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.signature import goal_signature
 
 SHIPPED = Path(__file__).parents[1] / "memory_store" / "snapshots"
 

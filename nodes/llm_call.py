@@ -15,16 +15,16 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.runtime import Runtime, get_runtime
 
-from envs import live as episodes
-from models import hold
-from models.response_cache import REPLAYED
-from nodes.chat import open_chat
-from nodes.context import RunContext, settings
-from nodes.reply_grammar import held_now, held_to
-from nodes.retrying import RETRY, asked_pause, is_transient, will_retry
-from nodes.state import EpisodeState
-from vocabulary.secrets import redact, redact_known
-from vocabulary.turn import Usage
+from rpms.envs import live as episodes
+from rpms.models import hold
+from rpms.models.response_cache import REPLAYED
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.reply_grammar import held_now, held_to
+from rpms.nodes.retrying import RETRY, asked_pause, is_transient, will_retry
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.secrets import redact, redact_known
+from rpms.vocabulary.turn import Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
 # goes with them, so that token streaming and tracing see the call.

@@ -14,13 +14,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from envs import get_environment
-from nodes.action_arbitration import shortlist
-from nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
-from nodes.context import RunContext, settings
-from nodes.context_budget import fit, prompt_room
-from nodes.state import EpisodeState
-from vocabulary.turn import Message, Turn
+from rpms.envs import get_environment
+from rpms.nodes.action_arbitration import shortlist
+from rpms.nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.context_budget import fit, prompt_room
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.turn import Message, Turn
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="
 # A reply without an action can be pages of text; the history keeps enough to learn from.

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
-from envs import get_environment
-from rules import load_manual
+from rpms.envs import get_environment
+from rpms.rules import load_manual
 
 _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)

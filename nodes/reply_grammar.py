@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from nodes.context import RunContext
-from nodes.state import EpisodeState
-from rules import load_manual
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
 
 
 def held_to(env: str, context: RunContext) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ from uuid import uuid4
 
 from langgraph.runtime import Runtime
 
-from envs import Task, environment_names, get_environment
-from envs import live as episodes
-from nodes.context import RunContext, settings
-from nodes.state import EpisodeState
-from rules import ActiveRules
-from vocabulary.belief import empty_belief
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.turn import Usage
+from rpms.envs import Task, environment_names, get_environment
+from rpms.envs import live as episodes
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeState
+from rpms.rules import ActiveRules
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.turn import Usage
 
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4

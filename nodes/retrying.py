@@ -15,7 +15,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from nodes.context import RunContext
+from rpms.nodes.context import RunContext
 
 LONGEST_PAUSE_S = 60.0
 """A server that asks for more than this is asked again after this long, and told from its reply."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nodes.state import EpisodeState
-from rules import explain_refusal, load_manual
+from rpms.nodes.state import EpisodeState
+from rpms.rules import explain_refusal, load_manual
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:

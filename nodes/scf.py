@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from envs import get_environment
-from nodes.context import RunContext, settings
-from nodes.state import EpisodeState
-from rules import Manual, check_action, load_manual
-from vocabulary.belief import Belief
-from vocabulary.recall import Recall
+from rpms.envs import get_environment
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeState
+from rpms.rules import Manual, check_action, load_manual
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.recall import Recall
 
 
 def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:

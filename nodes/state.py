@@ -1,19 +1,19 @@
 """The graph's state: what goes in, what comes out, and what the stages pass along.
 
-Plain data only. The live environment is not here; nodes reach it through ``envs.live``.
+Plain data only. The live environment is not here; nodes reach it through ``rpms.envs.live``.
 """
 
 from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from envs.base import Task
-from rules.manual import ActiveRules
-from vocabulary.belief import Belief
-from vocabulary.decision import Choice, Decision
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.recall import Recall
-from vocabulary.turn import FailureMode, Message, Turn, Usage
+from rpms.envs.base import Task
+from rpms.rules.manual import ActiveRules
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.decision import Choice, Decision
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import FailureMode, Message, Turn, Usage
 
 
 class EpisodeInput(TypedDict, total=False):

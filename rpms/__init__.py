@@ -1,51 +1,72 @@
 """RPMS: rules, belief and memory for LLM agents in closed worlds.
 
-The public API is what this module names; everything below it may move.
+The public API is what this module names; everything below it may move. Names are imported when
+they are first used, so that ``import rpms`` does not pay for LangGraph or a world.
 """
 
-from envs import environment_names, get_environment
-from graph import (
-    STAGES,
-    arun_episode,
-    astream_episode,
-    build_graph,
-    run_episode,
-    stream_episode,
-)
-from models import SimPlanner, open_model
-from nodes import EpisodeInput, EpisodeOutput, EpisodeState, RunContext
-from rules import Manual, check_action, load_manual
-from vocabulary.belief import Belief
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.goal import GoalSpec
-from vocabulary.recall import Recall, surviving
-from vocabulary.turn import Turn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rpms.envs import environment_names as environment_names
+    from rpms.envs import get_environment as get_environment
+    from rpms.graph import STAGES as STAGES
+    from rpms.graph import arun_episode as arun_episode
+    from rpms.graph import astream_episode as astream_episode
+    from rpms.graph import build_graph as build_graph
+    from rpms.graph import run_episode as run_episode
+    from rpms.graph import stream_episode as stream_episode
+    from rpms.models import SimPlanner as SimPlanner
+    from rpms.models import open_model as open_model
+    from rpms.nodes import EpisodeInput as EpisodeInput
+    from rpms.nodes import EpisodeOutput as EpisodeOutput
+    from rpms.nodes import EpisodeState as EpisodeState
+    from rpms.nodes import RunContext as RunContext
+    from rpms.rules import Manual as Manual
+    from rpms.rules import check_action as check_action
+    from rpms.rules import load_manual as load_manual
+    from rpms.vocabulary.belief import Belief as Belief
+    from rpms.vocabulary.errors import EnvironmentFault as EnvironmentFault
+    from rpms.vocabulary.errors import RpmsError as RpmsError
+    from rpms.vocabulary.goal import GoalSpec as GoalSpec
+    from rpms.vocabulary.recall import Recall as Recall
+    from rpms.vocabulary.recall import surviving as surviving
+    from rpms.vocabulary.turn import Turn as Turn
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "STAGES",
-    "Belief",
-    "EnvironmentFault",
-    "EpisodeInput",
-    "EpisodeOutput",
-    "EpisodeState",
-    "GoalSpec",
-    "Manual",
-    "Recall",
-    "RpmsError",
-    "RunContext",
-    "SimPlanner",
-    "Turn",
-    "arun_episode",
-    "astream_episode",
-    "build_graph",
-    "check_action",
-    "environment_names",
-    "get_environment",
-    "load_manual",
-    "open_model",
-    "run_episode",
-    "stream_episode",
-    "surviving",
-]
+_HOMES = {
+    "rpms.envs": ("environment_names", "get_environment"),
+    "rpms.graph": (
+        "STAGES",
+        "arun_episode",
+        "astream_episode",
+        "build_graph",
+        "run_episode",
+        "stream_episode",
+    ),
+    "rpms.models": ("SimPlanner", "open_model"),
+    "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
+    "rpms.rules": ("Manual", "check_action", "load_manual"),
+    "rpms.vocabulary.belief": ("Belief",),
+    "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),
+    "rpms.vocabulary.goal": ("GoalSpec",),
+    "rpms.vocabulary.recall": ("Recall", "surviving"),
+    "rpms.vocabulary.turn": ("Turn",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rpms' has no attribute '{name}'")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """Name what can be imported, for completion in shells and editors."""
+    return sorted([*globals(), *__all__])

@@ -7,13 +7,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from envs import get_environment
-from evals.bench.engine import bench_engine
-from evals.bench.memory import SIZES, bench_memory
-from evals.bench.pipeline import bench_pipeline
-from evals.bench.throughput import bench_throughput
+from rpms.envs import get_environment
+from rpms.evals.bench.engine import bench_engine
+from rpms.evals.bench.memory import SIZES, bench_memory
+from rpms.evals.bench.pipeline import bench_pipeline
+from rpms.evals.bench.throughput import bench_throughput
 from rpms.prefix_bench import print_prefix
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 PARTS = ("engine", "memory", "pipeline", "throughput", "prefix")
 

@@ -15,8 +15,8 @@ import typer
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.rules_cli import rules_app
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.secrets import redact
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.secrets import redact
 
 app = typer.Typer(
     name="rpms",
@@ -71,7 +71,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Play one episode and watch each decision."""
-    from nodes.context import RunContext
+    from rpms.nodes.context import RunContext
     from rpms.terminal import play
 
     context = RunContext.for_condition(
@@ -103,7 +103,7 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
-    from envs import get_environment
+    from rpms.envs import get_environment
     from rpms.listing import task_rows, task_table
 
     world = get_environment(env)
@@ -173,10 +173,10 @@ def evaluate(
     budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
-    from evals.budget import Budget
-    from nodes.context import RunContext
+    from rpms.evals.budget import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
+    from rpms.nodes.context import RunContext
 
     base = RunContext(
         scf=scf,  # type: ignore[arg-type]
@@ -227,7 +227,7 @@ def compare(
 @app.command()
 def graph() -> None:
     """Print the agent graph as Mermaid; works offline."""
-    from graph import build_graph
+    from rpms.graph import build_graph
 
     print(build_graph().get_graph().draw_mermaid().rstrip())
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from envs import Environment, Task, get_environment
-from evals.plan import RunPlan, make_plan
-from evals.presets import letters
-from evals.report import Report, read_report
-from evals.report.files import write_report
-from models.sim import LABEL
-from nodes.context import RunContext
+from rpms.envs import Environment, Task, get_environment
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.evals.report import Report, read_report
+from rpms.evals.report.files import write_report
 from rpms.evaluating import Effort, play_plan
+from rpms.models.sim import LABEL
+from rpms.nodes.context import RunContext
 from rpms.reporting import print_tables
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 # World, split, and how many tasks of each type; the second world is a glimpse.
 BY_DEFAULT = [("alfworld", "generated_unseen", 5), ("scienceworld", "dev_mini", 1)]

@@ -17,20 +17,20 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from envs import get_environment
-from evals.budget import NO_LIMIT, Budget
-from evals.plan import RunPlan, make_plan
-from evals.pools import Pool
-from evals.presets import letters, preset_contexts
-from evals.progress import RunProgress
-from evals.runner import Run, capacity_of, local_pool
-from models.local import is_local
-from models.response_cache import default_file
-from nodes.chat import open_chat
-from nodes.context import RunContext
-from nodes.context_budget import prompt_room
-from nodes.goal_retrieval import open_memory
-from vocabulary.errors import RpmsError
+from rpms.envs import get_environment
+from rpms.evals.budget import NO_LIMIT, Budget
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.pools import Pool
+from rpms.evals.presets import letters, preset_contexts
+from rpms.evals.progress import RunProgress
+from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.models.local import is_local
+from rpms.models.response_cache import default_file
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import prompt_room
+from rpms.nodes.goal_retrieval import open_memory
+from rpms.vocabulary.errors import RpmsError
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _check(plan: RunPlan) -> None:
 def _pool(run: Run, workers: int, ray: str) -> Pool:
     if not ray:
         return local_pool(run.plan, workers, run.meter)
-    from evals.ray_backend import RayPool
+    from rpms.evals.ray_backend import RayPool
 
     return RayPool(run.plan, max(workers, 1), ray)
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from envs import get_environment
-from evals.learning import learn
-from evals.manifest import commit
-from evals.records import EpisodeRecord, read_records
-from evals.rounds import play_round
-from memory_store import write_snapshot
-from models import open_model
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
-from vocabulary.turn import ERRORS
+from rpms.envs import get_environment
+from rpms.evals.learning import learn
+from rpms.evals.manifest import commit
+from rpms.evals.records import EpisodeRecord, read_records
+from rpms.evals.rounds import play_round
+from rpms.memory_store import write_snapshot
+from rpms.models import open_model
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import ERRORS
 
 
 def learn_rounds(

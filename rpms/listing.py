@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from envs import Environment
+from rpms.envs import Environment
 
 
 def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Count entries by type and goal type."""
-    from memory_store import read_snapshot
+    from rpms.memory_store import read_snapshot
 
     header, entries = read_snapshot(file)
     goals = Counter(
@@ -48,7 +48,7 @@ def show(
     limit: Annotated[int, typer.Option(help="How many; 0 for all.")] = 20,
 ) -> None:
     """Print entries, one JSON object per line."""
-    from memory_store import read_snapshot
+    from rpms.memory_store import read_snapshot
 
     _, entries = read_snapshot(file)
     shown = 0
@@ -65,7 +65,7 @@ def show(
 @memory_app.command()
 def check(file: FileArgument) -> None:
     """Validate every line; the first mistake is reported with its line number."""
-    from memory_store import read_snapshot
+    from rpms.memory_store import read_snapshot
 
     header, _ = read_snapshot(file)
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())

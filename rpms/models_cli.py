@@ -12,7 +12,7 @@ models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup
 @models_app.command()
 def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models list'.")]) -> None:
     """Fetch a model's weights and check them; then use it as local:NAME."""
-    from models.weights import pull as fetch
+    from rpms.models.weights import pull as fetch
 
     fetch(name, lambda line: print(line, flush=True))
 
@@ -20,7 +20,7 @@ def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models
 @models_app.command("list")
 def list_models() -> None:
     """What can be pulled, and what has been."""
-    from models.weights import catalogue, pulled
+    from rpms.models.weights import catalogue, pulled
 
     for name, weights in catalogue().items():
         print(f"{name}: {weights.about}; {pulled(name) or 'not pulled yet'}")

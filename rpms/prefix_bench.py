@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from evals.bench.prefix import PrefixResult, bench_prefix
-from models.local import missing
+from rpms.evals.bench.prefix import PrefixResult, bench_prefix
+from rpms.models.local import missing
 
 
 def print_prefix(console: Console, steps: int) -> None:

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from evals.comparison import compare_runs
-from evals.report import Report, read_report
-from evals.report.files import write_report
-from evals.run_files import read_run
-from evals.tables import Cell, Table
+from rpms.evals.comparison import compare_runs
+from rpms.evals.report import Report, read_report
+from rpms.evals.report.files import write_report
+from rpms.evals.run_files import read_run
+from rpms.evals.tables import Cell, Table
 
 SHORTEST_LABEL = 24
 HEADING = 12

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -16,9 +16,9 @@ def check(
     env: Annotated[str, typer.Option(help="Only this environment.")] = "",
 ) -> None:
     """Validate every rule file and audit it against the real environment."""
-    from envs import environment_names, get_environment
-    from rules.audit import audit
-    from rules.manual import load_manual
+    from rpms.envs import environment_names, get_environment
+    from rpms.rules.audit import audit
+    from rpms.rules.manual import load_manual
 
     findings = []
     names = [get_environment(env).name] if env else environment_names()
@@ -46,11 +46,11 @@ def show(
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
 ) -> None:
     """Print R_active for a goal type, as it enters the prompt at the first step."""
-    from envs import get_environment
-    from nodes.blocks import render_rules
-    from rules.manual import load_manual
-    from vocabulary.belief import empty_belief
-    from vocabulary.goal import GoalSpec
+    from rpms.envs import get_environment
+    from rpms.nodes.blocks import render_rules
+    from rpms.rules.manual import load_manual
+    from rpms.vocabulary.belief import empty_belief
+    from rpms.vocabulary.goal import GoalSpec
 
     known = get_environment(env).goal_types()
     if goal_type not in known:

@@ -7,16 +7,16 @@ from typing import Any, cast
 from rich.console import Console
 from rich.markup import escape
 
-from envs import get_environment
-from graph.build import build_graph
-from graph.run import StepEvent, stream_episode
-from models.opening import LABELS as MODEL_LABELS
-from nodes.chat import open_chat
-from nodes.context import RunContext
-from nodes.goal_retrieval import open_memory
-from nodes.reset_env import find_task
-from nodes.state import EpisodeOutput
-from vocabulary.recall import Recall
+from rpms.envs import get_environment
+from rpms.graph.build import build_graph
+from rpms.graph.run import StepEvent, stream_episode
+from rpms.models.opening import LABELS as MODEL_LABELS
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import open_memory
+from rpms.nodes.reset_env import find_task
+from rpms.nodes.state import EpisodeOutput
+from rpms.vocabulary.recall import Recall
 
 
 def play(
@@ -128,7 +128,7 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
 
 def _printing(console: Console) -> dict[str, Any]:
     """A prompt stage that also shows the prompt: a swapped stage, like any user's."""
-    from nodes.prompt_build import prompt_build
+    from rpms.nodes.prompt_build import prompt_build
 
     def prompt_build_shown(state: Any, runtime: Any) -> Any:
         update = prompt_build(state, runtime)

@@ -1,8 +1,8 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
-from rules.manual import ActiveRules, Manual, load_manual
-from rules.naming import refers_to
-from rules.semantics import (
+from rpms.rules.manual import ActiveRules, Manual, load_manual
+from rpms.rules.naming import refers_to
+from rpms.rules.semantics import (
     Diagnosis,
     already_done,
     can_work,

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rules.conditions import ABOUT_CONDITIONS, WORDS
-from rules.loader import line_of, read_yaml
-from rules.manual import RULES_FOLDER, Manual, load_manual
-from rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
+from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
+from rpms.rules.loader import line_of, read_yaml
+from rpms.rules.manual import RULES_FOLDER, Manual, load_manual
+from rpms.rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}

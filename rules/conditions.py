@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rules.manual import Manual
-from rules.naming import is_a, refers_to
-from rules.predicates import Predicate, evaluate, parse_predicate
-from vocabulary.belief import Belief, kind_of
-from vocabulary.goal import GoalSpec, SubGoal
+from rpms.rules.manual import Manual
+from rpms.rules.naming import is_a, refers_to
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.goal import GoalSpec, SubGoal
 
 Bindings = Mapping[str, str]
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from rules.predicates import parse_predicate
-from vocabulary.errors import RpmsError
+from rpms.rules.predicates import parse_predicate
+from rpms.vocabulary.errors import RpmsError
 
 Tier = TypeVar("Tier", bound=BaseModel)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from rules.loader import load_tier
-from rules.predicates import World, evaluate, parse_predicate, phrase
-from rules.schema import (
+from rpms.rules.loader import load_tier
+from rpms.rules.predicates import World, evaluate, parse_predicate, phrase
+from rpms.rules.schema import (
     ActionRule,
     DomainTier,
     EnvironmentTier,
@@ -18,8 +18,8 @@ from rules.schema import (
     Rule,
     UniversalTier,
 )
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec
 
 RULES_FOLDER = Path(__file__).parent
 

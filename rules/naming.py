@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from vocabulary.belief import kind_of
+from rpms.vocabulary.belief import kind_of
 
 Truth = bool | None
 

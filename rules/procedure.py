@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from rules.conditions import Situation, holds, mentioned
-from rules.predicates import Predicate, evaluate, parse_predicate
-from rules.schema import ActionRule, Service
-from rules.semantics import check_action, forbidden_by, match_action
-from vocabulary.belief import copy_belief, kind_of
-from vocabulary.decision import Choice
+from rpms.rules.conditions import Situation, holds, mentioned
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.schema import ActionRule, Service
+from rpms.rules.semantics import check_action, forbidden_by, match_action
+from rpms.vocabulary.belief import copy_belief, kind_of
+from rpms.vocabulary.decision import Choice
 
 
 class Veto(NamedTuple):

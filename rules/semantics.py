@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from rules.manual import Manual
-from rules.naming import Truth, bare_name, is_a, refers_to
-from rules.predicates import evaluate, parse_predicate, phrase
-from rules.schema import ActionRule, Forbidden
-from vocabulary.belief import Belief, copy_belief, kind_of
-from vocabulary.goal import GoalSpec
+from rpms.rules.manual import Manual
+from rpms.rules.naming import Truth, bare_name, is_a, refers_to
+from rpms.rules.predicates import evaluate, parse_predicate, phrase
+from rpms.rules.schema import ActionRule, Forbidden
+from rpms.vocabulary.belief import Belief, copy_belief, kind_of
+from rpms.vocabulary.goal import GoalSpec
 
 # Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
 _SOMEWHERE = ("at", "*")

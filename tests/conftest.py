@@ -19,13 +19,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from envs.alfworld.homes import ensure_games
-from envs.base import Task
-from models.local import missing
-from rules import load_manual
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.base import Task
+from rpms.models.local import missing
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
-from vocabulary.belief import Belief
 
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)

@@ -41,9 +41,29 @@ def imports(file: Path) -> Iterator[str]:
             yield node.module or ""
 
 
-def test_every_package_has_its_place() -> None:
+def home(name: str) -> str:
+    """The folder that an import of ours leads to; everything of ours is imported through rpms."""
+    top, *rest = name.split(".")
+    return rest[0] if top == "rpms" and rest and rest[0] in BELOW else top
+
+
+def test_every_package_has_its_place_and_its_link() -> None:
     found = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert found - {"tools", "tests"} == set(BELOW)
+    links = {path.name: path.readlink() for path in (ROOT / "rpms").iterdir() if path.is_symlink()}
+    assert links == {name: Path("..") / name for name in BELOW if name != "rpms"}
+
+
+def test_one_name_to_import() -> None:
+    """A bare ``import graph`` would be another copy of the module, or somebody else's."""
+    files = [file for folder in [*BELOW, "tools", "tests"] for file in modules(folder)]
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for file in files
+        for name in imports(file)
+        if name.split(".")[0] in {*BELOW} - {"rpms"}
+    ]
+    assert files and not wrong
 
 
 @pytest.mark.parametrize("package", BELOW)
@@ -53,7 +73,7 @@ def test_imports_point_one_way(package: str) -> None:
         f"{file.relative_to(ROOT)} imports {name}"
         for file in modules(package)
         for name in imports(file)
-        if (top := name.split(".")[0]) in {*BELOW, "tools", "tests"} - {package}
+        if (top := home(name)) in {*BELOW, "tools", "tests"} - {package}
         and top not in BELOW[package]
     ]
     assert not wrong
@@ -102,8 +122,8 @@ def test_no_stage_knows_a_world_by_name(package: str) -> None:
 def test_worlds_do_not_know_each_other() -> None:
     for world in WORLDS:
         for file in (ROOT / "envs" / world).rglob("*.py"):
-            others = {f"envs.{name}" for name in WORLDS if name != world}
-            assert not {".".join(name.split(".")[:2]) for name in imports(file)} & others
+            others = {f"rpms.envs.{name}" for name in WORLDS if name != world}
+            assert not {".".join(name.split(".")[:3]) for name in imports(file)} & others
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -117,7 +137,8 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_the_default_import_path_is_free_of_optional_packages() -> None:
     loaded = {
-        name.split(".")[0] for name in loaded_by("import rpms, rpms.cli, evals, graph.studio")
+        name.split(".")[0]
+        for name in loaded_by("import rpms, rpms.cli, rpms.evals, rpms.graph.studio")
     }
     assert {"langgraph", "langchain_core", "rpms"} <= loaded
     assert not loaded & {

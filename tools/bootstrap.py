@@ -279,7 +279,7 @@ def try_engine(place: Place, env: Mapping[str, str], wheel: Path) -> int:
     words = ["--no-deps", "--force-reinstall", str(wheel)]
     pip(place, env, "installing the ALFWorld engine", "install", *words)
     say("playing one game to try the engine")
-    return place.run([str(place.python), "-m", "envs.alfworld.selfcheck"], env, TRIAL_SECONDS)
+    return place.run([str(place.python), "-m", "rpms.envs.alfworld.selfcheck"], env, TRIAL_SECONDS)
 
 
 def crashed(code: int) -> bool:

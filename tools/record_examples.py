@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
-from envs.alfworld.homes import ensure_games
-from envs.base import Task
-from rules import load_manual
-from vocabulary.belief import Belief, kind_of
-from vocabulary.goal import GoalSpec
-from vocabulary.turn import Message, Turn
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.base import Task
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.turn import Message, Turn
 
 FIRST, LAST = 600, 780
 STEPS = range(7, 15)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 
-from envs import Task, get_environment
-from graph import build_graph, run_episode
-from nodes.context import RunContext
-from nodes.prompt_build import said
-from nodes.state import EpisodeOutput
-from vocabulary.turn import Message
+from rpms.envs import Task, get_environment
+from rpms.graph import build_graph, run_episode
+from rpms.nodes.context import RunContext
+from rpms.nodes.prompt_build import said
+from rpms.nodes.state import EpisodeOutput
+from rpms.vocabulary.turn import Message
 
 ENVIRONMENT = get_environment("scienceworld")
 STEPS = range(6, 31)

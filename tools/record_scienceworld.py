@@ -17,8 +17,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from envs.scienceworld.simulator import Simulator
-from envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
 
 SOLUTIONS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld" / "gold.json"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec
 
 
 class StateSignature(NamedTuple):

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.alfworld import belief as beliefs
-from envs.alfworld import goals, wording
-from envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
-from envs.alfworld.wheel import command_templates
-from envs.base import BlockName, LiveGame, Outcome, Task
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.envs.alfworld import belief as beliefs
+from rpms.envs.alfworld import goals, wording
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
+from rpms.envs.alfworld.wheel import command_templates
+from rpms.envs.base import BlockName, LiveGame, Outcome, Task
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 
 class AlfworldGame:
@@ -21,7 +21,7 @@ class AlfworldGame:
 
     def __init__(self) -> None:
         """The engine is imported here, so that listing tasks and rules never pays for it."""
-        from envs.alfworld.engine import GameEngine
+        from rpms.envs.alfworld.engine import GameEngine
 
         self._engine = GameEngine()
         self._dialect: wording.Dialect = "move"
@@ -122,13 +122,13 @@ class Alfworld:
 
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Where belief and TextWorld's facts part."""
-        from envs.alfworld.truth import disagreements
+        from rpms.envs.alfworld.truth import disagreements
 
         return disagreements(belief, facts)
 
     def true_state(self, facts: Any) -> dict[str, str]:
         """Where the agent truly stands, what it holds and what is open."""
-        from envs.alfworld.truth import true_state
+        from rpms.envs.alfworld.truth import true_state
 
         return true_state(facts)
 

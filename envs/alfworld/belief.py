@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
-from vocabulary.goal import GoalSpec
-from vocabulary.signature import hand_was_empty
+from rpms.vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.signature import hand_was_empty
 
 NOTHING_HAPPENS = "Nothing happens."
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.alfworld.facts import FactBase
-from envs.alfworld.game import Game, Operator, prepare_game
-from envs.alfworld.grammar import Context, Reference, Text, Writer
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.folders import cache_dir
+from rpms.envs.alfworld.facts import FactBase
+from rpms.envs.alfworld.game import Game, Operator, prepare_game
+from rpms.envs.alfworld.grammar import Context, Reference, Text, Writer
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.folders import cache_dir
 
 NOTHING_HAPPENS = "Nothing happens."
 _INTRO: Text = (Reference("intro"),)

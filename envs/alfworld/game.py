@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from envs.alfworld import memo
-from envs.alfworld.facts import Arguments, Signature, TypeTable
-from envs.alfworld.grammar import Context, Grammar, Text, Writer, consulted, parse_grammar
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld import memo
+from rpms.envs.alfworld.facts import Arguments, Signature, TypeTable
+from rpms.envs.alfworld.grammar import Context, Grammar, Text, Writer, consulted, parse_grammar
+from rpms.vocabulary.errors import RpmsError
 
 _ADVICE = "fetch or generate the game again"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vocabulary.belief import Belief, kind_of
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 LOOK = "look_at_obj_in_light"
 PLACE = "pick_and_place_simple"

@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from envs.alfworld.facts import FactBase, Placeholder, Query, Variable, parse_query
+from rpms.envs.alfworld.facts import FactBase, Placeholder, Query, Variable, parse_query
 
 _SENTINEL = "THE TASK SENTENCE"
 # The task sentence is all that differs between the grammars of two official games.

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.alfworld import wheel
-from envs.alfworld.home_model import Draws, Goal, Home, Item, Position, Receptacle, data
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.home_model import Draws, Goal, Home, Item, Position, Receptacle, data
 
 # Unit steps of the four headings, in the order in which location ids number them.
 _HEADINGS = ((0, 1), (1, 0), (0, -1), (-1, 0))

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from envs.alfworld import home_model, pddl, wheel
-from envs.alfworld.home_sampling import draw_home
-from envs.alfworld.wheel import DIALECTS, Dialect
-from vocabulary.errors import RpmsError
-from vocabulary.folders import cache_dir
+from rpms.envs.alfworld import home_model, pddl, wheel
+from rpms.envs.alfworld.home_sampling import draw_home
+from rpms.envs.alfworld.wheel import DIALECTS, Dialect
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import cache_dir
 
 Split = Literal["generated_seen", "generated_unseen"]
 SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from envs.alfworld import wheel
-from envs.alfworld.home_model import Home, Item, Receptacle
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.home_model import Home, Item, Receptacle
 
 # Named by the domain itself, so they must exist even in rooms that have none of them.
 _DOMAIN_OBJECT_TYPES = ("ButterKnife", "Knife")

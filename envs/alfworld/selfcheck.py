@@ -23,8 +23,8 @@ def play() -> str:
         RuntimeError: the engine ran but did not do what the game's rules say.
     """
     # Imported here so that a broken installation is reported like any other failure.
-    from envs.alfworld.engine import GameEngine
-    from envs.alfworld.homes import sample_home, write_game
+    from rpms.envs.alfworld.engine import GameEngine
+    from rpms.envs.alfworld.homes import sample_home, write_game
 
     games = [sample_home("generated_seen", index) for index in range(_CANDIDATES)]
     games = [game for game in games if len(game.walkthrough) >= _SHORTEST_PLAN]

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from envs.alfworld.goals import GOAL_TYPES
-from envs.alfworld.homes import ensure_games
-from envs.base import Task
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.base import Task
+from rpms.vocabulary.errors import RpmsError
 
 GENERATED = ("generated_seen", "generated_unseen")
 OFFICIAL = ("train", "valid_train", "valid_seen", "valid_unseen")

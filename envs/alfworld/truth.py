@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from envs.alfworld.engine import Fact
-from vocabulary.belief import Belief
+from rpms.envs.alfworld.engine import Fact
+from rpms.vocabulary.belief import Belief
 
 
 class _Truth(NamedTuple):

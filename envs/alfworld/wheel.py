@@ -13,7 +13,7 @@ from importlib import import_module, resources
 from types import ModuleType
 from typing import Literal
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 Dialect = Literal["move", "put"]
 """``move`` is the wording of alfworld 0.4 games, ``put`` that of the games before it."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envs.base import BlockName, LiveGame, Task
-from envs.scienceworld import belief as beliefs
-from envs.scienceworld import compatibility, goals, handling, tasks, wording
-from vocabulary.belief import Belief
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.envs.base import BlockName, LiveGame, Task
+from rpms.envs.scienceworld import belief as beliefs
+from rpms.envs.scienceworld import compatibility, goals, handling, tasks, wording
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 
 class ScienceWorld:
@@ -50,7 +50,7 @@ class ScienceWorld:
 
     def open_game(self) -> LiveGame:
         """A fresh simulator; its JVM starts with the first episode."""
-        from envs.scienceworld.game import ScienceWorldGame
+        from rpms.envs.scienceworld.game import ScienceWorldGame
 
         return ScienceWorldGame()
 
@@ -80,13 +80,13 @@ class ScienceWorld:
 
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Where belief and the simulator's object tree part."""
-        from envs.scienceworld.truth import disagreements
+        from rpms.envs.scienceworld.truth import disagreements
 
         return disagreements(belief, facts)
 
     def true_state(self, facts: Any) -> dict[str, str]:
         """The room the agent truly is in and what it carries."""
-        from envs.scienceworld.truth import true_state
+        from rpms.envs.scienceworld.truth import true_state
 
         return true_state(facts)
 

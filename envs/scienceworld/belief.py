@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from envs.scienceworld import sight
-from envs.scienceworld.flags import (
+from rpms.envs.scienceworld import sight
+from rpms.envs.scienceworld.flags import (
     CARRYING,
     EVENTS,
     FOCUS,
@@ -24,13 +24,13 @@ from envs.scienceworld.flags import (
     note,
     states_of,
 )
-from envs.scienceworld.goals import plan_for, read_details
-from envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
-from envs.scienceworld.naming import find, same_thing
-from envs.scienceworld.procedure import current_step
-from vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec
+from rpms.envs.scienceworld.goals import plan_for, read_details
+from rpms.envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
+from rpms.envs.scienceworld.naming import find, same_thing
+from rpms.envs.scienceworld.procedure import current_step
+from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
 
 NO_SUCH_ACTION = "No known action matches that input."
 # Every variation of every task starts like this, and the opening text never says so.

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from envs.scienceworld.naming import find
-from vocabulary.belief import Belief
-from vocabulary.signature import read_state
+from rpms.envs.scienceworld.naming import find
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.signature import read_state
 
 # How many steps of the procedure a memory may lie ahead of the agent.
 LAG = 1

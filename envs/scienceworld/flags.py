@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from envs.scienceworld.naming import split_phase
-from vocabulary.belief import Belief
+from rpms.envs.scienceworld.naming import split_phase
+from rpms.vocabulary.belief import Belief
 
 # What happened, as opposed to what state a thing is in.
 TASK = "task"  # the description, from the opening text

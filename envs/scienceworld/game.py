@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envs.base import Outcome, Task
-from envs.scienceworld.simulator import Answer, Facts, Simulator
-from envs.scienceworld.tasks import read_source, simplifications
-from vocabulary.errors import EnvironmentFault
+from rpms.envs.base import Outcome, Task
+from rpms.envs.scienceworld.simulator import Answer, Facts, Simulator
+from rpms.envs.scienceworld.tasks import read_source, simplifications
+from rpms.vocabulary.errors import EnvironmentFault
 
 UNKNOWN_COMMAND = "No known action matches that input."
 WON = 100

@@ -13,13 +13,13 @@ from functools import lru_cache
 
 from typing_extensions import TypedDict
 
-from envs.scienceworld.flags import phase_of, temperature_of
-from envs.scienceworld.plans import plan_of
-from envs.scienceworld.procedure import Step, current_step
-from vocabulary.belief import Belief
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec, SubGoal
-from vocabulary.turn import Turn
+from rpms.envs.scienceworld.flags import phase_of, temperature_of
+from rpms.envs.scienceworld.plans import plan_of
+from rpms.envs.scienceworld.procedure import Step, current_step
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.turn import Turn
 
 FAMILIES = ["F1", "F2", "F3", "F4"]
 

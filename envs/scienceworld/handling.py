@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
-from envs.scienceworld.flags import MENU
-from envs.scienceworld.naming import find, same_words
-from vocabulary.belief import Belief
+from rpms.envs.scienceworld.flags import MENU
+from rpms.envs.scienceworld.naming import find, same_words
+from rpms.vocabulary.belief import Belief
 
 INVENTORY = "inventory"
 

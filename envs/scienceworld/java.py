@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 # The simulator's classes are compiled for Java 8; played on 17, 21 and 25.
 OLDEST = 8

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from envs.scienceworld.java import find_java
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs.scienceworld.java import find_java
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from vocabulary.belief import Door
+from rpms.vocabulary.belief import Door
 
 
 class Thing(NamedTuple):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of, temperature_of
-from envs.scienceworld.naming import find
-from envs.scienceworld.procedure import (
+from rpms.envs.scienceworld.flags import FOCUS, RECIPE, events, phase_of, states_of, temperature_of
+from rpms.envs.scienceworld.naming import find
+from rpms.envs.scienceworld.procedure import (
     Step,
     carries,
     chain,
@@ -26,7 +26,7 @@ from envs.scienceworld.procedure import (
     names_of,
     within,
 )
-from vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief
 
 HEATERS = ("stove", "oven", "blast furnace", "hot plate", "fire pit")
 COOLERS = ("freezer", "fridge", "ultra low temperature freezer")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from envs.scienceworld.flags import FOCUS, WAS, events, states_of, temperature_of
-from envs.scienceworld.naming import find, same_thing, same_words, split_phase
-from vocabulary.belief import Belief
+from rpms.envs.scienceworld.flags import FOCUS, WAS, events, states_of, temperature_of
+from rpms.envs.scienceworld.naming import find, same_thing, same_words, split_phase
+from rpms.vocabulary.belief import Belief
 
 Test = Callable[[Belief], bool]
 

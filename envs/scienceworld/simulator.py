@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from envs.scienceworld.jvm import Jvm
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs.scienceworld.jvm import Jvm
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 JAR = "scienceworld.jar"
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from envs.base import Task
-from vocabulary.errors import RpmsError
+from rpms.envs.base import Task
+from rpms.vocabulary.errors import RpmsError
 
 SPLITS = ("test", "dev", "train", "dev_mini", "train_mini")
 FOLDER = Path(__file__).parent

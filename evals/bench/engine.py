@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, TypeVar
 
-from envs.alfworld import memo
-from envs.alfworld.engine import GameEngine
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld import memo
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.vocabulary.errors import RpmsError
 
 _T = TypeVar("_T")
 

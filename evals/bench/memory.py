@@ -20,15 +20,15 @@ from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
-from envs import get_environment
-from memory_store import MemoryIndex, load_index
-from memory_store.snapshot import FORMAT, SCHEMA_VERSION
-from nodes.arbitration import arbitration
-from nodes.context import RunContext
-from nodes.goal_retrieval import recall
-from nodes.scf import scf
-from nodes.state import EpisodeState
-from rules import load_manual
+from rpms.envs import get_environment
+from rpms.memory_store import MemoryIndex, load_index
+from rpms.memory_store.snapshot import FORMAT, SCHEMA_VERSION
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import recall
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
 
 SIZES = (233, 10_000, 100_000, 1_000_000)
 PAPER_MIX = (64, 157, 12)

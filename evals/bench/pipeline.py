@@ -20,13 +20,13 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from envs import Task, get_environment
-from envs.alfworld.adapter import AlfworldGame
-from evals.bench.engine import start_stock
-from graph.build import STAGES, build_graph
-from graph.concurrent import build_concurrent_graph
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.envs import Task, get_environment
+from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.evals.bench.engine import start_stock
+from rpms.graph.build import STAGES, build_graph
+from rpms.graph.concurrent import build_concurrent_graph
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 STOCK_STEPS = 5
 

@@ -15,13 +15,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, convert_to_messages
 from langgraph.runtime import Runtime
 
-from graph import build_graph, run_episode
-from models import open_model
-from models.local import LOCAL_TIMEOUT_S
-from nodes.context import Layout, RunContext
-from nodes.prompt_build import prompt_build
-from nodes.state import EpisodeState
-from vocabulary.turn import Message
+from rpms.graph import build_graph, run_episode
+from rpms.models import open_model
+from rpms.models.local import LOCAL_TIMEOUT_S
+from rpms.nodes.context import Layout, RunContext
+from rpms.nodes.prompt_build import prompt_build
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.turn import Message
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 

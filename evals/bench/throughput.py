@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from evals.plan import RunPlan, make_plan
-from evals.presets import letters
-from evals.runner import Run, capacity_of, local_pool
-from graph import build_graph, run_episode
-from models import open_model
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.graph import build_graph, run_episode
+from rpms.models import open_model
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 SERVER = Path(__file__).with_name("slow_server.py")
 REPLY = "Thought: I look around.\nAction: look"

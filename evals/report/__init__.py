@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.measures import metric_of
-from evals.report.ablations import ablation_tables
-from evals.report.behaviour import (
+from rpms.evals.measures import metric_of
+from rpms.evals.report.ablations import ablation_tables
+from rpms.evals.report.behaviour import (
     failure_table,
     guard_table,
     memory_table,
@@ -16,10 +16,10 @@ from evals.report.behaviour import (
     step_table,
     token_table,
 )
-from evals.report.results import main_table, pair_table, square_table, task_table, type_table
-from evals.report.source import source_of
-from evals.run_files import Run, read_run
-from evals.tables import Table
+from rpms.evals.report.results import main_table, pair_table, square_table, task_table, type_table
+from rpms.evals.report.source import source_of
+from rpms.evals.run_files import Run, read_run
+from rpms.evals.tables import Table
 
 __all__ = ["Report", "build_report", "read_report"]
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from evals.measures import average, metric_of, pair
-from evals.report.prefix import repeated_share
-from evals.report.results import figure, gain
-from evals.report.source import names, source_of
-from evals.run_files import Run
-from evals.tables import Cell, Table, label, number, p_value, percent
+from rpms.evals.measures import average, metric_of, pair
+from rpms.evals.report.prefix import repeated_share
+from rpms.evals.report.results import figure, gain
+from rpms.evals.report.source import names, source_of
+from rpms.evals.run_files import Run
+from rpms.evals.tables import Cell, Table, label, number, p_value, percent
 
 TITLES = {
     "arbitration": "Arbitration",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from evals.measures import average, mean, share
-from evals.report.source import names, source_of
-from evals.run_files import Episode, Run
-from evals.tables import Cell, Table, count, label, number, percent
-from vocabulary.turn import ERRORS
+from rpms.evals.measures import average, mean, share
+from rpms.evals.report.source import names, source_of
+from rpms.evals.run_files import Episode, Run
+from rpms.evals.tables import Cell, Table, count, label, number, percent
+from rpms.vocabulary.turn import ERRORS
 
 GUARDED = ("asked_again", "replaced", "insisted")
 AGENT_FAILURES = {

@@ -6,9 +6,9 @@ import json
 import os
 from pathlib import Path
 
-from evals.report import Report
-from evals.report.page import render_page
-from vocabulary.errors import RpmsError
+from rpms.evals.report import Report
+from rpms.evals.report.page import render_page
+from rpms.vocabulary.errors import RpmsError
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:

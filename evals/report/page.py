@@ -16,17 +16,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from evals.manifest import rules_hash
-from evals.measures import metric_of
-from evals.report import Report, heading
-from evals.report.plots import plots_of
-from evals.report.source import names, short_type, source_of
-from evals.run_files import Episode, Run
-from evals.tables import Table
-from rules import load_manual
-from vocabulary.belief import empty_belief
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec
+from rpms.evals.manifest import rules_hash
+from rpms.evals.measures import metric_of
+from rpms.evals.report import Report, heading
+from rpms.evals.report.plots import plots_of
+from rpms.evals.report.source import names, short_type, source_of
+from rpms.evals.run_files import Episode, Run
+from rpms.evals.tables import Table
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
 SCRIPTS = ("base", "list", "parts", "episode", "compare", "router")

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from evals.measures import Metric, by_task, groups, mean, merit, metric_of, rate, shared_tasks
-from evals.report.ablations import round_of, varied
-from evals.report.results import SQUARE
-from evals.report.source import names, short_type
-from evals.report.svg import (
+from rpms.evals.measures import Metric, by_task, groups, mean, merit, metric_of, rate, shared_tasks
+from rpms.evals.report.ablations import round_of, varied
+from rpms.evals.report.results import SQUARE
+from rpms.evals.report.source import names, short_type
+from rpms.evals.report.svg import (
     ROW,
     WIDTH,
     Mark,
@@ -26,7 +26,7 @@ from evals.report.svg import (
     spread,
     text,
 )
-from evals.run_files import Episode, Run
+from rpms.evals.run_files import Episode, Run
 
 COLOURS = 8
 LABELS = 190

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from evals.measures import (
+from rpms.evals.measures import (
     Metric,
     average,
     by_task,
@@ -17,10 +17,10 @@ from evals.measures import (
     rate,
     shared_tasks,
 )
-from evals.report.source import names, short_type, source_of
-from evals.run_files import Episode, Run
-from evals.statistics import Interval, holm, interaction
-from evals.tables import Cell, Table, count, label, number, p_value, percent, points
+from rpms.evals.report.source import names, short_type, source_of
+from rpms.evals.run_files import Episode, Run
+from rpms.evals.statistics import Interval, holm, interaction
+from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent, points
 
 SQUARE = ("A", "B", "C", "D")
 

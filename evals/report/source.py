@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.run_files import Run
+from rpms.evals.run_files import Run
 
 LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E guarded"}
 

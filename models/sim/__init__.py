@@ -17,10 +17,10 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from models.sim.household import decide
-from models.sim.reading import read_prompt
-from models.sim.science import decide_science
-from models.sim.science_reading import is_science, read_science
+from rpms.models.sim.household import decide
+from rpms.models.sim.reading import read_prompt
+from rpms.models.sim.science import decide_science
+from rpms.models.sim.science_reading import is_science, read_science
 
 LABEL = "sim (built-in planner, not a language model)"
 

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 from zlib import crc32
 
-from models.sim.reading import REFUSED, View, kind, names
+from rpms.models.sim.reading import REFUSED, View, kind, names
 
 ATTENTION = 3
 """How many of its own turns the planner remembers when no state block tells it more."""

@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable
 from itertools import chain
 
-from models.sim.science_growing import grow
-from models.sim.science_habits import habits, stroll
-from models.sim.science_life import life_span, life_stages
-from models.sim.science_matter import melting_point, transform
-from models.sim.science_mind import Ideas, Mind
-from models.sim.science_mix import mix_paint, mix_recipe
-from models.sim.science_planes import compare_planes
-from models.sim.science_reading import ScienceView
-from models.sim.science_search import find_thing, measure
+from rpms.models.sim.science_growing import grow
+from rpms.models.sim.science_habits import habits, stroll
+from rpms.models.sim.science_life import life_span, life_stages
+from rpms.models.sim.science_matter import melting_point, transform
+from rpms.models.sim.science_mind import Ideas, Mind
+from rpms.models.sim.science_mix import mix_paint, mix_recipe
+from rpms.models.sim.science_planes import compare_planes
+from rpms.models.sim.science_reading import ScienceView
+from rpms.models.sim.science_search import find_thing, measure
 
 PROCEDURES: dict[str, tuple[str, Callable[[Mind], Ideas]]] = {
     "find": ("F1-PROC-001", find_thing),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node, every
-from models.sim.science_mind import CUPS, Ideas, Mind, plain
-from models.sim.science_search import of_kind
+from rpms.models.sim.science_listing import Node, every
+from rpms.models.sim.science_mind import CUPS, Ideas, Mind, plain
+from rpms.models.sim.science_search import of_kind
 
 _TOOLS = {"boil": "stove", "melt": "stove", "change": "stove", "melting": "stove",
           "freeze": "freezer"}  # fmt: skip

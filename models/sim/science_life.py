@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node, every
-from models.sim.science_mind import Ideas, Mind
+from rpms.models.sim.science_listing import Node, every
+from rpms.models.sim.science_mind import Ideas, Mind
 
 _INSECTS = ("ant", "bee", "butterfly", "dragonfly", "moth", "fly", "beetle", "caterpillar")
 _RODENTS = ("mouse", "rat", "hedgehog", "hamster")

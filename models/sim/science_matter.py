@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.sim.science_listing import Node, every
-from models.sim.science_mind import Ideas, Mind, plain
-from models.sim.science_search import focus_once, instrument, right_box
+from rpms.models.sim.science_listing import Node, every
+from rpms.models.sim.science_mind import Ideas, Mind, plain
+from rpms.models.sim.science_search import focus_once, instrument, right_box
 
 HEATERS = [("stove", "kitchen"), ("blast furnace", "foundry")]
 COOLERS = [("freezer", "kitchen"), ("ultra low temperature freezer", "workshop")]

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from zlib import crc32
 
-from models.sim.science_listing import Node, around, every
-from models.sim.science_reading import ScienceView
-from models.sim.science_scene import Scene, picture
-from models.sim.science_task import ScienceTask, read_science_task
+from rpms.models.sim.science_listing import Node, around, every
+from rpms.models.sim.science_reading import ScienceView
+from rpms.models.sim.science_scene import Scene, picture
+from rpms.models.sim.science_task import ScienceTask, read_science_task
 
 Ideas = Iterator[tuple[str, str]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node
-from models.sim.science_matter import fill
-from models.sim.science_mind import CUPS, Ideas, Mind, plain
+from rpms.models.sim.science_listing import Node
+from rpms.models.sim.science_matter import fill
+from rpms.models.sim.science_mind import CUPS, Ideas, Mind, plain
 
 
 def mix_recipe(mind: Mind) -> Ideas:

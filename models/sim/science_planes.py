@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node, without_articles
-from models.sim.science_mind import Ideas, Mind
+from rpms.models.sim.science_listing import Node, without_articles
+from rpms.models.sim.science_mind import Ideas, Mind
 
 _PLANE = "inclined plane"
 # Looks at each plane; the difference shows long before the block is down.

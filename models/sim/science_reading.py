@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from models.sim.reading import NEW_TASK
-from models.sim.science_scene import MENU
+from rpms.models.sim.reading import NEW_TASK
+from rpms.models.sim.science_scene import MENU
 
 _OPENING = re.compile(r"This (?:room|outside location) is called ")
 _TASK = re.compile(r"^Your task is to (.+)$", re.M)

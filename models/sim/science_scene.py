@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from models.sim.science_listing import Node, every, read_listing, without_articles
+from rpms.models.sim.science_listing import Node, every, read_listing, without_articles
 
 _ROOM = re.compile(
     r"This (?:room|outside location) is called the ([\w ]+?)\. (?:In it|Here),? you see:"

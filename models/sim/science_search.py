@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from models.sim.science_listing import Node, every
-from models.sim.science_mind import Ideas, Mind, plain
+from rpms.models.sim.science_listing import Node, every
+from rpms.models.sim.science_mind import Ideas, Mind, plain
 
 _STAGES = ("baby", "hatchling", "juvenile", "adult", "newborn")
 _TOOL = "thermometer"

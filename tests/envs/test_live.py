@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment, live
-from envs.alfworld.homes import ensure_games
-from envs.base import Outcome, Task
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.turn import Turn
+from rpms.envs import get_environment, live
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.base import Outcome, Task
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.turn import Turn
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

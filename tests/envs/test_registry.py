@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envs import environment_names, get_environment
-from vocabulary.errors import RpmsError
+from rpms.envs import environment_names, get_environment
+from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,7 @@ def test_an_unknown_world_is_one_line_that_lists_the_known_ones() -> None:
 def test_naming_worlds_imports_none_of_them() -> None:
     program = (
         "import sys, envs; envs.environment_names();"
-        "print([m for m in sys.modules if m.startswith(('envs.alfworld', 'textworld'))])"
+        "print([m for m in sys.modules if m.startswith(('rpms.envs.alfworld', 'textworld'))])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nodes.context import RunContext
+from rpms.nodes.context import RunContext
 
 TYPES = (
     "look_at_obj_in_light", "pick_and_place_simple", "pick_clean_then_place_in_recep",

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from evals.budget import Budget, Meter, Total, spent_before
-from evals.costs import Spent
-from evals.plan import RunPlan, make_plan
-from evals.presets import letters
-from evals.run_layout import EPISODES, MANIFEST
-from evals.runner import Run, local_pool
-from nodes.context import RunContext
+from rpms.evals.budget import Budget, Meter, Total, spent_before
+from rpms.evals.costs import Spent
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.evals.run_layout import EPISODES, MANIFEST
+from rpms.evals.runner import Run, local_pool
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
-from vocabulary.errors import RpmsError
 
 CALL = Spent(prompt_tokens=90, cached_tokens=50, output_tokens=10)
 

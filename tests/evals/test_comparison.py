@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from evals.comparison import compare_runs
-from evals.run_files import Run, read_run
+from rpms.evals.comparison import compare_runs
+from rpms.evals.run_files import Run, read_run
+from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import task_id, write_run
-from vocabulary.errors import RpmsError
 
 
 def run_of(folder: Path, wins: dict[str, list[bool]], **changes: Any) -> Run:

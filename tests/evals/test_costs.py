@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from evals.costs import Spent, nothing_spent, price_by, unknown_price
-from models.prices import NOTHING, Rates
+from rpms.evals.costs import Spent, nothing_spent, price_by, unknown_price
+from rpms.models.prices import NOTHING, Rates
 
 CALL = Spent(prompt_tokens=1000, cached_tokens=600, output_tokens=10)
 

@@ -8,14 +8,14 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
-from envs import get_environment, live
-from evals.episode import EpisodeResult, play_job
-from evals.plan import Job
-from evals.presets import letters
-from graph import run_episode
-from graph.concurrent import build_concurrent_graph
-from nodes.context import RunContext
-from vocabulary.errors import EnvironmentFault
+from rpms.envs import get_environment, live
+from rpms.evals.episode import EpisodeResult, play_job
+from rpms.evals.plan import Job
+from rpms.evals.presets import letters
+from rpms.graph import run_episode
+from rpms.graph.concurrent import build_concurrent_graph
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import EnvironmentFault
 
 LINE = {
     "condition", "env", "split", "task", "index", "type", "goal", "signature", "success", "score",

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from envs import get_environment
-from envs.alfworld.adapter import AlfworldGame
-from envs.alfworld.homes import ensure_games
-from envs.base import Task
-from evals.learning import learn, lessons
-from evals.records import EpisodeRecord, RecordedTurn
-from rules import check_action, load_manual
-from rules.predicates import parse_predicate
-from rules.semantics import match_action
-from vocabulary.belief import Belief, kind_of
+from rpms.envs import get_environment
+from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.base import Task
+from rpms.evals.learning import learn, lessons
+from rpms.evals.records import EpisodeRecord, RecordedTurn
+from rpms.rules import check_action, load_manual
+from rpms.rules.predicates import parse_predicate
+from rpms.rules.semantics import match_action
+from rpms.vocabulary.belief import Belief, kind_of
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")

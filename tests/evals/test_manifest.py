@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from evals.manifest import check_same, commit, differences, make_manifest
-from evals.plan import RunPlan, make_plan
-from evals.presets import letters
-from models.sim import LABEL
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals.manifest import check_same, commit, differences, make_manifest
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.models.sim import LABEL
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 
 def plan(conditions: str = "AD", limit: int = 2, **settings: Any) -> RunPlan:

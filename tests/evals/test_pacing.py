@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from envs import get_environment
-from evals.episode import play_job
-from evals.pacing import STEPPING, Pacing, Place
-from evals.plan import Job
-from nodes.context import RunContext
+from rpms.envs import get_environment
+from rpms.evals.episode import play_job
+from rpms.evals.pacing import STEPPING, Pacing, Place
+from rpms.evals.plan import Job
+from rpms.nodes.context import RunContext
 
 
 async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:

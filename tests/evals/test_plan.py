@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from envs import get_environment
-from evals.plan import JobKey, RunPlan, evenly, make_plan, remaining
-from evals.presets import letters
-from nodes.context import RunContext
-from vocabulary.turn import FailureMode
+from rpms.envs import get_environment
+from rpms.evals.plan import JobKey, RunPlan, evenly, make_plan, remaining
+from rpms.evals.presets import letters
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.turn import FailureMode
 
 
 def two_by_two() -> RunPlan:

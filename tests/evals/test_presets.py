@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.presets import letters, load_presets, preset_contexts, round_file
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals.presets import letters, load_presets, preset_contexts, round_file
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 BASE = RunContext(max_steps=9, model="openai:x")
 

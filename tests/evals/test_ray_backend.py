@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from evals.plan import JobKey, RunPlan, make_plan
-from evals.presets import letters
-from evals.ray_backend import LOCAL, RayPool
-from evals.run_layout import EPISODES, step_log_file
-from evals.runner import Run, local_pool
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals.plan import JobKey, RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.evals.ray_backend import LOCAL, RayPool
+from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.runner import Run, local_pool
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 ray: Any = pytest.importorskip("ray")
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.records import FILE, append_record, read_records, record_of
-from graph import run_episode
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals.records import FILE, append_record, read_records, record_of
+from rpms.graph import run_episode
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.engine

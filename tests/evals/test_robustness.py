@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from evals.plan import RunPlan, make_plan
-from evals.presets import letters
-from evals.progress import RunProgress
-from evals.run_layout import EPISODES, step_log_file
-from evals.runner import Run, local_pool
-from nodes.context import RunContext
+from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.presets import letters
+from rpms.evals.progress import RunProgress
+from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.runner import Run, local_pool
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
-from vocabulary.errors import RpmsError
 
 EPISODES_WANTED = 60
 STEPS = 4

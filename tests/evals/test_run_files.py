@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.run_files import read_run
-from evals.run_layout import slug, step_log_file
+from rpms.evals.run_files import read_run
+from rpms.evals.run_layout import slug, step_log_file
+from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 from tests.evals.sample_runs import episode, task_id, write_run
-from vocabulary.errors import RpmsError
 
 
 def test_a_run_comes_back_in_order(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evals.run_layout import EPISODES, MANIFEST, slug, step_log_file
-from evals.run_writer import RunWriter
-from vocabulary.errors import RpmsError
+from rpms.evals.run_layout import EPISODES, MANIFEST, slug, step_log_file
+from rpms.evals.run_writer import RunWriter
+from rpms.vocabulary.errors import RpmsError
 
 
 def line(task: str, condition: str = "A", mode: str | None = None) -> dict[str, Any]:

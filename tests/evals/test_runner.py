@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from evals import runner
-from evals.episode import EpisodeResult
-from evals.plan import Job, JobKey, RunPlan, make_plan
-from evals.pools import Event, InlinePool, Pool, ProcessPool
-from evals.presets import letters
-from evals.progress import RunProgress
-from evals.run_layout import EPISODES, step_log_file
-from evals.runner import Dispatcher, Run, capacity_of, local_pool, stop_if_hopeless
-from evals.worker import WorkerSettings
-from graph import run_episode
-from nodes.context import RunContext
-from vocabulary.errors import RpmsError
+from rpms.evals import runner
+from rpms.evals.episode import EpisodeResult
+from rpms.evals.plan import Job, JobKey, RunPlan, make_plan
+from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
+from rpms.evals.presets import letters
+from rpms.evals.progress import RunProgress
+from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.runner import Dispatcher, Run, capacity_of, local_pool, stop_if_hopeless
+from rpms.evals.worker import WorkerSettings
+from rpms.graph import run_episode
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 
 
 def plan(conditions: str = "AB", limit: int = 4, **settings: Any) -> RunPlan:

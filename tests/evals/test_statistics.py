@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.statistics import (
+from rpms.evals.statistics import (
     holm,
     interaction,
     mcnemar,

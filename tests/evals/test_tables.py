@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.statistics import Interval
-from evals.tables import Cell, Table, count, label, number, p_value, percent, points
+from rpms.evals.statistics import Interval
+from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent, points
 
 
 def table(**changes: object) -> Table:

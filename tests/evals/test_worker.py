@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from evals import worker
-from evals.worker import drop
+from rpms.evals import worker
+from rpms.evals.worker import drop
 
 
 async def test_what_a_dropped_episode_leaves_behind_is_waited_for() -> None:

@@ -11,11 +11,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
 
-from graph import STAGES, build_graph
-from graph.run import run_episode
-from nodes import RunContext
-from nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
-from vocabulary.errors import RpmsError
+from rpms.graph import STAGES, build_graph
+from rpms.graph.run import run_episode
+from rpms.nodes import RunContext
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.errors import RpmsError
 
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
 EDGES = {
@@ -187,7 +187,7 @@ def test_checkpointer_store_and_cache_are_taken_over() -> None:
 
 
 def test_langgraph_json_names_the_graph() -> None:
-    from graph.studio import graph
+    from rpms.graph.studio import graph
 
     root = Path(__file__).resolve().parents[2]
     data = json.loads((root / "langgraph.json").read_text(encoding="utf-8"))

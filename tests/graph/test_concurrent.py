@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from graph import run_episode
-from graph.concurrent import build_concurrent_graph
-from nodes.context import RunContext
-from nodes.state import EpisodeOutput
+from rpms.envs import get_environment
+from rpms.graph import run_episode
+from rpms.graph.concurrent import build_concurrent_graph
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeOutput
 from tests.openai_server import OpenAIServer
 
 CONTEXTS = {

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from models import open_model
-from nodes.context import RunContext
 from rpms import arun_episode, cli
-from rules import load_manual
+from rpms.models import open_model
+from rpms.nodes.context import RunContext
+from rpms.rules import load_manual
 
 pytestmark = [pytest.mark.local, pytest.mark.engine]
 STEPS = 3

@@ -12,20 +12,20 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-import nodes.llm_call
-from envs import live
-from envs.alfworld.adapter import ENVIRONMENT
-from graph import (
+import rpms.nodes.llm_call
+from rpms.envs import live
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.graph import (
     arun_episode,
     astream_episode,
     build_graph,
     run_episode,
     stream_episode,
 )
-from nodes import RunContext
-from nodes.state import EpisodeOutput
-from vocabulary.errors import EnvironmentFault, RpmsError
-from vocabulary.turn import Turn
+from rpms.nodes import RunContext
+from rpms.nodes.state import EpisodeOutput
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.turn import Turn
 
 pytestmark = pytest.mark.engine
 
@@ -87,7 +87,7 @@ async def test_a_failing_model_does_not_hold_up_the_others(
         time.sleep(0.4)
         raise RpmsError("no such model")
 
-    monkeypatch.setattr(nodes.llm_call, "open_chat", slow)
+    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", slow)
     monkeypatch.setattr(live, "finish", lambda *_: time.sleep(0.4))
     playing = asyncio.create_task(arun_episode(0, context=B))
     longest, last = 0.0, time.perf_counter()

@@ -16,9 +16,9 @@ import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
-from graph import STAGES, run_episode
-from nodes import RunContext
-from nodes.state import EpisodeOutput
+from rpms.graph import STAGES, run_episode
+from rpms.nodes import RunContext
+from rpms.nodes.state import EpisodeOutput
 from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from memory_store import parse_entry
+from rpms.memory_store import parse_entry
 
 
 def test_the_papers_entries_are_valid_and_survive_a_round_trip(

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store import merge_entries, parse_entry
-from memory_store.entries import Entry
+from rpms.memory_store import merge_entries, parse_entry
+from rpms.memory_store.entries import Entry
 
 words = st.sampled_from(["mug", "apple", "plate"])
 

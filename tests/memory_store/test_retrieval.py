@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory_store import MemoryIndex, parse_entry
-from memory_store.entries import Entry
-from vocabulary.signature import GoalSignature, hand_was_empty
+from rpms.memory_store import MemoryIndex, parse_entry
+from rpms.memory_store.entries import Entry
+from rpms.vocabulary.signature import GoalSignature, hand_was_empty
 
 KINDS = {"dishes": ["mug", "cup", "plate"], "containers": ["fridge", "cabinet"]}
 HEAT = "pick_heat_then_place_in_recep"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from memory_store import load_index, parse_entry, read_snapshot, write_snapshot
-from vocabulary.errors import RpmsError
+from rpms.memory_store import load_index, parse_entry, read_snapshot, write_snapshot
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_memory_of_another_world_is_refused(snapshot: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from memory_store import parse_entry, write_snapshot, read_snapshot
+from rpms.memory_store import parse_entry, write_snapshot, read_snapshot
 file = Path(sys.argv[1])
 _, entries = read_snapshot(file)
 class Slow(list):

@@ -12,10 +12,10 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from memory_store import load_from_store, merge_entries, parse_entry, save_to_store
-from memory_store.entries import Entry
-from memory_store.stores import namespace, store_size
-from vocabulary.errors import RpmsError
+from rpms.memory_store import load_from_store, merge_entries, parse_entry, save_to_store
+from rpms.memory_store.entries import Entry
+from rpms.memory_store.stores import namespace, store_size
+from rpms.vocabulary.errors import RpmsError
 
 pytestmark = pytest.mark.server
 

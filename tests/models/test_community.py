@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from models import open_model
-from vocabulary.errors import RpmsError
+from rpms.models import open_model
+from rpms.vocabulary.errors import RpmsError
 
 
 class ChatSomething(BaseChatModel):

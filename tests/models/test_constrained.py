@@ -14,9 +14,9 @@ import pytest
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import BaseMessage
 
-from models import constrained, open_model
-from models.constrained import form_in_use, hold
-from models.sim import SimPlanner
+from rpms.models import constrained, open_model
+from rpms.models.constrained import form_in_use, hold
+from rpms.models.sim import SimPlanner
 from tests.openai_server import Answer, OpenAIServer
 
 ACTIONS = ("go to {place}", "look")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import HumanMessage
 
-from models import open_model
-from models.controls import offers
+from rpms.models import open_model
+from rpms.models.controls import offers
 
 PROMPT = """[Task Goal]
   Goal: put a mug in desk.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from models.gguf import context_length, read_metadata
-from vocabulary.errors import RpmsError
+from rpms.models.gguf import context_length, read_metadata
+from rpms.vocabulary.errors import RpmsError
 
 
 def text(value: str) -> bytes:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.grammar import fits, reply_gbnf, reply_schema
-from nodes.reply import read_reply
-from rules import load_manual
+from rpms.models.grammar import fits, reply_gbnf, reply_schema
+from rpms.nodes.reply import read_reply
+from rpms.rules import load_manual
 
 WORLDS = ("alfworld", "scienceworld")
 HOME = ["go to {place}", "take {object} from {place}", "put {object} in/on {place}", "look"]

@@ -19,12 +19,12 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
-from models import constrained, local, local_server, open_model
-from models.constrained import form_in_use
-from models.grammar import fits
-from models.local import LocalName, find_weights, missing, parse_name
-from rules import load_manual
-from vocabulary.errors import RpmsError
+from rpms.models import constrained, local, local_server, open_model
+from rpms.models.constrained import form_in_use
+from rpms.models.grammar import fits
+from rpms.models.local import LocalName, find_weights, missing, parse_name
+from rpms.rules import load_manual
+from rpms.vocabulary.errors import RpmsError
 
 ACTIONS = tuple(rule.syntax for rule in load_manual("alfworld").actions)
 QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is closed. Act.")]

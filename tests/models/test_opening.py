@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 
-from models import SimPlanner, open_model
+from rpms.models import SimPlanner, open_model
+from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
-from vocabulary.errors import RpmsError
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from models.prices import NOTHING, SHIPPED, Rates, rates_for, read_prices
-from vocabulary.errors import RpmsError
+from rpms.models.prices import NOTHING, SHIPPED, Rates, rates_for, read_prices
+from rpms.vocabulary.errors import RpmsError
 
 DEEPINFRA = "https://api.deepinfra.com/v1/openai"
 LLAMA = "openai:meta-llama/Meta-Llama-3.1-8B-Instruct"

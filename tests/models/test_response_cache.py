@@ -9,10 +9,10 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
 
-from models import open_model
-from models.response_cache import REPLAYED, ResponseCache, default_file
+from rpms.models import open_model
+from rpms.models.response_cache import REPLAYED, ResponseCache, default_file
+from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import OpenAIServer
-from vocabulary.errors import RpmsError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,7 +69,7 @@ import sys
 from pathlib import Path
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
-from models.response_cache import ResponseCache
+from rpms.models.response_cache import ResponseCache
 cache = ResponseCache(Path(sys.argv[1]), {"model": "m"})
 for number in range(150):
     cache.update(f"{sys.argv[2]} {number}", "", [ChatGeneration(message=AIMessage(sys.argv[2]))])

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from models import weights
-from models.weights import Weights, catalogue, pull, pulled
-from vocabulary.errors import RpmsError
+from rpms.models import weights
+from rpms.models.weights import Weights, catalogue, pull, pulled
+from rpms.vocabulary.errors import RpmsError
 
 PARTS = [b"one" * 1000, b"two" * 1000, b"three"]
 WHOLE = b"".join(PARTS)

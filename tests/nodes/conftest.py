@@ -13,11 +13,11 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from envs import live
-from envs.base import Outcome, Task
-from graph import build_graph
-from nodes.context import RunContext
-from nodes.state import EpisodeState
+from rpms.envs import live
+from rpms.envs.base import Outcome, Task
+from rpms.graph import build_graph
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
 from tests.paper_entries import PAPER
 
 TASK = Task(
@@ -108,7 +108,7 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
         **settings: Any,
     ) -> list[EpisodeState]:
         answers = iter([*(seen for _, seen in script if seen), "Nothing happens."])
-        monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: task)
+        monkeypatch.setattr(import_module("rpms.nodes.reset_env"), "find_task", lambda *_: task)
         monkeypatch.setattr(live, "start", lambda *_: opening)
         monkeypatch.setattr(live, "play", lambda *_: Outcome(next(answers), False, False, 0.0))
         monkeypatch.setattr(live, "finish", lambda *_: None)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from graph.run import run_episode
-from nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
-from nodes.context import RunContext
-from nodes.prompt_build import prompt_build
-from nodes.state import EpisodeState
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.turn import Message
+from rpms.envs import get_environment
+from rpms.graph.run import run_episode
+from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
+from rpms.nodes.context import RunContext
+from rpms.nodes.prompt_build import prompt_build
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.turn import Message
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")

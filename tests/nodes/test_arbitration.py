@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from nodes.arbitration import arbitration, transfer
-from nodes.context import RunContext
-from nodes.state import EpisodeState
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import SubGoal
-from vocabulary.recall import Recall
+from rpms.envs import get_environment
+from rpms.nodes.arbitration import arbitration, transfer
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.recall import Recall
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]

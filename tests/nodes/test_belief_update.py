@@ -3,9 +3,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
-from envs import get_environment
-from nodes import belief_update
-from nodes.state import EpisodeState
+from rpms.envs import get_environment
+from rpms.nodes import belief_update
+from rpms.nodes.state import EpisodeState
 
 Play = Callable[..., list[EpisodeState]]
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld.adapter import ENVIRONMENT
-from envs.alfworld.goals import GOAL_TYPES
-from nodes.blocks import Blocks, knowledge_blocks, load_example, load_system, render_rules
-from nodes.context import RunContext
-from nodes.state import EpisodeState
-from rules import load_manual
-from vocabulary.belief import empty_belief
-from vocabulary.goal import GoalSpec
-from vocabulary.recall import Recall
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.nodes.blocks import Blocks, knowledge_blocks, load_example, load_system, render_rules
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.recall import Recall
 
 Play = Callable[..., list[EpisodeState]]
 
@@ -142,9 +142,9 @@ def test_examples_end_with_an_observation() -> None:
 
 
 def test_templates_carry_no_environment() -> None:
-    import nodes.blocks
+    import rpms.nodes.blocks
 
-    folder = Path(nodes.blocks.__file__).parent / "templates"
+    folder = Path(rpms.nodes.blocks.__file__).parent / "templates"
     texts = [file.read_text(encoding="utf-8").lower() for file in folder.iterdir()]
     assert len(texts) == 6
     assert not [text for text in texts if "alfworld" in text or "microwave" in text]

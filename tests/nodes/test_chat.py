@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from envs import get_environment
-from models.constrained import HeldModel
-from nodes.chat import open_chat
-from nodes.context import RunContext
+from rpms.envs import get_environment
+from rpms.models.constrained import HeldModel
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext
 
 SERVER = RunContext(model="openai:small", base_url="http://127.0.0.1:9/v1")
 

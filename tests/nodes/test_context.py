@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 from pydantic import TypeAdapter
 
-from nodes.context import CONDITIONS, RunContext, settings
-from vocabulary.errors import RpmsError
+from rpms.nodes.context import CONDITIONS, RunContext, settings
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.parametrize(

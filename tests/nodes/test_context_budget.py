@@ -14,17 +14,17 @@ from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from envs import get_environment
-from evals.episode import play_job
-from evals.plan import Job
-from graph import build_graph
-from graph.concurrent import build_concurrent_graph
-from nodes import prompt_build
-from nodes.context import RunContext
-from nodes.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
-from nodes.state import EpisodeState
-from vocabulary.errors import RpmsError
-from vocabulary.turn import Message, Turn
+from rpms.envs import get_environment
+from rpms.evals.episode import play_job
+from rpms.evals.plan import Job
+from rpms.graph import build_graph
+from rpms.graph.concurrent import build_concurrent_graph
+from rpms.nodes import prompt_build
+from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Message, Turn
 
 Play = Callable[..., list[EpisodeState]]
 LAYOUTS = ["paper", "cache_friendly"]

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from langgraph.runtime import Runtime
 
-from envs import live
-from envs.base import Outcome
-from graph.run import StepEvent
-from nodes import env_step
-from nodes.context import RunContext
-from nodes.env_step import NO_ACTION
-from nodes.state import EpisodeState
-from vocabulary.errors import EnvironmentFault
+from rpms.envs import live
+from rpms.envs.base import Outcome
+from rpms.graph.run import StepEvent
+from rpms.nodes import env_step
+from rpms.nodes.context import RunContext
+from rpms.nodes.env_step import NO_ACTION
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import EnvironmentFault
 
 Play = Callable[..., list[EpisodeState]]
 REFUSED = Outcome("Nothing happens.", False, False, 0.0)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from envs import get_environment
-from memory_store import parse_entry, read_snapshot, save_to_store, write_snapshot
-from nodes.context import RunContext
-from nodes.goal_retrieval import SHIPPED, goal_retrieval
-from nodes.state import EpisodeState
-from vocabulary.errors import RpmsError
-from vocabulary.recall import Recall
+from rpms.envs import get_environment
+from rpms.memory_store import parse_entry, read_snapshot, save_to_store, write_snapshot
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import SHIPPED, goal_retrieval
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import Recall
 
 ENV = get_environment("alfworld")
 

@@ -16,14 +16,14 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.types import RetryPolicy
 
-import graph.build
-from envs import live
-from graph import build_graph
-from nodes.context import RunContext
-from nodes.llm_call import RETRY, is_transient
-from nodes.state import EpisodeOutput, EpisodeState
+import rpms.graph.build
+from rpms.envs import live
+from rpms.graph import build_graph
+from rpms.nodes.context import RunContext
+from rpms.nodes.llm_call import RETRY, is_transient
+from rpms.nodes.state import EpisodeOutput, EpisodeState
+from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
-from vocabulary.errors import RpmsError
 
 Run = Callable[..., EpisodeOutput]
 
@@ -40,7 +40,7 @@ def run(
     monkeypatch.setattr(live, "play", lambda *_: ("Nothing happens.", False, False, 0.0))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
-    monkeypatch.setattr(graph.build, "RETRY", quick)
+    monkeypatch.setattr(rpms.graph.build, "RETRY", quick)
     names = itertools.count()
 
     def episode(max_steps: int = 2, **settings: Any) -> EpisodeOutput:

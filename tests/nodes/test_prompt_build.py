@@ -13,18 +13,18 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from envs import get_environment
-from envs.alfworld.adapter import ENVIRONMENT
-from envs.alfworld.goals import GOAL_TYPES
-from graph import build_graph, stream_episode
-from nodes import prompt_build
-from nodes.blocks import knowledge_blocks, load_example, load_system
-from nodes.context import RunContext
-from nodes.prompt_build import NEW_TASK, REPLY_KEPT, said
-from nodes.state import EpisodeState
+from rpms.envs import get_environment
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.graph import build_graph, stream_episode
+from rpms.nodes import prompt_build
+from rpms.nodes.blocks import knowledge_blocks, load_example, load_system
+from rpms.nodes.context import RunContext
+from rpms.nodes.prompt_build import NEW_TASK, REPLY_KEPT, said
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Message, Turn
 from tools import record_examples
-from vocabulary.errors import RpmsError
-from vocabulary.turn import Message, Turn
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = ["paper", "cache_friendly"]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from envs.base import Task
-from envs.scienceworld.adapter import ENVIRONMENT
-from nodes.blocks import knowledge_blocks
-from nodes.context import RunContext
-from nodes.state import EpisodeState
+from rpms.envs.base import Task
+from rpms.envs.scienceworld.adapter import ENVIRONMENT
+from rpms.nodes.blocks import knowledge_blocks
+from rpms.nodes.context import RunContext
+from rpms.nodes.state import EpisodeState
 from tests.nodes.conftest import write_memories
 from tests.nodes.test_prompt_build import GOLDEN, LAYOUTS, as_text, without_blocks
 from tests.paper_entries import PAPER

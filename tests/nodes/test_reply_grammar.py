@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from nodes.context import RunContext
-from nodes.reply_grammar import held_to
-from rules import load_manual
+from rpms.nodes.context import RunContext
+from rpms.nodes.reply_grammar import held_to
+from rpms.rules import load_manual
 
 
 def test_replies_are_free_by_default() -> None:

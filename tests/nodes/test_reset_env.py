@@ -7,13 +7,13 @@ from typing import get_type_hints
 import pytest
 from langgraph.runtime import Runtime
 
-from envs import Task, get_environment, live
-from graph import run_episode
-from nodes import reset_env
-from nodes.context import RunContext
-from nodes.reset_env import find_task
-from nodes.state import EpisodeInput, EpisodeState
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs import Task, get_environment, live
+from rpms.graph import run_episode
+from rpms.nodes import reset_env
+from rpms.nodes.context import RunContext
+from rpms.nodes.reset_env import find_task
+from rpms.nodes.state import EpisodeInput, EpisodeState
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 MakeRuntime = Callable[..., Runtime[RunContext]]
 ENV, SPLIT = "alfworld", "generated_unseen"
@@ -128,7 +128,7 @@ def test_an_unreadable_goal_starts_no_simulator(
     started: list[str] = []
     monkeypatch.setattr(live, "start", lambda episode_id, spec: started.append(episode_id))
     task = Task(**{**find_task(ENV, SPLIT, "0"), "goal": "dance"})
-    monkeypatch.setattr(import_module("nodes.reset_env"), "find_task", lambda *_: task)
+    monkeypatch.setattr(import_module("rpms.nodes.reset_env"), "find_task", lambda *_: task)
     with pytest.raises(RpmsError, match="cannot read the goal 'dance'"):
         reset_env(EpisodeState(task="0"), runtime())
     assert not started

@@ -10,9 +10,9 @@ import openai
 import pytest
 from langgraph.runtime import ExecutionInfo, Runtime
 
-from models.openai_chat import GarbledReply
-from nodes.context import RunContext
-from nodes.retrying import LONGEST_PAUSE_S, RETRY, asked_pause, is_transient, will_retry
+from rpms.models.openai_chat import GarbledReply
+from rpms.nodes.context import RunContext
+from rpms.nodes.retrying import LONGEST_PAUSE_S, RETRY, asked_pause, is_transient, will_retry
 
 
 def limited(body: Any = None, **headers: str) -> openai.RateLimitError:

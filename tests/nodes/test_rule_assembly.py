@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodes import rule_assembly
-from nodes.state import EpisodeState
+from rpms.nodes import rule_assembly
+from rpms.nodes.state import EpisodeState
 
 Play = Callable[..., list[EpisodeState]]
 

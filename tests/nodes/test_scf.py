@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from nodes.context import RunContext
-from nodes.scf import scf
-from nodes.state import EpisodeState
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.recall import Recall, surviving
+from rpms.envs import get_environment
+from rpms.nodes.context import RunContext
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.recall import Recall, surviving
 
 GOAL = get_environment("alfworld").parse_goal("put a hot mug in cabinet")
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from envs.alfworld.goals import GOAL_TYPES
-from graph import STAGES
-from models import open_model
 from rpms import cli
+from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.graph import STAGES
+from rpms.models import open_model
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]

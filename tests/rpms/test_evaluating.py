@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
 from rpms.evaluating import Effort
 from tests.openai_server import Answer, OpenAIServer
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from evals.progress import RunProgress
-from evals.run_layout import EPISODES
+from rpms.evals.progress import RunProgress
+from rpms.evals.run_layout import EPISODES
 from rpms.evaluating import spending
 from tests.openai_server import Answer, OpenAIServer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rules.manual import RULES_FOLDER
+from rpms.rules.manual import RULES_FOLDER
 
 Spoil = Callable[[str, str, str], tuple[Path, int]]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld import wheel
-from envs.alfworld.tasks import read_game
-from rules import load_manual
-from rules.predicates import parse_predicate
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.tasks import read_game
+from rpms.rules import load_manual
+from rpms.rules.predicates import parse_predicate
 
 WORLD = load_manual("alfworld").world
 # affordance of the manual -> predicate of the game

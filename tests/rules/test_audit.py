@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from envs import environment_names, get_environment
-from rules.audit import Finding, audit
+from rpms.envs import environment_names, get_environment
+from rpms.rules.audit import Finding, audit
 
 WORLD = get_environment("alfworld")
 ENVIRONMENT, DOMAIN = "alfworld/environment.yaml", "alfworld/domain.yaml"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from envs.alfworld.adapter import ENVIRONMENT
-from rules import check_action, load_manual
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.rules import check_action, load_manual
 
 Walks = Callable[[int], list[Any]]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rules.loader import line_of, load_tier, read_yaml
-from rules.manual import RULES_FOLDER, load_manual
-from rules.schema import UniversalTier
-from vocabulary.errors import RpmsError
+from rpms.rules.loader import line_of, load_tier, read_yaml
+from rpms.rules.manual import RULES_FOLDER, load_manual
+from rpms.rules.schema import UniversalTier
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.parametrize(

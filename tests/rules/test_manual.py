@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from envs.alfworld.goals import GOAL_TYPES, parse_goal
-from rules import check_action, load_manual
-from rules.manual import ActiveRules
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import GoalSpec
+from rpms.envs.alfworld.goals import GOAL_TYPES, parse_goal
+from rpms.rules import check_action, load_manual
+from rpms.rules.manual import ActiveRules
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import GoalSpec
 
 MANUAL = load_manual("alfworld")
 STATE_CHANGE = {"D-TRANS-001", "D-TRANS-003"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rules.naming import bare_name, find_name, is_a, refers_to, same_thing, words_of
+from rpms.rules.naming import bare_name, find_name, is_a, refers_to, same_thing, words_of
 
 KINDS = frozenset({"cup", "pot", "blast furnace", "door"})
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.manual import load_manual
-from rules.predicates import PREDICATES, SITUATIONAL, World, evaluate, parse_predicate, phrase
-from vocabulary.belief import Belief, empty_belief
+from rpms.rules.manual import load_manual
+from rpms.rules.predicates import PREDICATES, SITUATIONAL, World, evaluate, parse_predicate, phrase
+from rpms.vocabulary.belief import Belief, empty_belief
 
 WORLD = World(
     affordances={"heatable": frozenset({"mug", "apple"})},

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from rules import load_manual
-from rules.procedure import Situation, serving_actions, veto
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import SubGoal
+from rpms.envs import get_environment
+from rpms.rules import load_manual
+from rpms.rules.procedure import Situation, serving_actions, veto
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import SubGoal
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")

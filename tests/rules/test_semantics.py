@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.alfworld.adapter import ENVIRONMENT
-from envs.alfworld.goals import parse_goal
-from rules import (
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.envs.alfworld.goals import parse_goal
+from rpms.rules import (
     check_action,
     explain_refusal,
     forbidden_by,
@@ -18,7 +18,7 @@ from rules import (
     match_action,
     simulate,
 )
-from vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, empty_belief
 
 MANUAL = load_manual("alfworld")
 

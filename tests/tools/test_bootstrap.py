@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from models.local import RUNTIME, SHIPPED
+from rpms.models.local import RUNTIME, SHIPPED
 from tools import bootstrap
 
 ROOT = Path(bootstrap.__file__).resolve().parent.parent
@@ -43,7 +43,7 @@ class Commands:
         if "wheel" in command:
             self.flags.append(Path(env["CXX"]).read_text().split()[-1])
             (Path(command[command.index("-w") + 1]) / WHEEL).write_text(self.flags[-1])
-        return self.trials.pop(0) if "envs.alfworld.selfcheck" in command else 0
+        return self.trials.pop(0) if "rpms.envs.alfworld.selfcheck" in command else 0
 
     def count(self, part: str) -> int:
         return sum(part in line for line in self.lines)

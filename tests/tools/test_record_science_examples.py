@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from envs import get_environment
-from envs.base import Task
-from envs.scienceworld.game import ScienceWorldGame
-from envs.scienceworld.goals import FAMILIES
-from nodes.reply import read_reply
+from rpms.envs import get_environment
+from rpms.envs.base import Task
+from rpms.envs.scienceworld.game import ScienceWorldGame
+from rpms.envs.scienceworld.goals import FAMILIES
+from rpms.nodes.reply import read_reply
 
 ENVIRONMENT = get_environment("scienceworld")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vocabulary.belief import Belief, copy_belief, empty_belief, kind_of, objects_at
+from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, kind_of, objects_at
 
 NAMES = st.sampled_from(["mug 1", "mug 2", "fridge 1", "drawer 10", "pen 3"])
 LISTS = st.lists(NAMES, max_size=4)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vocabulary.secrets import HIDDEN, redact, redact_known
+from rpms.vocabulary.secrets import HIDDEN, redact, redact_known
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import GoalSpec
-from vocabulary.signature import (
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.signature import (
     GoalSignature,
     StateSignature,
     goal_signature,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld import memo
-from envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld import memo
+from rpms.envs.alfworld.engine import GameEngine
 
 
 @pytest.fixture

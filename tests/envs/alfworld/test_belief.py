@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.alfworld.belief import describe_belief, first_belief, print_state, update_belief
-from envs.alfworld.goals import parse_goal
-from vocabulary.belief import Belief, empty_belief
+from rpms.envs.alfworld.belief import describe_belief, first_belief, print_state, update_belief
+from rpms.envs.alfworld.goals import parse_goal
+from rpms.vocabulary.belief import Belief, empty_belief
 
 OPENING = (
     "You are in the middle of a room. Looking quickly around you, you see a bed 1, a desk 2, "

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld.engine import NOTHING_HAPPENS, GameEngine
-from evals.bench.engine import start_stock
-from vocabulary.errors import EnvironmentFault
+from rpms.envs.alfworld.engine import NOTHING_HAPPENS, GameEngine
+from rpms.evals.bench.engine import start_stock
+from rpms.vocabulary.errors import EnvironmentFault
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from envs.alfworld.engine import GameEngine
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.alfworld import wheel
-from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, sub_goal
-from envs.alfworld.homes import ensure_games
-from envs.alfworld.tasks import read_game
-from envs.base import Task
-from rules import load_manual
-from vocabulary.belief import Belief, empty_belief, kind_of
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec
-from vocabulary.turn import Turn
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, sub_goal
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import read_game
+from rpms.envs.base import Task
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.turn import Turn
 
 CLEAN = "pick_clean_then_place_in_recep"
 HEAT = "pick_heat_then_place_in_recep"

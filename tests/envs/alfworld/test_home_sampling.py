@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from envs.alfworld import wheel
-from envs.alfworld.home_model import Home, data
-from envs.alfworld.home_sampling import draw_home
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.home_model import Home, data
+from rpms.envs.alfworld.home_sampling import draw_home
 
 
 @pytest.fixture(scope="module")

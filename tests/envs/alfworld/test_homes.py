@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld.engine import GameEngine
-from envs.alfworld.homes import SPLITS, Game, Split, ensure_games, games_root, sample_home
-from envs.alfworld.wheel import Dialect
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld.homes import SPLITS, Game, Split, ensure_games, games_root, sample_home
+from rpms.envs.alfworld.wheel import Dialect
+from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -23,7 +23,7 @@ DIGEST = "1e5fae54c20bed0de135b029134e3a72798da05c76db495bdf88052040eaac77"
 
 DIGEST_PROGRAM = """
 import hashlib
-from envs.alfworld.homes import SPLITS, sample_home
+from rpms.envs.alfworld.homes import SPLITS, sample_home
 
 digest = hashlib.sha256()
 for split in SPLITS:
@@ -38,7 +38,7 @@ print(digest.hexdigest())
 WRITE_PROGRAM = """
 import sys
 from pathlib import Path
-from envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.homes import ensure_games
 
 ensure_games("generated_seen", 12, root=Path(sys.argv[1]))
 """

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld import memo
-from envs.alfworld.engine import GameEngine
-from vocabulary.folders import cache_dir
+from rpms.envs.alfworld import memo
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.vocabulary.folders import cache_dir
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("own_cache")]
 

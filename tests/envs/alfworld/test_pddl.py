@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from alfworld.agents.utils.misc import Demangler
 
-from envs.alfworld import pddl, wheel
-from envs.alfworld.home_model import Home
-from envs.alfworld.home_sampling import draw_home
+from rpms.envs.alfworld import pddl, wheel
+from rpms.envs.alfworld.home_model import Home
+from rpms.envs.alfworld.home_sampling import draw_home
 
 TYPES = (
     "pick_and_place_simple",

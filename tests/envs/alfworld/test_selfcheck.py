@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld import selfcheck
-from envs.alfworld.engine import EngineState, GameEngine
+from rpms.envs.alfworld import selfcheck
+from rpms.envs.alfworld.engine import EngineState, GameEngine
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 @pytest.mark.engine
 def test_a_working_engine_passes_with_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "envs.alfworld.selfcheck"],
+        [sys.executable, "-m", "rpms.envs.alfworld.selfcheck"],
         cwd=REPOSITORY,
         env={"RPMS_CACHE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from envs.alfworld import tasks
-from envs.alfworld.adapter import ENVIRONMENT
-from envs.alfworld.goals import parse_goal
-from envs.alfworld.homes import ensure_games
-from envs.alfworld.tasks import DEFAULT_COUNT, GENERATED, OFFICIAL, data_root, list_tasks, read_game
-from envs.base import Task
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld import tasks
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.envs.alfworld.goals import parse_goal
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import (
+    DEFAULT_COUNT,
+    GENERATED,
+    OFFICIAL,
+    data_root,
+    list_tasks,
+    read_game,
+)
+from rpms.envs.base import Task
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.fixture

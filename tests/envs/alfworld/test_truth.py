@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from envs.alfworld.engine import Fact
-from envs.alfworld.homes import ensure_games
-from envs.alfworld.truth import disagreements
-from envs.alfworld.wording import dialect_of
-from envs.base import Task
-from vocabulary.belief import Belief
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.engine import Fact
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.truth import disagreements
+from rpms.envs.alfworld.wording import dialect_of
+from rpms.envs.base import Task
+from rpms.vocabulary.belief import Belief
 
 Walks = Callable[[int], list[Any]]
 

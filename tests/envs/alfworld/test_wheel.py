@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from envs.alfworld import wheel
-from vocabulary.errors import RpmsError
+from rpms.envs.alfworld import wheel
+from rpms.vocabulary.errors import RpmsError
 
 
 def test_new_wording_is_the_package_as_it_is() -> None:

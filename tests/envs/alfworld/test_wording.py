@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from envs.alfworld import wheel
-from envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from envs.alfworld.homes import ensure_games
-from envs.alfworld.wording import dialect_of, read_action, to_agent, to_game
-from envs.base import Task
-from rules import load_manual
+from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.wording import dialect_of, read_action, to_agent, to_game
+from rpms.envs.base import Task
+from rpms.rules import load_manual
 
 
 @pytest.mark.parametrize("dialect", wheel.DIALECTS)

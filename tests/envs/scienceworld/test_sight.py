@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envs.scienceworld.belief import first_belief, update_belief
-from envs.scienceworld.sight import room_of
+from rpms.envs.scienceworld.belief import first_belief, update_belief
+from rpms.envs.scienceworld.sight import room_of
+from rpms.vocabulary.belief import Belief, empty_belief
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
-from vocabulary.belief import Belief, empty_belief
 
 ASKED = (
     "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):"

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from envs.scienceworld.simulator import Simulator
-from envs.scienceworld.tasks import simplifications
-from vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import simplifications
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 

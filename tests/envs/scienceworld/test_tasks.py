@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from envs.scienceworld.simulator import Simulator
-from envs.scienceworld.tasks import (
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import (
     SPLITS,
     catalogue,
     command_verbs,
@@ -16,7 +16,7 @@ from envs.scienceworld.tasks import (
     read_source,
     simplifications,
 )
-from vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError
 
 
 def test_the_test_split_has_241_episodes_in_four_families() -> None:

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from envs.base import Task
-from envs.scienceworld.belief import first_belief, refused, update_belief
-from envs.scienceworld.flags import CARRYING, UNSURE
-from envs.scienceworld.game import ScienceWorldGame
-from envs.scienceworld.simulator import Facts
-from envs.scienceworld.tasks import catalogue, description
-from envs.scienceworld.truth import disagreements
-from vocabulary.belief import Belief, Door
+from rpms.envs.base import Task
+from rpms.envs.scienceworld.belief import first_belief, refused, update_belief
+from rpms.envs.scienceworld.flags import CARRYING, UNSURE
+from rpms.envs.scienceworld.game import ScienceWorldGame
+from rpms.envs.scienceworld.simulator import Facts
+from rpms.envs.scienceworld.tasks import catalogue, description
+from rpms.envs.scienceworld.truth import disagreements
+from rpms.vocabulary.belief import Belief, Door
 
 GOLD_STEPS = 100
 RANDOM_STEPS = 100

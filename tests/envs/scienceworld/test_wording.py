@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envs.scienceworld.wording import read_action
-from rules import load_manual
-from rules.semantics import match_action
+from rpms.envs.scienceworld.wording import read_action
+from rpms.rules import load_manual
+from rpms.rules.semantics import match_action
 
 MANUAL = load_manual("scienceworld")
 

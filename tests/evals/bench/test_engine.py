@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.bench.engine import bench_engine
-from vocabulary.errors import RpmsError
+from rpms.evals.bench.engine import bench_engine
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.engine

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.bench.pipeline import bench_pipeline
-from vocabulary.errors import RpmsError
+from rpms.evals.bench.pipeline import bench_pipeline
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.engine

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from evals.bench.prefix import LAYOUTS, PrefixResult, Read, bench_prefix, episode_prompts
-from nodes.context import RunContext
+from rpms.evals.bench.prefix import LAYOUTS, PrefixResult, Read, bench_prefix, episode_prompts
+from rpms.nodes.context import RunContext
 from rpms.prefix_bench import prefix_table, print_prefix
-from vocabulary.turn import Message
+from rpms.vocabulary.turn import Message
 
 RESULT = PrefixResult(
     {
@@ -64,7 +64,7 @@ def test_the_real_model_reads_less_when_the_prefix_stays(
 ) -> None:
     """Short prompts of the same two shapes: a whole episode's take minutes to read."""
     prompts = {layout: [short_prompt(layout, step) for step in (1, 2, 3)] for layout in LAYOUTS}
-    monkeypatch.setattr("evals.bench.prefix.episode_prompts", lambda *_: prompts)
+    monkeypatch.setattr("rpms.evals.bench.prefix.episode_prompts", lambda *_: prompts)
     result = bench_prefix(local_model)
     assert [read.prompt_tokens for read in result.steps["paper"]] == [
         read.prompt_tokens for read in result.steps["cache_friendly"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.bench.throughput import bench_throughput
-from vocabulary.errors import RpmsError
+from rpms.evals.bench.throughput import bench_throughput
+from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.engine

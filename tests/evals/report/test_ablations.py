@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from evals.report import build_report
-from evals.report.ablations import varied
-from evals.report.prefix import repeated_share, shared_start
-from evals.run_files import read_run
+from rpms.evals.report import build_report
+from rpms.evals.report.ablations import varied
+from rpms.evals.report.prefix import repeated_share, shared_start
+from rpms.evals.run_files import read_run
 from tests.evals.sample_runs import contexts, write_run
 
 

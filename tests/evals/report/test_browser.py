@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
 
-from evals.report import read_report
-from evals.report.files import write_report
+from rpms.evals.report import read_report
+from rpms.evals.report.files import write_report
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line

@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evals.report import read_report
-from evals.report.files import write_report
-from evals.report.page import render_page, rules_changed
-from evals.report.plots import plots_of
-from evals.report.svg import spread
-from evals.run_files import read_run
-from rules.manual import RULES_FOLDER
+from rpms.evals.report import read_report
+from rpms.evals.report.files import write_report
+from rpms.evals.report.page import render_page, rules_changed
+from rpms.evals.report.plots import plots_of
+from rpms.evals.report.svg import spread
+from rpms.evals.run_files import read_run
+from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run
-from vocabulary.errors import RpmsError
 
 LABELS = ["A", "B", "C", "D", "round 1", "round 2"]
 

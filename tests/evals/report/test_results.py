@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from evals.report import build_report, read_report
-from evals.report.results import main_table, pair_table, square_table, type_table
-from evals.run_files import Run, read_run
-from evals.tables import Table
+from rpms.evals.report import build_report, read_report
+from rpms.evals.report.results import main_table, pair_table, square_table, type_table
+from rpms.evals.run_files import Run, read_run
+from rpms.evals.tables import Table
 from tests.evals.sample_runs import LABEL, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.

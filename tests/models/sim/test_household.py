@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from envs.alfworld.goals import parse_goal
-from models.sim.household import ATTENTION, assess, decide, read_task
-from models.sim.reading import View
+from rpms.envs.alfworld.goals import parse_goal
+from rpms.models.sim.household import ATTENTION, assess, decide, read_task
+from rpms.models.sim.reading import View
 
 PLACES = ["cabinet 2", "cabinet 1", "desk 1", "fridge 1", "microwave 1", "sinkbasin 1", "shelf 1"]
 RULES = {

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.sim.reading import NEW_TASK, kind, names, read_prompt
-from nodes.prompt_build import NEW_TASK as SAID
+from rpms.models.sim.reading import NEW_TASK, kind, names, read_prompt
+from rpms.nodes.prompt_build import NEW_TASK as SAID
 
 ROOM = (
     "You are in the middle of a room. Looking quickly around you, you see a desk 2, a desk 1, "

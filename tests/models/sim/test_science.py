@@ -8,15 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-import models.sim
-from graph import run_episode
-from models import SimPlanner
-from models.sim.science import PROCEDURES, decide_science
-from models.sim.science_mind import Mind
-from models.sim.science_reading import ScienceView, read_science
-from models.sim.science_search import right_box
-from nodes.context import RunContext
-from rules import load_manual
+import rpms.models.sim
+from rpms.graph import run_episode
+from rpms.models import SimPlanner
+from rpms.models.sim.science import PROCEDURES, decide_science
+from rpms.models.sim.science_mind import Mind
+from rpms.models.sim.science_reading import ScienceView, read_science
+from rpms.models.sim.science_search import right_box
+from rpms.nodes.context import RunContext
+from rpms.rules import load_manual
 
 KITCHEN = """This room is called the kitchen. In it, you see:
 	the agent
@@ -156,7 +156,7 @@ def test_without_the_box_rule_it_does_not_compare() -> None:
 def test_it_keys_on_rules_that_exist() -> None:
     """A renamed rule would silently turn the planner back into a beginner."""
     used = {rule for rule, _ in PROCEDURES.values()}
-    for file in Path(models.sim.__file__).parent.glob("science*.py"):
+    for file in Path(rpms.models.sim.__file__).parent.glob("science*.py"):
         used |= set(re.findall(r'"([A-Z]\d?(?:-[A-Z]+)+-\d+)"', file.read_text(encoding="utf-8")))
     assert len(used) > 15
     assert used <= set(RULES)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from envs.scienceworld.goals import parse_goal, read_details
-from envs.scienceworld.tasks import list_tasks
-from models.sim.science_listing import around, every, read_listing, without_articles
-from models.sim.science_reading import is_science, read_science
-from models.sim.science_scene import Scene, picture
-from models.sim.science_task import read_science_task
+from rpms.envs.scienceworld.goals import parse_goal, read_details
+from rpms.envs.scienceworld.tasks import list_tasks
+from rpms.models.sim.science_listing import around, every, read_listing, without_articles
+from rpms.models.sim.science_reading import is_science, read_science
+from rpms.models.sim.science_scene import Scene, picture
+from rpms.models.sim.science_task import read_science_task
 
 KITCHEN = """This room is called the kitchen. In it, you see: 
 	the agent

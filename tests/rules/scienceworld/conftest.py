@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from envs import get_environment
-from rules import load_manual
-from rules.conditions import Situation
-from rules.procedure import serving_actions
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import SubGoal
+from rpms.envs import get_environment
+from rpms.rules import load_manual
+from rpms.rules.conditions import Situation
+from rpms.rules.procedure import serving_actions
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import SubGoal
 
 Served = Callable[..., list[str]]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from envs.scienceworld.adapter import ENVIRONMENT
-from nodes.blocks import load_system, render_rules
-from rules import forbidden_by, load_manual
-from rules.audit import audit
-from rules.manual import RULES_FOLDER
-from vocabulary.belief import Belief, empty_belief
-from vocabulary.goal import GoalSpec
+from rpms.envs.scienceworld.adapter import ENVIRONMENT
+from rpms.nodes.blocks import load_system, render_rules
+from rpms.rules import forbidden_by, load_manual
+from rpms.rules.audit import audit
+from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.goal import GoalSpec
 
 MANUAL = load_manual("scienceworld")
 FAMILIES = ["F1", "F2", "F3", "F4"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rules import (
+from rpms.rules import (
     already_done,
     check_action,
     explain_refusal,
@@ -15,7 +15,7 @@ from rules import (
     needed_actions,
     simulate,
 )
-from vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, empty_belief
 
 MANUAL = load_manual("scienceworld")
 

@@ -1,0 +1,5 @@
+"""``python -m rpms``: the command line."""
+
+from rpms.cli import main
+
+main()
