@@ -17,7 +17,7 @@ from rpms.evals.plan import Job
 from rpms.evals.step_log import StepLog, decision_counts, drift_counts, look_at_truth, memory_counts
 from rpms.graph.build import RpmsGraph
 from rpms.nodes.context import RunContext
-from rpms.nodes.state import EpisodeInput, EpisodeState
+from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
 
@@ -58,7 +58,7 @@ class Recorder:
 
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
         """Note what a stage changed."""
-        self.state.update(update or {})
+        follow(self.state, update or {})
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
             step = self.log.believed(state)

@@ -25,10 +25,10 @@ from rpms.evals.costs import price_by
 from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.pacing import Pacing
 from rpms.evals.plan import Job, RunPlan
-from rpms.graph.concurrent import build_concurrent_graph
+from rpms.graph.build import build_graph
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.context import RunContext
-from rpms.nodes.reset_env import find_task
+from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.secrets import redact
 
@@ -63,7 +63,7 @@ class WorkerSettings:
 
 
 class Player:
-    """Plays jobs on the running event loop; the graph of each condition is built once."""
+    """Plays jobs on the running event loop, all of them through one graph."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
@@ -71,10 +71,9 @@ class Player:
         self._price = price_by(settings.rates)
         self._pacing = Pacing()
         self._tasks: dict[tuple[str, str], Task] = {}
-        self._graphs = {
-            label: build_concurrent_graph(cache=settings.cache, find=self._find, settled=context)
-            for label, context in settings.contexts.items()
-        }
+        self._graph = build_graph(
+            nodes={"reset_env": make_reset_env(self._find)}, reply_cache=settings.cache
+        )
 
     async def play(self, job: Job) -> EpisodeResult:
         """One episode, from its start to its line and its step log."""
@@ -84,12 +83,11 @@ class Player:
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
-        graph = self._graphs[job.condition]
         truth, meter = self._settings.truth, self._settings.meter
-        return await play_job(graph, job, context, truth, self._pacing, self._price, meter)
+        return await play_job(self._graph, job, context, truth, self._pacing, self._price, meter)
 
     def _find(self, state: EpisodeState) -> Task:
-        return self._tasks[state["split"], state["task"]]
+        return self._tasks[state["split"], str(state["task"])]
 
 
 def _here(task: Task) -> Task:

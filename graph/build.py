@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.cache.base import BaseCache
+from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
 import rpms.nodes as stages
 from rpms.graph import routing
 from rpms.nodes.context import RunContext
-from rpms.nodes.llm_call import RETRY
-from rpms.nodes.prompt_build import make_prompt_build
+from rpms.nodes.retrying import RETRY
+from rpms.nodes.stage import Stage, known
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
-Stage = Callable[..., Any]
+Swapped = Callable[..., Any] | Runnable[Any, Any]
 RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 
 STAGES: tuple[str, ...] = (
@@ -39,14 +40,14 @@ STAGES: tuple[str, ...] = (
 
 
 def build_graph(
-    nodes: Mapping[str, Stage] | None = None,
+    nodes: Mapping[str, Swapped] | None = None,
+    *,
     model: BaseChatModel | None = None,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
-    cache: BaseCache[Any] | None = None,
-    settled: RunContext | None = None,
+    reply_cache: str = "",
 ) -> RpmsGraph:
-    """The compiled agent graph.
+    """The compiled agent graph, for plain runs and for many episodes on one event loop.
 
     Args:
         nodes: replacements by stage name, e.g. ``{"scf": my_scf}``. A stage is a function of
@@ -54,42 +55,84 @@ def build_graph(
         model: a chat model object; without it the context's ``model`` setting is opened.
         checkpointer: keeps episodes resumable; evaluation runs without one.
         store: LangGraph store for deployments that keep memory in a database.
-        cache: node cache, if any.
-        settled: the one context this graph will be run with. Edges that only the context
-            decides are then plain edges: the way through is the same, and each step is spared
-            asking for it four times.
+        reply_cache: file of model replies; what was asked before is answered from it, so that a
+            run that is repeated or taken up again costs nothing twice.
     """
-    swapped = dict(nodes or {})
-    unknown = sorted(set(swapped) - set(STAGES))
-    if unknown:
-        raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(STAGES)}")
+    refuse_non_model(model)
+    swapped = {name: _checked(name, stage) for name, stage in _known_stages(nodes or {}).items()}
     builder: StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput] = StateGraph(
         EpisodeState,
         context_schema=RunContext,
         input_schema=EpisodeInput,
         output_schema=EpisodeOutput,
     )
-    for name in STAGES:
+    for name, stage in {**_own(model, reply_cache), **swapped}.items():
         if name == "llm_call":
-            builder.add_node(
-                name,
-                swapped.get(name) or stages.make_llm_call(model),
-                retry_policy=RETRY,
-            )
-        elif name == "prompt_build":
-            builder.add_node(name, swapped.get(name) or make_prompt_build(model))
+            # Whoever brings a stage of their own wants to see its errors.
+            ended: Any = None if name in swapped else stages.model_failed
+            builder.add_node(name, stage, retry_policy=RETRY, error_handler=ended)
         else:
-            builder.add_node(name, swapped.get(name) or getattr(stages, name))
+            builder.add_node(name, stage)
     builder.add_edge(START, "reset_env")
-    builder.add_conditional_edges("reset_env", routing.after_reset)
-    for name, route in routing.BY_CONTEXT.items():
-        if settled is None:
-            builder.add_conditional_edges(name, route)
-        else:
-            builder.add_edge(name, route(EpisodeState(), Runtime(context=settled)))
+    for name, route in routing.ROUTES.items():
+        builder.add_conditional_edges(name, route, route.ends)
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
-    builder.add_conditional_edges("llm_call", routing.after_llm)
-    builder.add_conditional_edges("action_arbitration", routing.after_action)
-    builder.add_conditional_edges("env_step", routing.after_step)
-    return builder.compile(checkpointer=checkpointer, store=store, cache=cache, name="rpms")
+    return builder.compile(checkpointer=checkpointer, store=store, name="rpms")
+
+
+def refuse_non_model(model: object) -> None:
+    """A name where a model object belongs would only fail in the middle of an episode."""
+    if isinstance(model, str):
+        raise RpmsError(
+            f"model= takes a chat model object; a name goes into the context: "
+            f"RunContext(model='{model}')"
+        )
+    if model is not None and not isinstance(model, BaseChatModel):
+        raise RpmsError(f"model= takes a LangChain chat model, not a {type(model).__name__}")
+
+
+def _own(model: BaseChatModel | None, reply_cache: str) -> dict[str, Any]:
+    """Our own stages, in their order."""
+    made = {
+        "reset_env": stages.make_reset_env(),
+        "prompt_build": stages.make_prompt_build(model),
+        "llm_call": stages.make_llm_call(model, reply_cache),
+        "env_step": Stage("env_step", stages.env_step, stages.async_env_step),
+    }
+    return {name: made.get(name) or Stage(name, getattr(stages, name)) for name in STAGES}
+
+
+def _known_stages(nodes: Mapping[str, Swapped]) -> Mapping[str, Swapped]:
+    if unknown := sorted(set(nodes) - set(STAGES)):
+        raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(STAGES)}")
+    for name, stage in nodes.items():
+        if not (callable(stage) or isinstance(stage, Runnable)):
+            raise RpmsError(
+                f"nodes['{name}'] must be a function of the state, not a {type(stage).__name__}"
+            )
+    return nodes
+
+
+def _checked(name: str, stage: Swapped) -> Any:
+    """A stage of the caller's own whose updates may only have keys that the state has.
+
+    LangGraph reads from a function's signature what it wants to be given, so that is kept.
+    """
+    if isinstance(stage, Stage):
+        return stage
+    if isinstance(stage, Runnable):
+        return stage | RunnableLambda(partial(known, name))
+    if iscoroutinefunction(stage):
+
+        @wraps(stage)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            return known(name, await stage(*args, **kwargs))
+
+        return acall
+
+    @wraps(stage)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return known(name, stage(*args, **kwargs))
+
+    return call

@@ -6,13 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeInput, EpisodeOutput
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.decision import Decision
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import Turn
@@ -40,7 +42,8 @@ class Options(TypedDict, total=False):
         split: which list of tasks; the environment's first by default.
         context: toggles and decoding.
         model: a chat model object, instead of the one the context names.
-        graph: a graph of your own, e.g. with a swapped stage; then ``model`` has no effect.
+        graph: a graph of your own, e.g. with a swapped stage; its model is given to
+            ``build_graph``.
         config: LangGraph's config, e.g. a thread id for a checkpointer.
     """
 
@@ -68,28 +71,36 @@ def stream_episode(
     task: str | int = 0, **options: Unpack[Options]
 ) -> Iterator[StepEvent | EpisodeOutput]:
     """Each step as a StepEvent, and at last the EpisodeOutput."""
-    app, arguments = _prepare(task, options)
-    final: Any = None
-    for mode, part in app.stream(**arguments, **_STREAM):
-        if mode == "custom":
-            yield cast(StepEvent, part)
-        else:
-            final = part
-    yield cast(EpisodeOutput, final)
+    app, arguments = _prepare(task, options)  # a mistake is told now, not at the first step
+
+    def events() -> Iterator[StepEvent | EpisodeOutput]:
+        final: Any = None
+        for mode, part in app.stream(**arguments, **_STREAM):
+            if mode == "custom":
+                yield cast(StepEvent, part)
+            else:
+                final = part
+        yield cast(EpisodeOutput, final)
+
+    return events()
 
 
-async def astream_episode(
+def astream_episode(
     task: str | int = 0, **options: Unpack[Options]
 ) -> AsyncIterator[StepEvent | EpisodeOutput]:
     """``stream_episode`` for an event loop."""
     app, arguments = _prepare(task, options)
-    final: Any = None
-    async for mode, part in app.astream(**arguments, **_STREAM):
-        if mode == "custom":
-            yield cast(StepEvent, part)
-        else:
-            final = part
-    yield cast(EpisodeOutput, final)
+
+    async def events() -> AsyncIterator[StepEvent | EpisodeOutput]:
+        final: Any = None
+        async for mode, part in app.astream(**arguments, **_STREAM):
+            if mode == "custom":
+                yield cast(StepEvent, part)
+            else:
+                final = part
+        yield cast(EpisodeOutput, final)
+
+    return events()
 
 
 _STREAM: dict[str, Any] = {
@@ -99,12 +110,22 @@ _STREAM: dict[str, Any] = {
 
 
 def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, Any]]:
-    """The graph to run and what to call it with."""
-    app = options.get("graph") or build_graph(model=options.get("model"))
-    asked = EpisodeInput(task=str(task))
+    """The graph to run and what to call it with; what makes no sense is refused."""
+    if unknown := sorted(set(options) - set(Options.__annotations__)):
+        known = ", ".join(Options.__annotations__)
+        raise RpmsError(f"no option called {', '.join(unknown)}; the options are {known}")
+    model, app = options.get("model"), options.get("graph")
+    if app is not None and model is not None:
+        raise RpmsError("graph= brings its own model: give model= to build_graph instead")
+    if not isinstance(app, CompiledStateGraph | None):
+        raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
+    asked = EpisodeInput(task=task)
     if "env" in options:
         asked["env"] = options["env"]
     if "split" in options:
         asked["split"] = options["split"]
-    context = options.get("context", RunContext())
-    return app, {"input": asked, "config": options.get("config"), "context": context}
+    return app or build_graph(model=model), {
+        "input": asked,
+        "config": options.get("config"),
+        "context": settings(options.get("context")),
+    }

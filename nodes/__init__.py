@@ -4,13 +4,14 @@ from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.context import RunContext
-from rpms.nodes.env_step import env_step
+from rpms.nodes.env_step import async_env_step, env_step
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.llm_call import make_llm_call
-from rpms.nodes.prompt_build import prompt_build
-from rpms.nodes.reset_env import reset_env
+from rpms.nodes.llm_call import make_llm_call, model_failed
+from rpms.nodes.prompt_build import make_prompt_build, prompt_build
+from rpms.nodes.reset_env import make_reset_env, reset_env
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
+from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 
 __all__ = [
@@ -18,12 +19,17 @@ __all__ = [
     "EpisodeOutput",
     "EpisodeState",
     "RunContext",
+    "Stage",
     "action_arbitration",
     "arbitration",
+    "async_env_step",
     "belief_update",
     "env_step",
     "goal_retrieval",
     "make_llm_call",
+    "make_prompt_build",
+    "make_reset_env",
+    "model_failed",
     "prompt_build",
     "reset_env",
     "rule_assembly",

@@ -29,12 +29,12 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 def situation(state: EpisodeState) -> Situation:
     """What judging may look at."""
     return Situation(
-        load_manual(state["env"]),
-        state["goal"],
-        state["sub_goal"],
-        state["belief"],
-        state["in_vain"],
-        state["played_in"].get(fingerprint(state["belief"]), ()),
+        manual=load_manual(state["env"]),
+        goal=state["goal"],
+        sub_goal=state["sub_goal"],
+        belief=state["belief"],
+        vain=state["ineffective"],
+        circled=state["played_in"].get(fingerprint(state["belief"]), ()),
     )
 
 
@@ -51,7 +51,7 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
     """
     mode = settings(runtime.context).guard
     now = situation(state)
-    _, proposal = read_action(state["reply"], state["env"])
+    proposal = state["action"] or read_action(state["reply"], state["env"]).action
     against = veto(now, proposal) if proposal else Veto("", "no action could be read")
     if mode == "constrain":
         return _hold(state, now, proposal, against)
@@ -87,7 +87,7 @@ def _decide(
         reason=against.reason if against else "",
         played=played,
     )
-    update = EpisodeState(decisions=[*state["decisions"], decision], chosen=played)
+    update = EpisodeState(decisions=[decision], action=played)
     if played:
         # An action that led back to where it was played is a circle, however long the way round.
         here, so_far = fingerprint(state["belief"]), state["played_in"]

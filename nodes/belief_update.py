@@ -20,9 +20,11 @@ def belief_update(state: EpisodeState) -> EpisodeState:
         belief = env.update_belief(state["belief"], last["action"], last["observation"])
     else:
         belief = state["belief"]
-    in_vain: list[str] = []
+    ineffective: list[str] = []
     if history and belief == state["belief"]:
-        in_vain = [*state["in_vain"], history[-1]["action"]]
+        ineffective = [*state["ineffective"], history[-1]["action"]]
     return EpisodeState(
-        belief=belief, sub_goal=env.sub_goal(state["goal"], belief, history), in_vain=in_vain
+        belief=belief,
+        sub_goal=env.sub_goal(state["goal"], belief, history),
+        ineffective=ineffective,
     )

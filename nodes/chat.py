@@ -17,11 +17,11 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
     """
     return open_model(
         context.model,
-        context.temperature,
-        context.max_tokens or get_environment(env).max_tokens,
-        context.patience_s,
-        context.base_url,
-        context.seed,
-        cache,
-        held_to(env, context),
+        temperature=context.temperature,
+        max_tokens=context.max_tokens or get_environment(env).max_tokens,
+        timeout_s=context.patience_s,
+        base_url=context.base_url,
+        seed=context.seed,
+        cache=cache,
+        held_to=held_to(env, context),
     )

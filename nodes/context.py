@@ -1,13 +1,18 @@
 """Settings of one run: the paper's toggles, readable as a form in LangGraph Studio.
 
-Plain values only, because Studio reads this class as a JSON schema. A chat model object or a
-swapped stage is given to ``build_graph`` instead.
+Plain values only, because Studio reads this class as a JSON schema; a title and a description
+stand with every field for whoever fills in the form. A chat model object or a swapped stage is
+given to ``build_graph`` instead.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, get_type_hints
+
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from rpms.models import default_timeout
 from rpms.vocabulary.errors import RpmsError
@@ -28,52 +33,84 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 }
 
 
+def _about(title: str, description: str, **limits: Any) -> Any:
+    return Field(title=title, description=description, **limits)
+
+
 @dataclass(frozen=True)
 class RunContext:
-    """What is on, and how the model is called.
+    """What is on, and how the model is called; a value that is not possible is refused at once."""
 
-    Attributes:
-        rules: inject the rule manual.
-        memory: retrieve, filter and arbitrate past experience.
-        scf: state-consistent filtering; ``occupancy`` is the paper's.
-        arbitration: what happens to memories that conflict with rules.
-        guard: rules-first arbitration of the agent's own actions; the paper has none.
-        layout: order of the prompt blocks.
-        theta: retrieval threshold on the goal-signature score.
-        k: how many memories of each type may be recalled.
-        max_steps: step budget; 0 means the environment's own (50 for ALFWorld).
-        model: ``sim`` or ``provider:name``.
-        base_url: address of an OpenAI-compatible server; empty for the provider's own.
-        temperature: 0 is greedy decoding.
-        seed: varies sampling, and the whims of the built-in planner.
-        max_tokens: reply length; 0 means the environment's own.
-        context_tokens: prompt and reply together; older turns are left out beyond that. 0 means
-            the model's own limit where it is known.
-        timeout_s: how long one model call may take; 0 means the model's own (60 s for a server,
-            10 minutes for a local model, which reads its first prompt slowly).
-        constrain: ``grammar`` holds replies to the action format where the server can; the paper
-            does not do this.
-        memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
-    """
+    rules: Annotated[bool, _about("Rules", "Inject the rule manual.")] = True
+    memory: Annotated[bool, _about("Memory", "Retrieve, filter and arbitrate past experience.")] = (
+        True
+    )
+    scf: Annotated[
+        Scf, _about("State-consistent filtering", "Which memories fit the state; occupancy is the "
+                    "paper's.")
+    ] = "occupancy"  # fmt: skip
+    arbitration: Annotated[
+        Arbitration,
+        _about("Rules-first arbitration", "What happens to memories that conflict with rules."),
+    ] = "hard+soft"
+    guard: Annotated[
+        Guard,
+        _about("Guard", "Let the rules judge the agent's own actions too; the paper does not."),
+    ] = "off"
+    layout: Annotated[
+        Layout, _about("Prompt layout", "Order of the prompt blocks; cache_friendly keeps the "
+                       "beginning the same from step to step.")
+    ] = "paper"  # fmt: skip
+    theta: Annotated[
+        float,
+        _about("Retrieval threshold", "Least goal similarity of a memory, 0 to 1.", ge=0, le=1),
+    ] = 0.6
+    k: Annotated[
+        int, _about("Memories per type", "How many memories of each type may be recalled.", ge=0)
+    ] = 3
+    max_steps: Annotated[
+        int, _about("Step budget", "Actions per episode; 0 means the environment's own.", ge=0)
+    ] = 0
+    model: Annotated[str, _about("Model", "sim, or provider:name, e.g. openai:gpt-4o-mini.")] = (
+        "sim"
+    )
+    base_url: Annotated[
+        str,
+        _about("Server", "Address of an OpenAI-compatible server; empty for the provider's own."),
+    ] = ""
+    temperature: Annotated[
+        float, _about("Temperature", "0 is greedy decoding.", ge=0, allow_inf_nan=False)
+    ] = 0.0
+    seed: Annotated[
+        int, _about("Seed", "Varies sampling, and the whims of the built-in planner.")
+    ] = 0
+    max_tokens: Annotated[
+        int, _about("Reply tokens", "Reply length; 0 means the environment's own.", ge=0)
+    ] = 0
+    context_tokens: Annotated[
+        int, _about("Context tokens", "Prompt and reply together; older turns are left out beyond "
+                    "that. 0 means the model's own limit where it is known.", ge=0)
+    ] = 0  # fmt: skip
+    timeout_s: Annotated[
+        float, _about("Model timeout (s)", "How long one model call may take; 0 means the model's "
+                      "own: 60 s for a server, 10 minutes for a local model, which reads its "
+                      "first prompt slowly.", ge=0, allow_inf_nan=False)
+    ] = 0.0  # fmt: skip
+    constrain: Annotated[
+        Constrain, _about("Reply format", "grammar holds replies to the action format where the "
+                          "server can; the paper does not.")
+    ] = "off"  # fmt: skip
+    memory_file: Annotated[
+        str,
+        _about("Memory file", "JSONL snapshot of episodic memory; empty for the one shipped."),
+    ] = ""
 
-    rules: bool = True
-    memory: bool = True
-    scf: Scf = "occupancy"
-    arbitration: Arbitration = "hard+soft"
-    guard: Guard = "off"
-    layout: Layout = "paper"
-    theta: float = 0.6
-    k: int = 3
-    max_steps: int = 0
-    model: str = "sim"
-    base_url: str = ""
-    temperature: float = 0.0
-    seed: int = 0
-    max_tokens: int = 0
-    context_tokens: int = 0
-    timeout_s: float = 0.0
-    constrain: Constrain = "off"
-    memory_file: str = ""
+    def __post_init__(self) -> None:
+        """Refuse what the annotations rule out, in one line that names the setting."""
+        try:
+            _schema().model_validate(vars(self), strict=True)
+        except ValidationError as error:
+            raise RpmsError(_in_words(error)) from None
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
@@ -101,37 +138,48 @@ class RunContext:
         """How long one model call may take, as asked for or by the kind of model."""
         return self.timeout_s or default_timeout(self.model)
 
-    def checked(self) -> RunContext:
-        """Refuse values a dataclass would let through, with the allowed ones named."""
-        hints = get_type_hints(RunContext)
-        for field in fields(self):
-            allowed = get_args(hints[field.name])
-            value = getattr(self, field.name)
-            if allowed and value not in allowed:
-                raise RpmsError(
-                    f"{field.name}='{value}' is not possible; choose from {', '.join(allowed)}"
-                )
-        if min(self.max_steps, self.k, self.max_tokens, self.temperature) < 0:
-            raise RpmsError("max_steps, k, max_tokens and temperature must not be negative")
-        if self.context_tokens < 0:
-            raise RpmsError("context_tokens must not be negative")
-        if not 0 <= self.theta <= 1 or not self.timeout_s >= 0:
-            raise RpmsError("theta must lie in 0..1, and timeout_s must not be negative")
-        return self
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The settings as the state carries them."""
+        return asdict(self)
 
     def with_(self, **changes: Any) -> RunContext:
-        """A copy with some settings changed, checked."""
-        return replace(self, **changes).checked()
+        """A copy with some settings changed."""
+        return replace(self, **changes)
 
 
-def settings(context: RunContext | dict[str, Any] | None) -> RunContext:
-    """The context as a RunContext: a server may hand it over as a dictionary, or not at all."""
-    if context is None:
-        return RunContext()
+def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
+    """The context as a RunContext: it may come as a dictionary, or not at all."""
     if isinstance(context, RunContext):
         return context
+    refuse_unknown(context or ())
+    return RunContext(**(context or {}))
+
+
+def refuse_unknown(names: Mapping[str, Any] | tuple[()]) -> None:
+    """Name the settings that are not there; a misspelt one would otherwise do nothing."""
     known = {field.name for field in fields(RunContext)}
-    unknown = sorted(set(context) - known)
-    if unknown:
+    if unknown := sorted(set(names) - known):
         raise RpmsError(f"unknown setting {', '.join(unknown)}; known: {', '.join(sorted(known))}")
-    return RunContext(**context).checked()
+
+
+@cache
+def _schema() -> type[BaseModel]:
+    """The annotations as a validator of plain values."""
+    hints = get_type_hints(RunContext, include_extras=True)
+    shape: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(RunContext)}
+    return create_model("Settings", **shape)
+
+
+def _in_words(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name, value = first["loc"][0], first["input"]
+    if first["type"] == "literal_error":
+        allowed = ", ".join(_choices(str(name)))
+        return f"{name}='{value}' is not possible; choose from {allowed}"
+    return f"{name}={value!r} is not possible: {first['msg'].lower()}"
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    choices: tuple[str, ...] = get_type_hints(RunContext)[name].__args__
+    return choices

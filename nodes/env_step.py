@@ -48,9 +48,9 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
 
 
 def _read(state: EpisodeState) -> tuple[str, str]:
-    """Thought and canonical action of the reply; the action is empty when there is none."""
+    """Thought and action of the reply; an action that was chosen since is played instead."""
     thought, action = read_action(state["reply"], state["env"])
-    return thought, state["chosen"] or action
+    return thought, state["action"] or action
 
 
 def _conclude(
@@ -78,9 +78,8 @@ def _conclude(
     out_of_steps = step >= (context.max_steps or env.max_steps)
     update = EpisodeState(
         observation=observation,
-        history=[*state["history"], turn],
-        thought=thought,
-        action=action,
+        history=[turn],
+        action="",
         steps=step,
         invalid_actions=state["invalid_actions"] + failed,
         format_errors=format_errors,

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ContextThreadPoolExecutor
-from langgraph.runtime import Runtime, get_runtime
+from langgraph.errors import NodeError
+from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import hold
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
-from rpms.nodes.context import RunContext, settings
-from rpms.nodes.reply_grammar import held_now, held_to
-from rpms.nodes.retrying import RETRY, asked_pause, is_transient, will_retry
+from rpms.nodes.context import RunContext
+from rpms.nodes.reply_grammar import choices_of, held_to
+from rpms.nodes.retrying import pause_before_retry
+from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.secrets import redact, redact_known
 from rpms.vocabulary.turn import Usage
@@ -34,39 +35,72 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
 }  # fmt: skip
 KEPT_OPEN = 64
-__all__ = ["RETRY", "is_transient", "make_async_llm_call", "make_llm_call", "read_usage"]
 
 
-def make_llm_call(
-    model: BaseChatModel | None = None,
-) -> RunnableLambda[EpisodeState, EpisodeState]:
+def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
     """The stage for one chat model, or for whichever the context names.
 
-    Reads the prompt; returns the reply and the tokens it cost, or ends the episode with a
-    model error. Both a synchronous and an asynchronous form are offered, so that neither kind
-    of run blocks the other's way of working.
+    Reads the prompt; returns the reply and the tokens it cost. What goes wrong is raised: the
+    retry policy tries again while that may help, and then ``model_failed`` ends the episode.
+    LangGraph's own node timeout is not used: it is fixed when the graph is built, and how long a
+    call may take is a setting of the run.
+
+    ``reply_cache`` names a file of replies that need no new call.
     """
-    answer = make_async_llm_call(model)
+    opened: dict[tuple[str, RunContext], BaseChatModel] = {}
 
-    def call(state: EpisodeState) -> EpisodeState:
-        runtime = get_runtime(RunContext)
-        context = settings(runtime.context)
+    def find(env: str, context: RunContext) -> BaseChatModel:
+        """The model, opened once for each kind of run; opening imports and reads certificates."""
+        syntaxes = held_to(env, context)
+        chat = model or open_chat(env, context, reply_cache)
+        if model and syntaxes:
+            chat = hold(model, syntaxes)
+        if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
+            opened.clear()
+        opened[env, context] = chat
+        return chat
+
+    def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        env, context = state["env"], runtime.context
         try:
-            chat = _held(model, state, context) if model else open_chat(state["env"], context)
-            future = _calls.submit(_ask, chat, _messages(state), held_now(state, context))
-            reply = future.result(timeout=context.patience_s)
+            chat = opened.get((env, context)) or find(env, context)
+            asked = _calls.submit(_ask, chat, _messages(state), choices_of(state, context))
+            return _record(state, asked.result(timeout=context.patience_s))
         except FutureTimeout:
-            return _give_up(state, runtime, TimeoutError(f"no reply in {context.patience_s:g} s"))
+            raise _late(context) from None
         except Exception as error:  # every client raises its own kinds
-            if will_retry(runtime, error):
-                time.sleep(asked_pause(error))
-            return _give_up(state, runtime, error)
-        return _record(state, reply)
+            time.sleep(pause_before_retry(runtime, error))
+            raise
 
-    async def acall(state: EpisodeState) -> EpisodeState:
-        return await answer(state, get_runtime(RunContext))
+    async def allm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        env, context = state["env"], runtime.context
+        try:
+            if (chat := opened.get((env, context))) is None:
+                chat = await asyncio.to_thread(find, env, context)
+            async with asyncio.timeout(context.patience_s):
+                reply = await chat.ainvoke(_messages(state), **choices_of(state, context))
+            return _record(state, reply)
+        except TimeoutError:
+            raise _late(context) from None
+        except Exception as error:  # every client raises its own kinds
+            await asyncio.sleep(pause_before_retry(runtime, error))
+            raise
 
-    return RunnableLambda(call, afunc=acall, name="llm_call")
+    return Stage("llm_call", llm_call, allm_call)
+
+
+def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
+    """End the episode and say why; a model error is never counted as a failure of the agent."""
+    episodes.finish(state["episode_id"], state["spec"])
+    said = str(error.error)
+    text = redact(said.splitlines()[0]) if said else ""
+    return EpisodeState(
+        failure_mode="model_error", error=f"{type(error.error).__name__}: {text}", done=True
+    )
+
+
+def _late(context: RunContext) -> TimeoutError:
+    return TimeoutError(f"no reply in {context.patience_s:g} s")
 
 
 def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any]) -> BaseMessage:
@@ -75,43 +109,6 @@ def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any])
         return chat.invoke(messages, **held)
     except NotImplementedError:
         return asyncio.run(chat.ainvoke(messages, **held))
-
-
-def make_async_llm_call(
-    model: BaseChatModel | None = None, cache: str = ""
-) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
-    """The asynchronous form alone; ``cache`` names a file of replies that need no new call."""
-    opened: dict[tuple[str, RunContext], BaseChatModel] = {}
-
-    async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        context = settings(runtime.context)
-        try:
-            key = state["env"], context
-            chat = _held(model, state, context) if model else opened.get(key)
-            if chat is None:
-                # Opening a client imports it and reads certificates: not on the event loop.
-                chat = await asyncio.to_thread(open_chat, state["env"], context, cache)
-                if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
-                    opened.clear()
-                opened[key] = chat
-            async with asyncio.timeout(context.patience_s):
-                reply = await chat.ainvoke(_messages(state), **held_now(state, context))
-        except TimeoutError:
-            late = TimeoutError(f"no reply in {context.patience_s:g} s")
-            return await asyncio.to_thread(_give_up, state, runtime, late)
-        except Exception as error:  # every client raises its own kinds
-            if will_retry(runtime, error):
-                await asyncio.sleep(asked_pause(error))
-            return await asyncio.to_thread(_give_up, state, runtime, error)
-        return _record(state, reply)
-
-    return llm_call
-
-
-def _held(model: BaseChatModel, state: EpisodeState, context: RunContext) -> BaseChatModel:
-    """A model object of the caller's own, held to the format if the run asks for that."""
-    syntaxes = held_to(state["env"], context)
-    return hold(model, syntaxes) if syntaxes else model
 
 
 def _messages(state: EpisodeState) -> list[BaseMessage]:
@@ -143,18 +140,4 @@ def read_usage(state: EpisodeState, reply: BaseMessage) -> Usage:
         cached_tokens=int(details.get("cache_read") or 0),
         output_tokens=count_tokens_approximately([reply]) if written is None else written,
         replayed=bool(reply.response_metadata.get(REPLAYED)),
-    )
-
-
-def _give_up(state: EpisodeState, runtime: Runtime[RunContext], error: Exception) -> EpisodeState:
-    """Let the retry policy try again while that may help, else end the episode and say why.
-
-    A model error is never counted as a failure of the agent.
-    """
-    if will_retry(runtime, error):
-        raise error
-    episodes.finish(state["episode_id"], state["spec"])
-    text = redact(str(error).splitlines()[0]) if str(error) else ""
-    return EpisodeState(
-        failure_mode="model_error", error=f"{type(error).__name__}: {text}", done=True
     )

@@ -8,7 +8,7 @@ in another order than the equation does, as the paper's listings do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.utils import count_tokens_approximately
@@ -19,12 +19,14 @@ from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.context_budget import fit, prompt_room
+from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.turn import Message, Turn
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
+KEPT_ROOMS = 256
 # Guards that show the model the actions that serve the sub-goal.
 OFFERING = ("shortlist", "constrain")
 
@@ -35,32 +37,27 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
     return _build(state, context, prompt_room(state["env"], context))
 
 
-def make_prompt_build(model: BaseChatModel | None) -> Callable[..., EpisodeState]:
-    """The stage for a chat model object, whose own context limit it keeps to."""
-    if model is None:
-        return prompt_build
+def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
+    """The stage, kept to the context limit of ``model``, or of the model the context names.
 
-    def stage(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        context = settings(runtime.context)
-        return _build(state, context, prompt_room(state["env"], context, model))
-
-    return stage
-
-
-def make_async_prompt_build(
-    model: BaseChatModel | None = None,
-) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
-    """The same for an event loop; the limit of a model is found once, and not on the loop."""
+    That limit is found once for each kind of run.
+    """
     rooms: dict[tuple[str, RunContext], int] = {}
 
-    async def stage(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        context = settings(runtime.context)
-        key = state["env"], context
+    def within(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        key = state["env"], runtime.context
         if key not in rooms:
-            rooms[key] = await asyncio.to_thread(prompt_room, *key, model)
-        return _build(state, context, rooms[key])
+            if len(rooms) >= KEPT_ROOMS:  # a server may see any number of settings
+                rooms.clear()
+            rooms[key] = prompt_room(*key, model)
+        return _build(state, runtime.context, rooms[key])
 
-    return stage
+    async def awithin(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        if (state["env"], runtime.context) not in rooms:  # a model is opened: not on the loop
+            return await asyncio.to_thread(within, state, runtime)
+        return await compute(within, state, runtime)
+
+    return Stage("prompt_build", within, awithin)
 
 
 def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
@@ -77,12 +74,12 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     # What is to be chosen from stands next to the newest observation, in either layout.
     closing.append(offered_actions(env, choices))
     whole = _conversation(
-        load_system(env.prompts),
-        load_example(env.prompts, state["goal"]["type"]),
-        [text for text in opening if text],
-        state["first_observation"],
-        state["history"],
-        [text for text in closing if text],
+        system=load_system(env.prompts),
+        example=load_example(env.prompts, state["goal"]["type"]),
+        opening=[text for text in opening if text],
+        first=state["first_observation"],
+        history=state["history"],
+        closing=[text for text in closing if text],
     )
     messages, dropped = fit(whole, len(state["history"]), room)
     return EpisodeState(
@@ -97,6 +94,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
 
 
 def _conversation(
+    *,
     system: str,
     example: Sequence[Message],
     opening: Sequence[str],

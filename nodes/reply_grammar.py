@@ -20,8 +20,8 @@ def held_to(env: str, context: RunContext) -> tuple[str, ...]:
     return _syntaxes(env) if wanted else ()
 
 
-def held_now(state: EpisodeState, context: RunContext) -> dict[str, Any]:
-    """What this one call is held to beyond that: the shortlist, where the guard constrains."""
+def choices_of(state: EpisodeState, context: RunContext) -> dict[str, Any]:
+    """The choices this one call is held to: the shortlist, where the guard constrains."""
     if context.guard != "constrain" or not state["shortlist"]:
         return {}
     return {"choices": [choice["action"] for choice in state["shortlist"]]}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable
 from uuid import uuid4
 
 from langgraph.runtime import Runtime
@@ -10,7 +11,8 @@ from langgraph.runtime import Runtime
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.stage import Stage
+from rpms.nodes.state import EpisodeState, afresh
 from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -22,36 +24,43 @@ DIGITS = 4
 
 def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read env, split and task; return a fresh episode with o_0, g and empty counters."""
-    fresh = _fresh(settings(runtime.context).checked(), resolve(state))
-    try:
-        return _opened(fresh, episodes.start(fresh["episode_id"], fresh["spec"]))
-    except EnvironmentFault as error:
-        return _broken(fresh, error)
+    return _reset(resolve(state), settings(runtime.context))
 
 
-def make_async_reset_env(
-    find: Callable[[EpisodeState], Task],
-) -> Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]:
-    """The same stage for an event loop with many episodes in flight.
+def make_reset_env(find: Callable[[EpisodeState], Task] | None = None) -> Stage:
+    """The stage for plain runs and for an event loop with many episodes in flight.
 
     ``find`` says which task a state asks for; whoever plays a whole split knows it without
     listing the split again for every episode.
     """
 
-    async def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        fresh = _fresh(settings(runtime.context).checked(), find(state))
+    def known(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        return _reset((find or resolve)(state), runtime.context)
+
+    async def aknown(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        # Listing a split reads files: not on the event loop.
+        task = find(state) if find else await asyncio.to_thread(resolve, state)
+        fresh = _fresh(runtime.context, task)
         try:
-            return _opened(fresh, await episodes.astart(fresh["episode_id"], fresh["spec"]))
+            return _opened(fresh, await episodes.astart(fresh["episode_id"], task))
         except EnvironmentFault as error:
             return _broken(fresh, error)
 
-    return reset_env
+    return Stage("reset_env", known, aknown)
+
+
+def _reset(task: Task, context: RunContext) -> EpisodeState:
+    fresh = _fresh(context, task)
+    try:
+        return _opened(fresh, episodes.start(fresh["episode_id"], task))
+    except EnvironmentFault as error:
+        return _broken(fresh, error)
 
 
 def resolve(state: EpisodeState) -> Task:
     """The task a state asks for, with the first environment, split and task as defaults."""
     env = get_environment(state.get("env") or environment_names()[0])
-    return find_task(env.name, state.get("split") or env.splits()[0], state.get("task") or "0")
+    return find_task(env.name, state.get("split") or env.splits()[0], str(state.get("task") or 0))
 
 
 def _opened(fresh: EpisodeState, observation: str) -> EpisodeState:
@@ -74,6 +83,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         episode_id=uuid4().hex,
         spec=spec,
         task_id=spec["id"],
+        settings=context.plain,
         condition=context.condition,
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
         first_observation="",
@@ -84,13 +94,12 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         prompt=[],
         knowledge_tokens=0,
         dropped_turns=0,
-        history=[],
-        in_vain=[],
+        history=afresh([]),
+        ineffective=[],
         played_in={},
         shortlist=[],
-        decisions=[],
+        decisions=afresh([]),
         asked_again=False,
-        chosen="",
         steps=0,
         invalid_actions=0,
         format_errors=0,
@@ -105,7 +114,6 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         error="",
         reply="",
         usage=Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False),
-        thought="",
         action="",
         done=False,
     )

@@ -50,10 +50,11 @@ RETRY = RetryPolicy(
 )  # fmt: skip
 
 
-def will_retry(runtime: Runtime[RunContext], error: Exception) -> bool:
-    """Whether the policy makes another attempt after this error."""
+def pause_before_retry(runtime: Runtime[RunContext], error: Exception) -> float:
+    """Seconds the server asks to wait, if the policy makes another attempt after this error."""
     info = runtime.execution_info
-    return is_transient(error) and (info is None or info.node_attempt < RETRY.max_attempts)
+    again = is_transient(error) and (info is None or info.node_attempt < RETRY.max_attempts)
+    return asked_pause(error) if again else 0.0
 
 
 def asked_pause(error: Exception) -> float:

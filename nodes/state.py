@@ -5,8 +5,16 @@ Plain data only. The live environment is not here; nodes reach it through ``rpms
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from operator import add
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
+
+from langgraph.types import Overwrite
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
+from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
 from rpms.rules.manual import ActiveRules
 from rpms.vocabulary.belief import Belief
@@ -16,12 +24,44 @@ from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import FailureMode, Message, Turn, Usage
 
 
-class EpisodeInput(TypedDict, total=False):
-    """Which episode to play: an environment, a split, and a task id or index as text."""
+class OneOf(NamedTuple):
+    """A form offers these choices; they are asked for when the form is drawn, not before."""
 
-    env: str
-    split: str
-    task: str
+    choices: Callable[[], list[str]]
+    description: str
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """What Studio reads."""
+        return {**handler(schema), "enum": self.choices(), "description": self.description}
+
+
+def _splits() -> list[str]:
+    """Of all worlds, each once."""
+    names = [split for env in environment_names() for split in get_environment(env).splits()]
+    return list(dict.fromkeys(names))
+
+
+T = TypeVar("T")
+
+# What grows during an episode: a stage returns only what is new, LangGraph adds it.
+History = Annotated[list[Turn], add]
+Decisions = Annotated[list[Decision], add]
+GROWING = ("history", "decisions")
+
+
+def afresh(value: list[T]) -> list[T]:
+    """A new beginning for what grows, where the stage's value would be added to the old one."""
+    return cast(list[T], Overwrite(value))
+
+
+class EpisodeInput(TypedDict, total=False):
+    """Which episode to play: an environment, a split, and a task by its id or its index."""
+
+    env: Annotated[str, OneOf(environment_names, "The world; the first one by default.")]
+    split: Annotated[str, OneOf(_splits, "A list of tasks of that world; its first by default.")]
+    task: str | int
 
 
 class EpisodeOutput(TypedDict, total=False):
@@ -62,16 +102,18 @@ class EpisodeOutput(TypedDict, total=False):
     cached_tokens: int
     model_calls: int
     cache_hits: int
-    decisions: list[Decision]
+    decisions: Decisions
     goal: GoalSpec
     first_observation: str
-    history: list[Turn]
+    history: History
 
 
 class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     """Everything the stages read and write.
 
     Attributes:
+        settings: the ``RunContext`` this episode is played under, as plain data: the edges read
+            it here, so that a person can take up an episode at any stage.
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
@@ -84,16 +126,16 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         dropped_turns: earlier turns left out of this prompt for want of room.
         reply: the model's reply.
         usage: what that reply cost.
-        thought: the reasoning read from it.
-        action: a_t, read from it; empty when there was none.
-        in_vain: actions played since the belief last changed.
+        action: a_t as the guard chose it, or a person; while it is empty, the reply's own is
+            played.
+        ineffective: actions played since the belief last changed.
         played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
         asked_again: this step's action was vetoed once already.
-        chosen: the action that the guard lets through; empty without a guard.
         done: the episode has ended.
     """
 
+    settings: dict[str, Any]
     episode_id: str
     spec: Task
     observation: str
@@ -106,11 +148,23 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     dropped_turns: int
     reply: str
     usage: Usage
-    thought: str
     action: str
-    in_vain: list[str]
+    ineffective: list[str]
     played_in: dict[str, list[str]]
     shortlist: list[Choice]
     asked_again: bool
-    chosen: str
     done: bool
+
+
+STATE_KEYS = frozenset(EpisodeState.__annotations__)
+
+
+def follow(state: dict[str, Any], update: Mapping[str, Any]) -> None:
+    """Do to ``state`` what LangGraph does with a stage's update, for whoever reads a stream."""
+    for key, value in update.items():
+        if isinstance(value, Overwrite):
+            state[key] = value.value
+        elif key in GROWING:
+            state[key] = [*state.get(key, ()), *value]
+        else:
+            state[key] = value

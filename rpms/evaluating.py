@@ -71,10 +71,10 @@ def evaluate(
     if conditions and preset:
         raise RpmsError("give either --conditions or --preset")
     if preset:
-        contexts = preset_contexts(preset, base.checked())
+        contexts = preset_contexts(preset, base)
     else:
         wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
-        contexts = letters(wanted, base.checked())
+        contexts = letters(wanted, base)
     # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
     file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
     split = split or get_environment(env).splits()[0]

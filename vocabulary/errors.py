@@ -3,12 +3,15 @@
 Anything a user can cause (a wrong name, a damaged file, a missing key) is raised as an
 ``RpmsError`` whose message is one line: what is wrong, where, and what to do about it. The
 command line prints that line and exits with code 2; library users can catch one class.
+
+Both are RuntimeErrors because LangGraph's server passes on the words of those, and keeps the text
+of any other kind of exception from its clients.
 """
 
 from __future__ import annotations
 
 
-class RpmsError(Exception):
+class RpmsError(RuntimeError):
     """Something the user can fix; ``str(error)`` is the whole message, on one line."""
 
 

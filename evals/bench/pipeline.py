@@ -24,8 +24,8 @@ from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.evals.bench.engine import start_stock
 from rpms.graph.build import STAGES, build_graph
-from rpms.graph.concurrent import build_concurrent_graph
 from rpms.nodes.context import RunContext
+from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.errors import RpmsError
 
 STOCK_STEPS = 5
@@ -133,7 +133,7 @@ async def _agent(tasks: Sequence[Task], walks: Sequence[list[str]], steps: int) 
 async def _episode(task: Task, walk: list[str], context: RunContext) -> float:
     """Everything after the game has started: starting it is not a step."""
     model = Script(lines=walk)
-    graph = build_concurrent_graph(model, find=partial(_this, task), settled=context)
+    graph = build_graph({"reset_env": make_reset_env(partial(_this, task))}, model=model)
     asked: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
     began = 0.0
     async for update in graph.astream(asked, context=context, stream_mode="updates"):
@@ -163,9 +163,7 @@ async def _empty(steps: int) -> float:
         return {"steps": state["steps"] + 1, "done": state["steps"] + 1 >= steps}
 
     stages: dict[str, Any] = dict.fromkeys(STAGES, nothing)
-    graph = build_graph(
-        nodes={**stages, "reset_env": reset_env, "env_step": env_step}, settled=context
-    )
+    graph = build_graph(nodes={**stages, "reset_env": reset_env, "env_step": env_step})
     for _ in range(2):  # the first time imports and compiles
         began = time.process_time()
         async for _ in graph.astream({}, context=context, stream_mode="updates"):

@@ -13,8 +13,9 @@ from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.plan import Job
 from rpms.evals.presets import letters
 from rpms.graph import run_episode
-from rpms.graph.concurrent import build_concurrent_graph
+from rpms.graph.build import build_graph
 from rpms.nodes.context import RunContext
+from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.errors import EnvironmentFault
 
 LINE = {
@@ -37,7 +38,7 @@ def job(index: int = 3, condition: str = "D") -> Job:
 
 async def play(one: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
     context = letters([one.condition], RunContext(**settings))[one.condition]
-    graph = build_concurrent_graph(model=model, find=lambda state: one.task)
+    graph = build_graph({"reset_env": make_reset_env(lambda state: one.task)}, model=model)
     return await play_job(graph, one, context, truth)
 
 

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.cache.memory import InMemoryCache
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
 
+from rpms.envs import environment_names, get_environment
 from rpms.graph import STAGES, build_graph
 from rpms.graph.run import run_episode
 from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
+ADDED = {"__start__", "__end__", "__error_handler__llm_call"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
 EDGES = {
     ("__start__", "reset_env"),
@@ -56,7 +57,7 @@ def test_the_papers_nine_stages_in_order_and_one_of_our_own() -> None:
         "reset_env", "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
         "prompt_build", "llm_call", "action_arbitration", "env_step",
     )  # fmt: skip
-    assert set(build_graph().get_graph().nodes) == {*STAGES, "__start__", "__end__"}
+    assert set(build_graph().get_graph().nodes) == {*STAGES, *ADDED}
 
 
 def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
@@ -165,6 +166,15 @@ def test_context_is_a_form() -> None:
     assert json.dumps(schema)
 
 
+def test_the_input_is_a_form() -> None:
+    form = build_graph().get_input_jsonschema()["properties"]
+    assert form["env"]["enum"] == environment_names()
+    splits = [get_environment(name).splits() for name in environment_names()]
+    assert set(form["split"]["enum"]) == {split for names in splits for split in names}
+    assert len(form["split"]["enum"]) == len(set(form["split"]["enum"]))
+    assert {kind["type"] for kind in form["task"]["anyOf"]} == {"string", "integer"}
+
+
 @pytest.mark.engine
 def test_everything_in_the_state_is_plain_json() -> None:
     states = build_graph().stream(
@@ -177,17 +187,16 @@ def test_everything_in_the_state_is_plain_json() -> None:
     assert count > 40
 
 
-def test_checkpointer_store_and_cache_are_taken_over() -> None:
-    store, cache = InMemoryStore(), InMemoryCache()
-    graph = build_graph(store=store, cache=cache)
+def test_checkpointer_and_store_are_taken_over() -> None:
+    store = InMemoryStore()
+    graph = build_graph(store=store)
     assert graph.store is store
-    assert graph.cache is cache
     assert graph.checkpointer is None
     assert graph.name == "rpms"
 
 
 def test_langgraph_json_names_the_graph() -> None:
-    from rpms.graph.studio import graph
+    from rpms.graph.studio import _graph as graph
 
     root = Path(__file__).resolve().parents[2]
     data = json.loads((root / "langgraph.json").read_text(encoding="utf-8"))

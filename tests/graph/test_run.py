@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Overwrite
 
 import rpms.nodes.llm_call
 from rpms.envs import live
@@ -23,9 +24,10 @@ from rpms.graph import (
     stream_episode,
 )
 from rpms.nodes import RunContext
-from rpms.nodes.state import EpisodeOutput
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, follow
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.turn import Turn
+from tests.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.engine
 
@@ -81,21 +83,85 @@ async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.Mon
 async def test_a_failing_model_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Opening a client and handing back a simulator take their time off the event loop."""
+    """Opening a client and handing back a simulator wait for what only a free loop can give."""
+    opening, closing = threading.Event(), threading.Event()
+    waited: list[bool] = []
 
-    def slow(*_: Any) -> Any:
-        time.sleep(0.4)
+    def no_model(*_: Any) -> Any:
+        loop.call_soon_threadsafe(opening.set)
+        waited.append(opening.wait(60))
         raise RpmsError("no such model")
 
-    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", slow)
-    monkeypatch.setattr(live, "finish", lambda *_: time.sleep(0.4))
-    playing = asyncio.create_task(arun_episode(0, context=B))
-    longest, last = 0.0, time.perf_counter()
-    while not playing.done():
-        await asyncio.sleep(0.005)
-        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
-    assert (await playing)["error"] == "RpmsError: no such model"
-    assert longest < 0.35
+    def finish(*_: Any) -> None:
+        loop.call_soon_threadsafe(closing.set)
+        waited.append(closing.wait(60))
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", no_model)
+    monkeypatch.setattr(live, "finish", finish)
+    result = await arun_episode(0, context=B)
+    assert (result["failure_mode"], result["error"]) == ("model_error", "RpmsError: no such model")
+    assert waited == [True, True]
+
+
+CONTEXTS = {
+    letter: RunContext.for_condition(letter, max_steps=12) for letter in "ABCDE"
+} | {
+    "off": RunContext(scf="off", arbitration="none", max_steps=12),
+    "no scf": RunContext(scf="off", max_steps=12),
+    "late": RunContext(layout="cache_friendly", scf="preconditions", max_steps=12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+async def test_a_loop_gives_what_a_plain_run_gives(name: str) -> None:
+    """The same stages are visited in the same order, and every update is the same."""
+    context, asked = CONTEXTS[name], EpisodeInput(split="generated_unseen", task=4)
+    graph = build_graph()
+    plain = list(graph.stream(asked, context=context, stream_mode="updates"))
+    final: dict[str, Any] = {}
+    number = 0
+    async for update in graph.astream(asked, context=context, stream_mode="updates"):
+        assert list(update) == list(plain[number])
+        for stage, change in update.items():
+            assert {**change, "episode_id": ""} == {**plain[number][stage], "episode_id": ""}
+            follow(final, change)
+        number += 1
+    assert number == len(plain)
+    assert {key: final[key] for key in EpisodeOutput.__annotations__} == run_episode(
+        4, context=context
+    )
+
+
+async def test_the_loop_is_free_while_models_are_slow(openai_server: OpenAIServer) -> None:
+    """Four episodes ask before the first is answered."""
+    openai_server.plays(openai_server.script[0]._replace(delay=1.0))
+    context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=1)
+    graph = build_graph()
+    asking = [
+        asyncio.create_task(arun_episode(task, graph=graph, context=context)) for task in range(4)
+    ]
+    while len(openai_server.requests) < 4:
+        await asyncio.sleep(0.01)
+        assert not any(episode.done() for episode in asking), "one was answered before all asked"
+    done = await asyncio.gather(*asking)
+    assert all(result["steps"] == 1 and not result["error"] for result in done)
+
+
+def test_an_episode_taken_up_goes_on_under_its_own_settings() -> None:
+    """Unless the run brings others: then it is told under their condition."""
+    graph = build_graph(checkpointer=InMemorySaver())
+    asked = EpisodeInput(split="generated_unseen", task=2)
+    given = RunContext.for_condition("A", max_steps=3)
+    graph.invoke(asked, config("t"), context=given, interrupt_after=["belief_update"])
+    assert graph.get_state(config("t")).next == ("prompt_build",)
+    result = graph.invoke(None, config("t"))
+    assert (result["condition"], result["steps"]) == ("A", 3)
+    graph.invoke(asked, config("u"), context=given, interrupt_after=["belief_update"])
+    result = graph.invoke(None, config("u"), context=RunContext.for_condition("B", max_steps=2))
+    assert (result["condition"], result["steps"]) == ("B", 2)
+    state = graph.get_state(config("u")).values
+    assert (state["settings"]["rules"], state["settings"]["max_steps"]) == (True, 2)
 
 
 def test_bad_input_is_an_error_of_the_users_kind() -> None:
@@ -172,7 +238,7 @@ def test_a_record_that_does_not_fit_the_world_is_never_continued() -> None:
                  interrupt_after=["env_step"])  # fmt: skip
     (turn,) = graph.get_state(config("t")).values["history"]
     forged = Turn(**{**turn, "observation": "You see a dragon."})
-    graph.update_state(config("t"), {"history": [forged]}, as_node="env_step")
+    graph.update_state(config("t"), {"history": Overwrite([forged])}, as_node="env_step")
     live.close_all()
     result = graph.invoke(None, config("t"), context=B)
     assert result["failure_mode"] == "infrastructure_error"

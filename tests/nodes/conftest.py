@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,20 @@ def memory_file(tmp_path: Path) -> Path:
     return write_memories(tmp_path / "memory.jsonl", "alfworld", MEMORIES)
 
 
+def put_underneath(monkeypatch: pytest.MonkeyPatch, **calls: Callable[..., Any]) -> None:
+    """Let these stand for the running games, for plain runs and on an event loop."""
+
+    def on_a_loop(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        async def answer(*args: Any) -> Any:
+            return call(*args)
+
+        return answer
+
+    for name, call in calls.items():
+        monkeypatch.setattr(live, name, call)
+        monkeypatch.setattr(live, f"a{name}", on_a_loop(call))
+
+
 Script = list[tuple[str, str]]
 Play = Callable[..., list[EpisodeState]]
 
@@ -109,9 +123,12 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
     ) -> list[EpisodeState]:
         answers = iter([*(seen for _, seen in script if seen), "Nothing happens."])
         monkeypatch.setattr(import_module("rpms.nodes.reset_env"), "find_task", lambda *_: task)
-        monkeypatch.setattr(live, "start", lambda *_: opening)
-        monkeypatch.setattr(live, "play", lambda *_: Outcome(next(answers), False, False, 0.0))
-        monkeypatch.setattr(live, "finish", lambda *_: None)
+        put_underneath(
+            monkeypatch,
+            start=lambda *_: opening,
+            play=lambda *_: Outcome(next(answers), False, False, 0.0),
+            finish=lambda *_: None,
+        )
         said = [AIMessage(reply) for reply, _ in script] + [AIMessage("Action: look")]
         chosen = {"memory_file": str(memory_file), "theta": 0.0, **settings}
         context = RunContext.for_condition(condition, max_steps=len(script) + 1, **chosen)

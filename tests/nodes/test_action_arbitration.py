@@ -27,7 +27,8 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
     belief = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
     found = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, []),
-        reply=reply, in_vain=in_vain or [], played_in={}, steps=3, decisions=[], asked_again=False,
+        reply=reply, ineffective=in_vain or [], action="", played_in={}, steps=3,
+        decisions=[], asked_again=False,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
     found["shortlist"] = shortlist(found)
@@ -42,7 +43,7 @@ def judged(mode: str, now: EpisodeState) -> EpisodeState:
 @pytest.mark.parametrize("mode", ["reask", "shortlist", "constrain"])
 def test_a_good_action_passes(mode: str) -> None:
     update = judged(mode, state("Thought: cold.\nAction: go to fridge 1"))
-    assert update["chosen"] == "go to fridge 1"
+    assert update["action"] == "go to fridge 1"
     (decision,) = update["decisions"]
     assert (decision["verdict"], decision["rule"], decision["step"]) == ("accepted", "", 4)
     assert "prompt" not in update
@@ -51,7 +52,7 @@ def test_a_good_action_passes(mode: str) -> None:
 def test_reask_sends_a_vetoed_action_back_once_with_the_rule() -> None:
     now = state("Action: take apple 1 from fridge 1", location="sofa 1")
     update = judged("reask", now)
-    assert update["chosen"] == "" and update["asked_again"]
+    assert update["action"] == "" and update["asked_again"]
     assert update["decisions"][-1]["verdict"] == "asked_again"
     *_, said, question = update["prompt"]
     assert said == {"role": "assistant", "content": now["reply"]}
@@ -59,13 +60,13 @@ def test_reask_sends_a_vetoed_action_back_once_with_the_rule() -> None:
     assert "be at fridge 1" in question["content"]
     again = EpisodeState(**{**now, **update})
     insisted = judged("reask", again)
-    assert insisted["chosen"] == "take apple 1 from fridge 1"
+    assert insisted["action"] == "take apple 1 from fridge 1"
     assert insisted["decisions"][-1]["verdict"] == "insisted"
 
 
 def test_shortlist_only_notes_what_speaks_against_an_action() -> None:
     update = judged("shortlist", state("Action: open fridge 1", location="sofa 1"))
-    assert update["chosen"] == "open fridge 1"
+    assert update["action"] == "open fridge 1"
     assert update["decisions"][-1]["rule"] == "E-ACT-002"
 
 
@@ -73,26 +74,26 @@ def test_constrain_plays_the_nearest_of_the_shortlist() -> None:
     update = judged(
         "constrain", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
     )
-    assert update["chosen"] == "go to fridge 1"
+    assert update["action"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
     free = judged("constrain", state("Action: go to sofa 1", searched=["sofa 1"]))
-    assert free["chosen"] in [choice["action"] for choice in shortlist(state(""))]
+    assert free["action"] in [choice["action"] for choice in shortlist(state(""))]
     assert free["decisions"][-1]["reason"].endswith("serve the current sub-goal")
 
 
 @pytest.mark.parametrize("reply", ["", "I would rather not say.", "Action:"])
 def test_constrain_plays_something_even_if_nothing_could_be_read(reply: str) -> None:
     update = judged("constrain", state(reply))
-    assert update["chosen"] in [choice["action"] for choice in shortlist(state(""))]
+    assert update["action"] in [choice["action"] for choice in shortlist(state(""))]
     assert update["decisions"][-1]["proposal"] == ""
 
 
 def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> None:
     now = state("Action: examine sofa 1", location="sofa 1")
     now["shortlist"] = []
-    assert judged("constrain", now)["chosen"] == "examine sofa 1"
+    assert judged("constrain", now)["action"] == "examine sofa 1"
     now["reply"] = "Action: open fridge 1"
-    assert judged("constrain", now)["chosen"] == "look"
+    assert judged("constrain", now)["action"] == "look"
 
 
 def test_the_shortlist_is_short_and_every_entry_has_a_reason() -> None:
@@ -117,13 +118,13 @@ def test_the_prompt_carries_the_shortlist_next_to_the_observation(
 
 def test_with_the_guard_off_nothing_is_decided(play_script: Play) -> None:
     for now in play_script("D"):
-        assert (now["decisions"], now["shortlist"], now["chosen"]) == ([], [], "")
+        assert (now["decisions"], now["shortlist"], now["action"]) == ([], [], "")
         again = prompt_build(now, SimpleNamespace(context=RunContext()))  # type: ignore[arg-type]
         assert "shortlist" in again and again["shortlist"] == []
 
 
 def test_what_was_played_in_vain_is_remembered_until_the_belief_changes(play_script: Play) -> None:
-    vain = [now["in_vain"] for now in play_script("B")]
+    vain = [now["ineffective"] for now in play_script("B")]
     # The third turn is refused, the fourth reply holds no action, the fifth moves.
     assert vain == [[], [], [], ["take apple 1 from countertop 1"],
                     ["take apple 1 from countertop 1", ""], [], []]  # fmt: skip
@@ -139,7 +140,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
     circled = [list(situation(now).circled) for now in walk]
     assert circled == [[], [], [], [], ["go to countertop 1"], ["go to fridge 1"]]
-    assert [now["in_vain"] for now in walk] == [[]] * 6
+    assert [now["ineffective"] for now in walk] == [[]] * 6
 
 
 @pytest.mark.engine

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import fields
+import pickle
+from dataclasses import asdict, fields
 
 import pytest
 from pydantic import TypeAdapter
@@ -26,7 +27,6 @@ def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
     assert (context.scf, context.arbitration) == ("occupancy", "hard+soft")
     assert context.temperature == 0
     assert context.model == "sim"
-    assert context.checked() is context
 
 
 def test_other_settings_pass_through() -> None:
@@ -37,6 +37,12 @@ def test_other_settings_pass_through() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"rules": "no"}, "rules='no' is not possible: input should be a valid boolean"),
+        ({"k": "3"}, "k='3' is not possible: input should be a valid integer"),
+        ({"model": object}, "model="),
+        ({"guard": None}, "choose from off, reask, shortlist, constrain"),
+        ({"temperature": float("inf")}, "temperature"),
+        ({"context_tokens": -1}, "context_tokens=-1 is not possible: input should be greater"),
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
         ({"arbitration": "all"}, "choose from none, soft, hard, hard+soft"),
         ({"layout": "wide"}, "choose from paper, cache_friendly"),
@@ -53,7 +59,7 @@ def test_other_settings_pass_through() -> None:
 )
 def test_impossible_values_are_refused(change: dict[str, object], message: str) -> None:
     for attempt in (
-        lambda: RunContext(**change).checked(),  # type: ignore[arg-type]
+        lambda: RunContext(**change),  # type: ignore[arg-type]
         lambda: RunContext().with_(**change),
         lambda: RunContext.for_condition("A", **change),
         lambda: settings(change),
@@ -97,14 +103,23 @@ def test_studio_can_show_it_as_a_form() -> None:
     schema = TypeAdapter(RunContext).json_schema()
     assert set(schema["properties"]) == {field.name for field in fields(RunContext)}
     assert schema["properties"]["scf"]["enum"] == ["off", "occupancy", "preconditions"]
-    assert schema["properties"]["rules"] == {"default": True, "title": "Rules", "type": "boolean"}
+    rules = schema["properties"]["rules"]
+    assert (rules["default"], rules["title"], rules["type"]) == (True, "Rules", "boolean")
     kinds = {p.get("type") for p in schema["properties"].values()}
     assert kinds <= {"boolean", "string", "integer", "number"}
 
 
 def test_every_setting_is_described() -> None:
-    described = RunContext.__doc__ or ""
-    assert not [f.name for f in fields(RunContext) if f"        {f.name}: " not in described]
+    for name, form in TypeAdapter(RunContext).json_schema()["properties"].items():
+        assert form["title"] and form["description"].endswith("."), name
+        assert "default" in form, name
+
+
+def test_the_state_carries_it_as_plain_data() -> None:
+    context = RunContext.for_condition("C", k=2, model="openai:m")
+    assert context.plain == asdict(context) and settings(context.plain) == context
+    assert pickle.loads(pickle.dumps(context)) == context
+    assert context.with_(k=1).plain["k"] == 1
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from rpms.envs import get_environment
 from rpms.evals.episode import play_job
 from rpms.evals.plan import Job
 from rpms.graph import build_graph
-from rpms.graph.concurrent import build_concurrent_graph
-from rpms.nodes import prompt_build
+from rpms.nodes import make_reset_env, prompt_build
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.nodes.state import EpisodeState
@@ -165,8 +164,8 @@ def test_the_limit_of_a_named_model(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_context_smaller_than_the_reply_is_refused() -> None:
     with pytest.raises(RpmsError, match=r"256 tokens has no room .* reply of 256"):
         prompt_room("alfworld", RunContext(context_tokens=256))
-    with pytest.raises(RpmsError, match="must not be negative"):
-        RunContext(context_tokens=-1).checked()
+    with pytest.raises(RpmsError, match="context_tokens=-1 is not possible"):
+        RunContext(context_tokens=-1)
 
 
 class Narrow(GenericFakeChatModel):
@@ -187,11 +186,12 @@ def narrow(limit: int) -> Narrow:
 async def test_a_model_object_says_its_own_limit_and_the_log_what_was_dropped() -> None:
     task = get_environment("alfworld").tasks("generated_unseen", 4)[3]
     context = RunContext.for_condition("A", max_steps=14)
-    free = build_concurrent_graph(model=narrow(0), find=lambda state: task)
+    start = make_reset_env(lambda state: task)
+    free = build_graph({"reset_env": start}, model=narrow(0))
     line, _ = await play_job(free, Job("A", task), context, False)
     assert line["dropped_turns"] == 0 and line["steps"] == 14
     limit = 256 + int(line["prompt_tokens"] / 14 / 0.9)
-    graph = build_concurrent_graph(model=narrow(limit), find=lambda state: task)
+    graph = build_graph({"reset_env": start}, model=narrow(limit))
     line, packed = await play_job(graph, Job("A", task), context, False)
     log: dict[str, Any] = json.loads(gzip.decompress(packed))
     counts = [step["dropped_turns"] for step in log["steps"]]

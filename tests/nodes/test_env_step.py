@@ -12,7 +12,7 @@ from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
 from rpms.nodes.context import RunContext
 from rpms.nodes.env_step import NO_ACTION
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, follow
 from rpms.vocabulary.errors import EnvironmentFault
 
 Play = Callable[..., list[EpisodeState]]
@@ -52,19 +52,26 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
         monkeypatch.setattr(live, "play", world.play)
         monkeypatch.setattr(live, "finish", world.finish)
 
-        def step(*replies: str, **settings: Any) -> EpisodeState:
+        def step(*replies: str, chosen: str = "", **settings: Any) -> EpisodeState:
             context = RunContext.for_condition("B", **settings)
             runtime = Runtime(context=context, stream_writer=world.events.append)
-            current = state
+            current = EpisodeState(**{**state, "action": chosen})
             for reply in replies:
                 assert not current["done"]
                 current = EpisodeState(**{**current, "reply": reply})
-                current = EpisodeState(**{**current, **env_step(current, runtime)})
+                follow(current, env_step(current, runtime))  # type: ignore[arg-type]
             return current
 
         return world, step
 
     return begin
+
+
+def test_an_action_chosen_since_the_reply_is_played_once(start: Any) -> None:
+    """By the guard, or by a person in Studio; the next reply counts again."""
+    world, step = start(FINE, FINE)
+    step("Action: inventory", "Action: look", chosen="go to desk 1")
+    assert world.played == ["go to desk 1", "look"]
 
 
 def test_one_step(start: Any) -> None:
@@ -81,7 +88,7 @@ def test_one_step(start: Any) -> None:
             "reply": "",
         }
     ]
-    assert (state["thought"], state["action"]) == ("Hands?", "inventory")
+    assert state["action"] == ""  # it was played
     assert state["observation"] == FINE.observation
     assert (state["steps"], state["invalid_actions"], state["format_errors"]) == (1, 0, 0)
     assert (state["done"], state["success"], state["failure_mode"]) == (False, False, None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import get_type_hints
@@ -10,7 +11,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import Task, get_environment, live
 from rpms.graph import run_episode
 from rpms.nodes import reset_env
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, settings
 from rpms.nodes.reset_env import find_task
 from rpms.nodes.state import EpisodeInput, EpisodeState
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -116,10 +117,16 @@ def test_each_episode_has_its_own_id(runtime: MakeRuntime) -> None:
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_an_impossible_context_is_refused_before_anything_starts() -> None:
-    wrong = RunContext(scf="sometimes")  # type: ignore[arg-type]
-    with pytest.raises(RpmsError, match="scf='sometimes'"):
-        reset_env(EpisodeState(task="0"), Runtime(context=wrong))
+@pytest.mark.parametrize("task", [1, "1", " 1 "])
+def test_an_index_may_be_a_number_or_text(runtime: MakeRuntime, task: str | int) -> None:
+    assert reset_env(EpisodeState(task=task), runtime())["spec"]["index"] == 1
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_the_settings_of_the_run_are_copied_into_the_state(runtime: MakeRuntime) -> None:
+    update = reset_env(EpisodeState(), runtime("C", k=1))
+    assert settings(update["settings"]) == RunContext.for_condition("C", k=1)
+    assert json.loads(json.dumps(update["settings"])) == update["settings"]
 
 
 def test_an_unreadable_goal_starts_no_simulator(

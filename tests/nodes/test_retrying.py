@@ -12,7 +12,13 @@ from langgraph.runtime import ExecutionInfo, Runtime
 
 from rpms.models.openai_chat import GarbledReply
 from rpms.nodes.context import RunContext
-from rpms.nodes.retrying import LONGEST_PAUSE_S, RETRY, asked_pause, is_transient, will_retry
+from rpms.nodes.retrying import (
+    LONGEST_PAUSE_S,
+    RETRY,
+    asked_pause,
+    is_transient,
+    pause_before_retry,
+)
 
 
 def limited(body: Any = None, **headers: str) -> openai.RateLimitError:
@@ -60,6 +66,9 @@ def test_the_last_attempt_is_not_waited_after() -> None:
         info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", node_attempt=attempt)
         return Runtime(context=RunContext(), execution_info=info)
 
-    assert will_retry(at(1), TimeoutError()) and will_retry(at(3), TimeoutError())
-    assert not will_retry(at(RETRY.max_attempts), TimeoutError())
-    assert not will_retry(at(1), ValueError("bug"))
+    told = limited(retry_after="2")
+    assert [pause_before_retry(at(attempt), told) for attempt in (1, 3)] == [2.0, 2.0]
+    assert pause_before_retry(at(RETRY.max_attempts), told) == 0
+    assert pause_before_retry(at(1), ValueError("bug")) == 0
+    empty = limited({"code": "insufficient_quota"}, retry_after="2")
+    assert pause_before_retry(at(1), empty) == 0
