@@ -5,15 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec
-
-
-class StateSignature(NamedTuple):
-    """sigma(b_t) = (location, hand): the two parts most telling for whether an action fits."""
-
-    location: str | None
-    holding: tuple[str, ...]
 
 
 class GoalSignature(NamedTuple):
@@ -26,11 +18,6 @@ class GoalSignature(NamedTuple):
     type: str
     object: str
     destination: str
-
-
-def state_signature(belief: Belief) -> StateSignature:
-    """Compress the belief into sigma."""
-    return StateSignature(belief["location"], tuple(belief["holding"]))
 
 
 def goal_signature(goal: GoalSpec) -> GoalSignature:

@@ -134,8 +134,8 @@ async def test_a_loop_gives_what_a_plain_run_gives(name: str) -> None:
 
 
 async def test_the_loop_is_free_while_models_are_slow(openai_server: OpenAIServer) -> None:
-    """Four episodes ask before the first is answered."""
-    openai_server.plays(openai_server.script[0]._replace(delay=1.0))
+    """Four episodes ask while none of them is answered."""
+    openai_server.plays(openai_server.script[0]._replace(delay=50.0))
     context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=1)
     graph = build_graph()
     asking = [
@@ -143,9 +143,11 @@ async def test_the_loop_is_free_while_models_are_slow(openai_server: OpenAIServe
     ]
     while len(openai_server.requests) < 4:
         await asyncio.sleep(0.01)
-        assert not any(episode.done() for episode in asking), "one was answered before all asked"
-    done = await asyncio.gather(*asking)
-    assert all(result["steps"] == 1 and not result["error"] for result in done)
+        assert not any(episode.done() for episode in asking)
+    for episode in asking:
+        episode.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    live.close_all()
 
 
 def test_an_episode_taken_up_goes_on_under_its_own_settings() -> None:

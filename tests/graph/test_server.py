@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
+from rpms.envs import environment_names
 from rpms.graph import STAGES, run_episode
 from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeOutput
@@ -24,6 +26,7 @@ from tests.openai_server import Answer, OpenAIServer
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 ROOT = Path(__file__).resolve().parents[2]
+AFTER_A_REPLY = {"action_arbitration", "env_step"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
 TASK = {"env": "alfworld", "split": "generated_unseen", "task": "5"}
 
@@ -82,7 +85,8 @@ def test_the_graph_can_be_read(server: Server) -> None:
     client = get_sync_client(url=server.url)
     (assistant,) = client.assistants.search(graph_id="rpms")
     drawn = client.assistants.get_graph(assistant["assistant_id"])
-    assert {str(node["id"]) for node in drawn["nodes"]} == {*STAGES, "__start__", "__end__"}
+    added = {"__start__", "__end__", "__error_handler__llm_call"}
+    assert {str(node["id"]) for node in drawn["nodes"]} == {*STAGES, *added}
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
     assert ("belief_update", "prompt_build") in edges
     assert ("env_step", "belief_update") in edges
@@ -99,10 +103,15 @@ def test_the_schemas_can_be_read(server: Server) -> None:
     assert form["rules"]["type"] == "boolean"
     assert form["scf"]["enum"] == ["off", "occupancy", "preconditions"]
     assert form["max_steps"]["default"] == 0
+    for name, field in form.items():
+        assert field["title"] and field["description"], name
+    asked = schemas["input_schema"]["properties"]
+    assert asked["env"]["enum"] == environment_names()
+    assert {TASK["split"], "dev_mini"} <= set(asked["split"]["enum"])
 
 
 async def play(
-    server: Server, context: dict[str, Any], task: dict[str, str] = TASK
+    server: Server, context: dict[str, Any], task: dict[str, Any] = TASK
 ) -> tuple[list[str], dict[str, Any]]:
     """Stages visited, in order, and the output."""
     client = get_client(url=server.url)
@@ -165,12 +174,39 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
 
 
 @pytest.mark.engine
-async def test_bad_settings_are_answered_with_the_reason(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("task", "context", "words"),
+    [
+        ({}, {"scf": "sometimes"}, "scf='sometimes' is not possible; choose from off, occupancy"),
+        ({}, {"scff": "off"}, "unknown setting scff; known: arbitration, base_url"),
+        ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
+        ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
+        ({"env": "mars"}, {}, "unknown environment 'mars'; known environments: alfworld"),
+        ({"task": 9999999}, {}, "there is no task 9999999"),
+        ({}, {"memory_file": "nowhere.jsonl"}, "nowhere.jsonl"),
+    ],
+)
+async def test_a_mistake_reaches_the_client_as_words(
+    task: dict[str, Any], context: dict[str, Any], words: str, server: Server
+) -> None:
     client = get_client(url=server.url)
-    # The server keeps an error's text from its clients, but not from its log.
-    with pytest.raises(Exception, match="RpmsError"):
-        await client.runs.wait(None, "rpms", input=TASK, context={"scf": "sometimes"})
-    assert "scf='sometimes' is not possible; choose from off" in server.log.read_text()
+    with pytest.raises(Exception, match="RpmsError") as caught:
+        await client.runs.wait(None, "rpms", input={**TASK, **task}, context=context)
+    assert words in str(caught.value)
+    told = [
+        part.data
+        async for part in client.runs.stream(None, "rpms", input={**TASK, **task}, context=context)
+        if part.event == "error"
+    ]
+    assert len(told) == 1
+    assert told[0]["error"] == "RpmsError" and words in told[0]["message"]
+
+
+@pytest.mark.engine
+async def test_a_task_may_be_a_number(server: Server) -> None:
+    context = {"rules": False, "memory": False, "max_steps": 1}
+    _, values = await play(server, context, {**TASK, "task": 5})
+    assert values["task_id"] == run_episode(5, context=RunContext(**context))["task_id"]
 
 
 @pytest.mark.engine
@@ -179,7 +215,7 @@ async def test_a_model_behind_http(server: Server, openai_server: OpenAIServer) 
     openai_server.plays("Action: look", Answer(status=401, error="wrong key"))
     context = {"memory": False, "model": "openai:scripted", "base_url": openai_server.url}
     names, values = await play(server, context)
-    assert names[-1] == "llm_call"
+    assert names[-1] == "__error_handler__llm_call"
     assert values["failure_mode"] == "model_error"
     assert "wrong key" in values["error"]
     assert values["steps"] == 1
@@ -197,6 +233,103 @@ async def test_an_unfinished_run_can_be_gone_on_with(server: Server) -> None:
     assert state["next"] == ["env_step"]
     result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
     assert result["steps"] == 4
+
+
+# For every stage, what a person may want otherwise, and how it shows later on: in the state after
+# the next reply (``asked``), or at the end.
+Values = dict[str, Any]
+EDITS: dict[str, tuple[Callable[[Values], Values], Callable[[Values, Values], bool]]] = {
+    "reset_env": (
+        lambda now: {"first_observation": "You are in the attic."},
+        lambda asked, end: "You are in the attic." in str(asked["prompt"]),
+    ),
+    "belief_update": (
+        lambda now: {"belief": {**now["belief"], "holding": ["moonstone 1"]}},
+        lambda asked, end: "moonstone 1" in str(asked["prompt"]),
+    ),
+    "rule_assembly": (
+        lambda now: {"rules": {**now["rules"], "universal": [{"id": "U-1", "text": "Sing."}]}},
+        lambda asked, end: "Sing." in str(asked["prompt"]),
+    ),
+    "goal_retrieval": (
+        lambda now: {"recalls": now["recalls"][:1]},
+        lambda asked, end: len(asked["recalls"]) == 1,
+    ),
+    "scf": (
+        lambda now: {"recalls": [{**r, "dropped_by": "", "reason": ""} for r in now["recalls"]]},
+        lambda asked, end: not any(r["dropped_by"] == "scf" for r in asked["recalls"]),
+    ),
+    "arbitration": (
+        lambda now: {"recalls": []},
+        lambda asked, end: asked["recalls"] == [],
+    ),
+    "prompt_build": (
+        lambda now: {"prompt": [{"role": "user", "content": "What now?"}]},
+        lambda asked, end: asked["usage"]["prompt_tokens"] < 50,
+    ),
+    "llm_call": (
+        lambda now: {"action": "inventory"},
+        lambda asked, end: end["history"][0]["action"] == "inventory",
+    ),
+    "action_arbitration": (
+        lambda now: {"action": "open the moon"},
+        lambda asked, end: end["history"][0]["action"] == "open the moon",
+    ),
+    "env_step": (
+        lambda now: {"first_observation": "You are on the moon."},
+        lambda asked, end: "You are on the moon." in str(asked["prompt"]),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def forked(server: Server) -> tuple[str, dict[str, dict[str, Any]]]:
+    """A thread that played two steps with every stage on, and a checkpoint after each stage."""
+    client = get_sync_client(url=server.url)
+    thread = client.threads.create()["thread_id"]
+    context = {"guard": "shortlist", "max_steps": 2, "theta": 0.0}
+    client.runs.wait(thread, "rpms", input=TASK, context=context)
+    history: Any = client.threads.get_history(thread, limit=100)
+    states = list(reversed(history))
+    found: dict[str, dict[str, Any]] = {}
+    for before, after in itertools.pairwise(states):
+        if before["next"] and before["next"][0] in STAGES:
+            found.setdefault(before["next"][0], after)
+    return thread, found
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_person_can_go_on_from_every_stage(
+    stage: str, server: Server, forked: tuple[str, dict[str, dict[str, Any]]]
+) -> None:
+    """Change what the stage wrote, and play on, under the same condition and under another."""
+    thread, checkpoints = forked
+    at = checkpoints[stage]
+    edit, seen = EDITS[stage]
+    client = get_client(url=server.url)
+    for toggles, condition in (({}, "D"), ({"rules": False, "guard": "off"}, "C")):
+        branch: Any = await client.threads.update_state(
+            thread, edit(at["values"]), as_node=stage, checkpoint=at["checkpoint"]
+        )
+        there: Any = await client.threads.get_state(thread, checkpoint=branch["checkpoint"])
+        assert there["next"] and there["next"][0] in STAGES
+        context = {"guard": "shortlist", "max_steps": 2, "theta": 0.0, **toggles}
+        await client.runs.wait(
+            thread, "rpms", input=None, context=context, checkpoint=branch["checkpoint"]
+        )
+        passed: Any = await client.threads.get_history(thread, limit=50)
+        end = passed[0]["values"]
+        assert end["done"] and end["failure_mode"] == "timeout" and not end["error"]
+        assert (end["condition"], end["steps"], len(end["history"])) == (condition, 2, 2)
+        assert end["settings"]["rules"] is (condition == "D")
+        forked_at = branch["checkpoint"]["checkpoint_id"]
+        since = itertools.takewhile(
+            lambda state, start=forked_at: state["checkpoint"]["checkpoint_id"] != start, passed
+        )
+        asked = [state for state in since if set(state["next"]) & AFTER_A_REPLY]
+        if condition == "D":
+            assert seen(asked[-1]["values"], end)
 
 
 def test_nothing_blocked_the_event_loop(server: Server) -> None:

@@ -1,0 +1,102 @@
+"""Which state keys each stage reads and writes: recorded, and compared with the document."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+
+from rpms.graph import STAGES, build_graph
+from rpms.graph.build import _own
+from rpms.graph.routing import ROUTES
+from rpms.nodes.context import RunContext
+from rpms.nodes.stage import Stage
+from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeState
+
+ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+Keys = dict[str, set[str]]
+# Between them every way through the stages: each guard, knowledge on and off, a vetoed action, a
+# refused one, and a reply without an action.
+CONTEXTS = [
+    RunContext(guard="reask", max_steps=5),
+    RunContext(guard="constrain", max_steps=5),
+    RunContext.for_condition("A", max_steps=5),
+]
+REPLIES = ["Action: look", "Action: take moon 1 from sky 1", "Action: look", "Hm.", "Action: look"]
+
+
+class Watched(dict[str, Any]):
+    """A state that notes which keys are asked for."""
+
+    def __init__(self, values: Any, asked: set[str]) -> None:
+        super().__init__(values)
+        self.asked = asked
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+
+def table() -> tuple[Keys, Keys]:
+    """The table of the document: stage, keys read, keys written."""
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", ARCHITECTURE.read_text(), re.M)
+    found = [(name, reads, writes) for name, reads, writes in rows if name in STAGES]
+    assert [name for name, _, _ in found] == list(STAGES)
+    return (
+        {name: keys(reads) for name, reads, _ in found},
+        {name: keys(writes) for name, _, writes in found},
+    )
+
+
+def keys(cell: str) -> set[str]:
+    """The keys a cell names, or all others."""
+    named = set(re.findall(r"`(\w+)`", cell))
+    return set(STATE_KEYS) - named if cell.startswith("all but ") else named
+
+
+def recorded() -> tuple[Keys, Keys]:
+    reads: Keys = defaultdict(set)
+    writes: Keys = defaultdict(set)
+
+    def watch(name: str, stage: Stage) -> Stage:
+        def run(state: EpisodeState, runtime: Any) -> EpisodeState:
+            update = stage._run(Watched(state, reads[name]), runtime)  # type: ignore[arg-type]
+            writes[name] |= update.keys()
+            return update
+
+        return Stage(name, run)
+
+    for context in CONTEXTS:
+        model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 2]))
+        own = {name: watch(name, stage) for name, stage in _own(model, "").items()}
+        asked = EpisodeInput(split="generated_unseen", task=0)
+        result = build_graph(nodes=own).invoke(asked, context=context)
+        assert result["steps"] == 5 and not result["error"]
+    return reads, writes
+
+
+@pytest.mark.engine
+def test_the_table_says_what_the_stages_do() -> None:
+    """Whoever swaps a stage reads there what it is given and what is expected of it."""
+    told, done = table(), recorded()
+    for name in STAGES:
+        assert told[0][name] == done[0][name], f"{name} reads"
+        assert told[1][name] == done[1][name], f"{name} writes"
+
+
+def test_the_edges_read_what_the_document_says() -> None:
+    graph = build_graph()
+    told = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
+    assert told
+    branches = [branch for name in ROUTES for branch in graph.builder.branches[name].values()]
+    read = {key for branch in branches for key in graph.builder.schemas[branch.input_schema]}  # type: ignore[index]
+    assert read == keys(told[1])
