@@ -1,0 +1,37 @@
+"""docs/api.md names everything that ``import rpms`` offers, and no more than there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+import rpms
+from rpms import EpisodeOutput, RunContext
+from rpms.graph.run import Options
+
+REFERENCE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """A table of the document by its first column."""
+    table = REFERENCE.partition(f"| {heading} |")[2].partition("\n\n")[0]
+    cells = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    return {first.strip("`"): rest for first, *rest in cells}
+
+
+def test_every_public_name_is_there() -> None:
+    code = " ".join(re.findall(r"`([^`\n]+)`", REFERENCE))
+    assert not [name for name in rpms.__all__ if not re.search(rf"\b{name}\b", code)]
+
+
+def test_every_option_setting_and_output_is_there() -> None:
+    assert list(rows("option")) == list(Options.__annotations__)
+    assert list(rows("output")) == list(EpisodeOutput.__annotations__)
+    form = TypeAdapter(RunContext).json_schema()["properties"]
+    told = rows("setting")
+    assert list(told) == list(form)
+    for name, (default, text) in told.items():
+        assert default.strip("`\"'") == str(form[name]["default"]), name
+        assert all(choice in text for choice in form[name].get("enum", [])), name
