@@ -73,7 +73,7 @@ def after_scf(state: Toggles) -> Literal["arbitration", "prompt_build"]:
 
 
 def after_llm(state: Answered) -> Literal["action_arbitration", "env_step", "__end__"]:
-    """With the guard off the action is played as it is."""
+    """With the guard off the action is played as it is; a stage of one's own may end it here."""
     if state["done"]:
         return "__end__"
     settings = state.get("settings") or USUAL
