@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rpms.envs.base import BlockName, LiveGame, Task
+from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
 from rpms.envs.scienceworld import compatibility, goals, handling, tasks, wording
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.signature import read_state
 from rpms.vocabulary.turn import Turn
 
+SHIPPED = Path(__file__).parents[2]
 
-class ScienceWorld:
+
+class ScienceWorld(Environment):
     """The science house: four families of tasks, many things to carry, one fatal mistake."""
 
     name = "scienceworld"
@@ -22,11 +25,16 @@ class ScienceWorld:
     max_tokens = 512
     # Each running game is a Java process of its own.
     max_live = 1
-    prompts = Path(__file__).parent / "prompts"
+    rules = SHIPPED / "rules" / "scienceworld"
+    memory = SHIPPED / "memory_store" / "snapshots" / "scienceworld.jsonl"
     # The order of the paper's listing for this world: state, objective, rules, memory.
     blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
     graded = True
+    # family:verb:target; the verb tells goals of a family apart, not the destination.
+    signature = ("type", "destination", "object")
     learning_split = "train_mini"
+    demo = Demo("dev_mini", 1)
+    packages = ("scienceworld",)
 
     def goal_types(self) -> list[str]:
         """The four families."""
@@ -101,6 +109,10 @@ class ScienceWorld:
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """Instrument, room and progress."""
         return compatibility.compat(entry, belief)
+
+    def occasion(self, printed: str) -> str:
+        """The room, which ``compat`` compares; entries without one are told apart as usual."""
+        return read_state(printed).get("room") or super().occasion(printed)
 
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
         """What COMPAT asks about: instrument, room and progress."""
