@@ -152,6 +152,8 @@ class Lighthouse(rpms.Environment):
             belief["holding"], belief["flags"][found[1]] = [], "filled"
         elif found := re.match(r"The (.+? \d+) is lit\.", observation):
             belief["flags"][found[1]] = "lit"
+        elif " flies from the mast" in observation:
+            belief["holding"] = []
         return belief
 
     def sub_goal(
