@@ -254,14 +254,14 @@ class Environment(ABC):
         """Gamma from a printed goal signature."""
         return read_signature(printed, self.signature)
 
-    def occasion(self, printed: str) -> str:
+    def compat_key(self, printed: str) -> str:
         """The part of a printed state that ``compat`` compares for equality."""
         return hand(printed)
 
     @property
     def keys(self) -> Keys:
         """Both, for a memory of this world."""
-        return Keys(self.read_signature, self.occasion)
+        return Keys(self.read_signature, self.compat_key)
 
     # Metrics, never hints: nothing the agent reads may come from here.
 

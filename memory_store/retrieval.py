@@ -22,7 +22,7 @@ from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
 
-# Entry type and occasion: k of each bucket are recalled, not k of each type.
+# Entry type and what COMPAT compares: k of each bucket are recalled, not k of each type.
 Bucket = tuple[str, str]
 # Rank within a bucket: how often seen (negated, so that smaller is better), id, row.
 Ranked = tuple[int, str, int]
@@ -39,7 +39,7 @@ class MemoryIndex:
         ``keys`` reads the signatures; a memory has many times fewer states than entries.
         """
         self._read_goal = keys.goal
-        self._occasion = lru_cache(maxsize=65536)(keys.occasion)
+        self._compat = lru_cache(maxsize=65536)(keys.compat)
         self._categories: dict[str, frozenset[str]] = defaultdict(frozenset)
         for name, kinds in (categories or {}).items():
             for kind in kinds:
@@ -81,7 +81,7 @@ class MemoryIndex:
             group = self._groups.setdefault(signature, {})
             self._signatures[entry.goal_signature] = group
         count = entry.success_count if isinstance(entry, Success) else entry.occurrence_count
-        bucket = (entry.type, self._occasion(entry.state_signature))
+        bucket = (entry.type, self._compat(entry.state_signature))
         group.setdefault(bucket, []).append((-count, entry.id, number))
 
     def freeze(self) -> None:
@@ -95,7 +95,7 @@ class MemoryIndex:
     def recall(
         self, goal: GoalSignature, theta: float, k: int, actions: Sequence[str] = ()
     ) -> list[Recall]:
-        """The k best entries of each type and occasion with d_gamma >= theta, best first.
+        """The k best entries of each bucket with d_gamma >= theta, best first.
 
         Schemas carry no goal; those of the given actions (the ones the goal's procedure uses)
         are recalled, most reliable first.

@@ -41,7 +41,7 @@ def hand_was_empty(printed: str) -> bool:
 
 
 def hand(printed: str) -> str:
-    """The occasion by the paper's COMPAT, which compares the occupancy of the hand."""
+    """What the paper's COMPAT compares: the occupancy of the hand."""
     return "empty hand" if hand_was_empty(printed) else "full hand"
 
 
@@ -50,13 +50,13 @@ class Keys(NamedTuple):
 
     Attributes:
         goal: gamma from a printed goal signature.
-        occasion: the part of a printed state that COMPAT compares for equality. Recalling some
-            entries of each occasion, not just some of each type, leaves the state filter something
-            to choose from wherever the agent is.
+        compat: the part of a printed state that COMPAT compares for equality. Recalling some
+            entries of each, not just some of each type, leaves the state filter something to
+            choose from wherever the agent is.
     """
 
     goal: Callable[[str], GoalSignature] = read_signature
-    occasion: Callable[[str], str] = hand
+    compat: Callable[[str], str] = hand
 
 
 PAPER = Keys()

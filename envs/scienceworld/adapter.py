@@ -110,9 +110,9 @@ class ScienceWorld(Environment):
         """Instrument, room and progress."""
         return compatibility.compat(entry, belief)
 
-    def occasion(self, printed: str) -> str:
+    def compat_key(self, printed: str) -> str:
         """The room, which ``compat`` compares; entries without one are told apart as usual."""
-        return read_state(printed).get("room") or super().occasion(printed)
+        return read_state(printed).get("room") or super().compat_key(printed)
 
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
         """What COMPAT asks about: instrument, room and progress."""

@@ -104,7 +104,7 @@ def test_experience_is_filed_by_the_paper_s_signatures() -> None:
     assert DECK.print_state(empty_belief()) == "holding=none"
     assert DECK.read_signature(GOAL["signature"]) == GoalSignature("stow_rope", "rope", "chest")
     assert DECK.keys.goal(GOAL["signature"]) == DECK.read_signature(GOAL["signature"])
-    assert DECK.keys.occasion("holding=none") != DECK.keys.occasion("holding=oar 1")
+    assert DECK.keys.compat("holding=none") != DECK.keys.compat("holding=oar 1")
     assert DECK.requirements(belief, []) == {"holding": "oar 1"}
     assert DECK.requirements(empty_belief(), []) == {"holding": None}
 

@@ -38,7 +38,7 @@ def test_the_hand_is_read_from_the_printed_state() -> None:
     assert not hand_was_empty("holding=mug 1|open=fridge 1")
 
 
-def test_the_paper_s_occasion_is_whether_the_hand_is_empty() -> None:
+def test_the_paper_s_compat_asks_whether_the_hand_is_empty() -> None:
     assert hand("holding=none") != hand("holding=mug 1|open=fridge 1")
     assert hand("holding=none|open=fridge 1") == hand("holding=none")
     assert (read_signature, hand) == PAPER

@@ -73,11 +73,11 @@ def test_what_a_snippet_writes_down_is_what_compat_asks_for() -> None:
     assert requirements(belief, ["activate stove"])["instrument"] is None
 
 
-def test_an_occasion_is_the_room() -> None:
-    occasion = ENVIRONMENT.keys.occasion
-    assert occasion("room=kitchen|inventory=empty|progress=0") == "kitchen"
-    assert occasion("room=kitchen|inventory=pot|progress=2") == "kitchen"
-    assert occasion("room=outside|inventory=empty|progress=0") == "outside"
+def test_compat_compares_the_room() -> None:
+    compat_key = ENVIRONMENT.keys.compat
+    assert compat_key("room=kitchen|inventory=empty|progress=0") == "kitchen"
+    assert compat_key("room=kitchen|inventory=pot|progress=2") == "kitchen"
+    assert compat_key("room=outside|inventory=empty|progress=0") == "outside"
 
 
 def test_a_goal_is_filed_under_its_verb_in_place_of_a_destination() -> None:
