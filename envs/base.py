@@ -138,7 +138,7 @@ class Environment(ABC):
         """Read the goal from the task sentence alone."""
 
     @abstractmethod
-    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
         """f_upd: deterministic pattern matching, no language model (Eq. 1)."""
 
     @abstractmethod

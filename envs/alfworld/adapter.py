@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
 from rpms.envs.alfworld.wheel import command_templates
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.turn import Turn
 
 SHIPPED = Path(__file__).parents[2]
 
@@ -72,6 +69,14 @@ class Alfworld(Environment):
     demo = Demo("generated_unseen", 5)
     packages = ("alfworld", "textworld")
 
+    # The pieces of this folder under the base class's names.
+    parse_goal = staticmethod(goals.parse_goal)
+    first_belief = staticmethod(beliefs.first_belief)
+    update_belief = staticmethod(beliefs.update_belief)
+    sub_goal = staticmethod(goals.sub_goal)
+    describe_belief = staticmethod(beliefs.describe_belief)
+    read_action = staticmethod(wording.read_action)
+
     def goal_types(self) -> list[str]:
         """The six official task types."""
         return goals.GOAL_TYPES
@@ -99,22 +104,6 @@ class Alfworld(Environment):
         """A fresh engine."""
         return AlfworldGame()
 
-    def parse_goal(self, sentence: str) -> GoalSpec:
-        """Read the goal from the sentence alone."""
-        return goals.parse_goal(sentence)
-
-    def first_belief(self, observation: str) -> Belief:
-        """b_0 from the opening text."""
-        return beliefs.first_belief(observation)
-
-    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
-        """f_upd."""
-        return beliefs.update_belief(belief, action, observation)
-
-    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """Find, take, transform, place."""
-        return goals.sub_goal(goal, belief, history)
-
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Where belief and TextWorld's facts part."""
         from rpms.envs.alfworld.truth import disagreements
@@ -126,14 +115,6 @@ class Alfworld(Environment):
         from rpms.envs.alfworld.truth import true_state
 
         return true_state(facts)
-
-    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
-        """The [Current State] lines."""
-        return beliefs.describe_belief(belief, goal)
-
-    def read_action(self, text: str) -> str:
-        """Bring loose wording to the canonical action."""
-        return wording.read_action(text)
 
 
 ENVIRONMENT = Alfworld()

@@ -129,9 +129,9 @@ class Lighthouse(rpms.Environment):
         return rpms.GoalSpec(sentence=sentence, type=kind, object=what, state=None, count=1,
                         destination=device, signature=f"{kind}:{what}::{device}")  # fmt: skip
 
-    def update_belief(self, belief: rpms.Belief, action: str, observation: str) -> rpms.Belief:
+    def update_belief(self, previous: rpms.Belief, action: str, observation: str) -> rpms.Belief:
         """f_upd: every sentence that carries state; a refusal matches none of them."""
-        belief = rpms.copy_belief(belief)
+        belief = rpms.copy_belief(previous)
         if "lighthouse rock" in observation:
             belief["places"] = list(PLACES)
         if found := re.search(r"You are at the (.+? \d+)\.", observation):

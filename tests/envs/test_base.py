@@ -43,8 +43,8 @@ class Deck(Environment):
     def parse_goal(self, sentence: str) -> GoalSpec:
         return GOAL
 
-    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
-        after = copy_belief(belief)
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
+        after = copy_belief(previous)
         after["places"] = observation.strip(".").split()
         return after
 
