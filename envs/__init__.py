@@ -1,6 +1,14 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
-from rpms.envs.base import Environment, LiveGame, Outcome, Task
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.envs.registry import environment_names, get_environment
 
-__all__ = ["Environment", "LiveGame", "Outcome", "Task", "environment_names", "get_environment"]
+__all__ = [
+    "Demo",
+    "Environment",
+    "LiveGame",
+    "Outcome",
+    "Task",
+    "environment_names",
+    "get_environment",
+]

@@ -1,23 +1,38 @@
 """What the graph asks of a world.
 
 An ``Environment`` is stateless knowledge about a world (its tasks, how its texts read, how a
-belief follows from them). A ``LiveGame`` is one running simulator. Nodes see only these two
-protocols, so a new world is a new folder here and new YAML, never a branch inside a node.
+belief follows from them). A ``LiveGame`` is one running simulator. Nodes see only these two, so a
+new world is a folder of its own, with its rules and prompts in it, and never a branch in a node.
+
+What a world must give is abstract, and little. The rest has a default that suits a world with one
+hand and silent refusals, and does without what only measures.
 """
 
 from __future__ import annotations
 
+import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from typing_extensions import TypedDict
 
-from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.signature import (
+    PRINTED,
+    GoalSignature,
+    Keys,
+    hand,
+    hand_was_empty,
+    read_signature,
+)
 from rpms.vocabulary.turn import Turn
 
 BlockName = Literal["rules", "situation", "goal", "state", "memory"]
+NOTHING_HAPPENS = "Nothing happens."
 
 
 class Task(TypedDict):
@@ -60,91 +75,200 @@ class LiveGame(Protocol):
 
     def facts(self) -> Any:
         """The simulator's true state, for tests and metrics; never shown to the agent."""
+        return None
 
     def close(self) -> None:
         """Free the simulator."""
+        return None
 
 
-class Environment(Protocol):
+class Demo(NamedTuple):
+    """What a demonstration plays of a world: this many tasks of every goal type of a split."""
+
+    split: str
+    each: int
+
+
+class Environment(ABC):
     """A world the agent can act in.
 
     Attributes:
-        name: as on the command line and in a run's input.
-        max_steps: the step budget of the paper's experiments.
+        name: as on the command line and in a run's input. A world found by entry point or by
+            import path gets the name it was found by.
+        max_steps: the step budget of an episode.
         max_tokens: how long a reply may be.
         max_live: how many running games one process can hold.
-        prompts: the folder with system.md, examples/ and, where this world prints its blocks in
-            its own way, templates/.
-        blocks: the order of the knowledge blocks in the paper's listing for this world.
+        blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: whether scores between lost and won mean something.
-        learning_split: the tasks that experience is gathered on.
+        signature: the fields of the printed goal signatures, in their order.
+        demo: what ``rpms demo`` plays of it; None for a world that has no part in it.
+        packages: the installed packages whose versions belong into a run's manifest.
     """
 
-    name: str
-    max_steps: int
-    max_tokens: int
-    max_live: int
-    prompts: Path
-    blocks: tuple[BlockName, ...]
-    graded: bool
-    learning_split: str
+    name: str = ""
+    max_steps: int = 50
+    max_tokens: int = 256
+    max_live: int = 64
+    blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
+    graded: bool = False
+    signature: tuple[str, ...] = PRINTED
+    demo: Demo | None = None
+    packages: tuple[str, ...] = ()
 
+    # What a world must give.
+
+    @abstractmethod
     def goal_types(self) -> list[str]:
         """Every goal type (or family) the world has; the manual must cover them all."""
 
-    def command_verbs(self) -> list[str]:
-        """First words of the simulator's own commands, in the agent's wording."""
-
+    @abstractmethod
     def splits(self) -> list[str]:
         """Names of the task lists that can be asked for; the first is played by default."""
 
+    @abstractmethod
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order; raises RpmsError when it is not there."""
 
-    def task_name(self, task: Task) -> str:
-        """What the benchmark calls the task that this episode is one variation of."""
-
+    @abstractmethod
     def open_game(self) -> LiveGame:
         """A fresh simulator; reuse it for many tasks through ``reset``."""
 
+    @abstractmethod
     def parse_goal(self, sentence: str) -> GoalSpec:
         """Read the goal from the task sentence alone."""
 
-    def first_belief(self, observation: str) -> Belief:
-        """b_0 from the first observation."""
-
-    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+    @abstractmethod
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
         """f_upd: deterministic pattern matching, no language model (Eq. 1)."""
 
-    def failed(self, observation: str) -> bool:
-        """Whether the environment's answer means that the action was refused."""
-
-    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
-        """The command that was carried out in the end; empty if the world only asked back."""
-
+    @abstractmethod
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """Where the agent is within the goal."""
 
-    def drift(self, belief: Belief, facts: Any) -> list[str]:
-        """Statements of the belief that the true facts contradict; a metric, never a hint."""
+    # Its files: beside the module that defines it, unless it says otherwise.
 
-    def true_state(self, facts: Any) -> dict[str, str]:
-        """The true state in a few words, for logs and viewers.
+    @cached_property
+    def folder(self) -> Path:
+        """Where the world's own files are."""
+        return Path(inspect.getfile(type(self))).parent
 
-        A metric like ``drift``, never a hint: nothing the agent reads may come from here.
-        """
+    @cached_property
+    def rules(self) -> Path:
+        """The folder with Tiers 2 and 3: domain.yaml and environment.yaml."""
+        return self.folder / "rules"
 
-    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
-        """The lines of the [Current State] block."""
+    @cached_property
+    def prompts(self) -> Path:
+        """The folder with system.md, examples/ and, for blocks printed its own way, templates/."""
+        return self.folder / "prompts"
 
-    def print_state(self, belief: Belief) -> str:
-        """The printed state signature."""
+    @cached_property
+    def memory(self) -> Path:
+        """The snapshot that is used where a run names none; it need not exist."""
+        return self.folder / "memory.jsonl"
 
-    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """COMPAT: why a memory recorded in another state does not fit this one, else empty."""
+    # What most worlds have in common.
 
-    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
-        """What a success snippet writes down of the state that its actions started from."""
+    @property
+    def learning_split(self) -> str:
+        """The tasks that experience is gathered on."""
+        return self.splits()[-1]
+
+    def command_verbs(self) -> list[str]:
+        """First words of the simulator's own commands, if the manual is to be held against them."""
+        return []
+
+    def task_name(self, task: Task) -> str:
+        """What the benchmark calls the task that this episode is one variation of."""
+        return self.parse_goal(task["goal"])["type"]
+
+    def type_label(self, goal_type: str) -> str:
+        """A goal type as the tables of a report show it."""
+        return goal_type.replace("_", " ")
+
+    def first_belief(self, observation: str) -> Belief:
+        """b_0 from the first observation, read like any other."""
+        return self.update_belief(empty_belief(), "", observation)
+
+    def failed(self, observation: str) -> bool:
+        """Whether the environment's answer means that the action was refused."""
+        return observation.startswith(NOTHING_HAPPENS)
+
+    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
+        """The command that was carried out in the end; empty if the world only asked back."""
+        return action
 
     def read_action(self, text: str) -> str:
         """Bring loose wording to the canonical action text; unknown text passes through."""
+        return " ".join(text.lower().split())
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """The lines of the [Current State] block: short, and only what helps decide."""
+        doors = belief["containers"]
+        wanted = (goal["object"], goal["destination"])
+        parts = {
+            "Location": belief["location"] or "unknown",
+            "Within reach": ", ".join(belief["reachable"]),
+            "Holding": ", ".join(belief["holding"]) or "nothing",
+            "Open": ", ".join(place for place, door in doors.items() if door == "open"),
+            "Closed": ", ".join(place for place, door in doors.items() if door == "closed"),
+            "Known": ", ".join(f"{thing} is {state}" for thing, state in belief["flags"].items()),
+            "Seen": ", ".join(
+                f"{thing} at {place}"
+                for thing, place in belief["last_seen"].items()
+                if kind_of(thing) in wanted
+            ),
+            "Searched": ", ".join(belief["searched"]),
+        }
+        return [f"{name}: {text}" for name, text in parts.items() if text]
+
+    # Signatures and COMPAT: how experience is filed and when it fits.
+
+    def print_state(self, belief: Belief) -> str:
+        """The printed state signature: ``holding=none|open=chest 1,locker 2``."""
+        opened = sorted(place for place, door in belief["containers"].items() if door == "open")
+        text = f"holding={','.join(belief['holding']) or 'none'}"
+        return f"{text}|open={','.join(opened)}" if opened else text
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """COMPAT: why a memory recorded in another state does not fit this one, else empty.
+
+        The paper's occupancy of the hand (Eq. 6). Schemas are recorded in no particular state, so
+        they fit any.
+        """
+        printed = entry.get("state_signature")
+        if printed is None:
+            return ""
+        was_empty = hand_was_empty(printed)
+        if was_empty and belief["holding"]:
+            return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
+        if not was_empty and not belief["holding"]:
+            return "recorded while holding something, the hand is empty now"
+        return ""
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What a success snippet writes down of the state that its actions started from."""
+        return {"holding": belief["holding"][0] if belief["holding"] else None}
+
+    def read_signature(self, printed: str) -> GoalSignature:
+        """Gamma from a printed goal signature."""
+        return read_signature(printed, self.signature)
+
+    def compat_key(self, printed: str) -> str:
+        """The part of a printed state that ``compat`` compares for equality."""
+        return hand(printed)
+
+    @property
+    def keys(self) -> Keys:
+        """Both, for a memory of this world."""
+        return Keys(self.read_signature, self.compat_key)
+
+    # Metrics, never hints: nothing the agent reads may come from here.
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Statements of the belief that the true facts contradict."""
+        return []
+
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The true state in a few words, for logs and viewers; empty where nothing is checked."""
+        return {}

@@ -1,30 +1,65 @@
-"""Worlds by name, imported only when asked for so that one never slows the start of another."""
+"""Worlds by name, imported only when asked for so that one never slows the start of another.
+
+A name is one of ours, an entry point of the group ``rpms.worlds`` in any installed package, or
+``module:attribute`` for a world that is only a folder so far. The name is all that travels to
+worker processes and into run files; each process finds the world by it.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from copy import copy
 from functools import cache
-from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 
-# Each module offers ``ENVIRONMENT``. Adding a world means adding one line here.
-_MODULES = {
-    "alfworld": "rpms.envs.alfworld.adapter",
-    "scienceworld": "rpms.envs.scienceworld.adapter",
+GROUP = "rpms.worlds"
+BUILT_IN = {
+    "alfworld": "rpms.envs.alfworld.adapter:ENVIRONMENT",
+    "scienceworld": "rpms.envs.scienceworld.adapter:ENVIRONMENT",
 }
+FIRST_WORLD = next(iter(BUILT_IN))
 
 
 def environment_names() -> list[str]:
-    """The worlds that can be named on the command line and in a run's input."""
-    return sorted(_MODULES)
+    """The worlds that can be named; ours first, and the very first is the one used by default."""
+    others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
+    return [*BUILT_IN, *sorted(others)]
 
 
 @cache
 def get_environment(name: str) -> Environment:
     """The world called ``name``; an unknown name lists the known ones."""
-    if name not in _MODULES:
-        known = ", ".join(environment_names())
-        raise RpmsError(f"unknown environment '{name}'; known environments: {known}")
-    environment: Environment = import_module(_MODULES[name]).ENVIRONMENT
-    return environment
+    point = _find(name)
+    try:
+        world = point.load()
+    except (ImportError, AttributeError) as error:
+        raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {error}") from error
+    if not isinstance(world, Environment):
+        raise RpmsError(
+            f"'{point.value}' is no world: it must be an object of a class that extends "
+            "rpms.envs.Environment"
+        )
+    if world.name != name:
+        world = copy(world)  # the same object may be known by another name too
+        world.name = name
+    return world
+
+
+def _find(name: str) -> EntryPoint:
+    if name in BUILT_IN:
+        return EntryPoint(name, BUILT_IN[name], GROUP)
+    module, colon, attribute = name.partition(":")
+    if colon and module and attribute:
+        if os.getcwd() not in sys.path and "" not in sys.path:
+            sys.path.insert(0, os.getcwd())  # as "python -m" would; a script's path lacks it
+        return EntryPoint(name, name, GROUP)
+    for point in entry_points(group=GROUP, name=name):
+        return point
+    known = ", ".join(environment_names())
+    raise RpmsError(
+        f"unknown environment '{name}'; known environments: {known}; or give MODULE:ATTRIBUTE"
+    )

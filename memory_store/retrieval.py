@@ -10,18 +10,19 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from rapidfuzz import fuzz
 
 from rpms.memory_store.entries import ADAPTER, Entry, Schema, Success
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.signature import GoalSignature, occasion, read_signature
+from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
 
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
 
-# Entry type and occasion: k of each bucket are recalled, not k of each type.
+# Entry type and what COMPAT compares: k of each bucket are recalled, not k of each type.
 Bucket = tuple[str, str]
 # Rank within a bucket: how often seen (negated, so that smaller is better), id, row.
 Ranked = tuple[int, str, int]
@@ -30,8 +31,15 @@ Ranked = tuple[int, str, int]
 class MemoryIndex:
     """All entries of a memory, ready to be asked by goal."""
 
-    def __init__(self, categories: Mapping[str, Sequence[str]] | None = None) -> None:
-        """An empty index; ``categories`` maps a name to the kinds that belong together."""
+    def __init__(
+        self, categories: Mapping[str, Sequence[str]] | None = None, keys: Keys = PAPER
+    ) -> None:
+        """An empty index; ``categories`` maps a name to the kinds that belong together.
+
+        ``keys`` reads the signatures; a memory has many times fewer states than entries.
+        """
+        self._read_goal = keys.goal
+        self._compat = lru_cache(maxsize=65536)(keys.compat)
         self._categories: dict[str, frozenset[str]] = defaultdict(frozenset)
         for name, kinds in (categories or {}).items():
             for kind in kinds:
@@ -48,10 +56,13 @@ class MemoryIndex:
 
     @classmethod
     def of(
-        cls, entries: Iterable[Entry], categories: Mapping[str, Sequence[str]] | None = None
+        cls,
+        entries: Iterable[Entry],
+        categories: Mapping[str, Sequence[str]] | None = None,
+        keys: Keys = PAPER,
     ) -> MemoryIndex:
         """An index over entries that are already in memory."""
-        index = cls(categories)
+        index = cls(categories, keys)
         for entry in entries:
             index.add(entry, entry.model_dump_json().encode())
         index.freeze()
@@ -66,11 +77,11 @@ class MemoryIndex:
             return
         group = self._signatures.get(entry.goal_signature)
         if group is None:
-            signature = read_signature(entry.goal_signature)
+            signature = self._read_goal(entry.goal_signature)
             group = self._groups.setdefault(signature, {})
             self._signatures[entry.goal_signature] = group
         count = entry.success_count if isinstance(entry, Success) else entry.occurrence_count
-        bucket = (entry.type, occasion(entry.state_signature))
+        bucket = (entry.type, self._compat(entry.state_signature))
         group.setdefault(bucket, []).append((-count, entry.id, number))
 
     def freeze(self) -> None:
@@ -84,7 +95,7 @@ class MemoryIndex:
     def recall(
         self, goal: GoalSignature, theta: float, k: int, actions: Sequence[str] = ()
     ) -> list[Recall]:
-        """The k best entries of each type and occasion with d_gamma >= theta, best first.
+        """The k best entries of each bucket with d_gamma >= theta, best first.
 
         Schemas carry no goal; those of the given actions (the ones the goal's procedure uses)
         are recalled, most reliable first.

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rpms.memory_store.entries import ADAPTER, Entry
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.signature import PAPER, Keys
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
@@ -74,7 +75,10 @@ def read_snapshot(file: Path) -> tuple[Header, list[Entry]]:
 
 
 def load_index(
-    file: Path, env: str, categories: Mapping[str, Sequence[str]] | None = None
+    file: Path,
+    env: str,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    keys: Keys = PAPER,
 ) -> MemoryIndex:
     """The snapshot as a searchable index; entries stay as text until they are recalled."""
     rows = _rows(file)
@@ -82,7 +86,7 @@ def load_index(
     assert isinstance(header, Header)
     if header.env != env:
         raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
-    index = MemoryIndex(categories)
+    index = MemoryIndex(categories, keys)
     # Nothing that is loaded becomes garbage, and looking for some again and again while a
     # million entries come in takes longer than reading them.
     collecting = gc.isenabled()

@@ -12,9 +12,9 @@ from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 from rpms.rules.conditions import Situation
 from rpms.rules.procedure import Veto, serving_actions, veto
 from rpms.vocabulary.belief import fingerprint

@@ -10,12 +10,14 @@ annotated, never a rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 
+from rpms.envs import get_environment
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
@@ -23,7 +25,6 @@ from rpms.rules import (
     can_work,
     check_action,
     forbidden_by,
-    load_manual,
     match_action,
     refers_to,
     simulate,
@@ -31,7 +32,7 @@ from rpms.rules import (
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.signature import read_signature
+from rpms.vocabulary.signature import GoalSignature
 
 
 class Conflict(NamedTuple):
@@ -45,12 +46,12 @@ class Conflict(NamedTuple):
 def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
     mode = settings(runtime.context).arbitration
-    manual = load_manual(state["env"])
+    manual, read = load_manual(state["env"]), get_environment(state["env"]).read_signature
     judged = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
             conflict = find_conflict(
-                recall, state["belief"], state["goal"], state["sub_goal"], manual
+                recall, state["belief"], state["goal"], state["sub_goal"], manual, read=read
             )
             if conflict is not None:
                 recall = _settle(recall, conflict, mode)
@@ -72,22 +73,27 @@ def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
 
 
 def find_conflict(
-    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
+    recall: Recall,
+    belief: Belief,
+    goal: GoalSpec,
+    sub_goal: SubGoal,
+    manual: Manual,
+    *,
+    read: Callable[[str], GoalSignature],
 ) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
     entry = recall["entry"]
     if "actions" in entry:
-        actions = transfer(entry["actions"], entry["goal_signature"], belief, goal)
+        recorded = read(entry["goal_signature"]).object
+        actions = transfer(entry["actions"], recorded, belief, goal)
         return snippet_conflict(actions, belief, goal, manual)
     if "failed_action" in entry:
         return lesson_conflict(entry, belief, goal, sub_goal, manual)
     return None
 
 
-def transfer(
-    actions: Sequence[str], recorded_goal: str, belief: Belief, goal: GoalSpec
-) -> list[str]:
-    """The advice as it reads for the object in hand.
+def transfer(actions: Sequence[str], recorded: str, belief: Belief, goal: GoalSpec) -> list[str]:
+    """The advice, recorded for one kind of object, as it reads for the object in hand.
 
     ``put mug 2 in/on shelf 1`` was said of another home's mug; what it advises to someone who
     holds cup 1 for the same kind of goal is to put cup 1 there. Judged by its letter, every
@@ -96,8 +102,7 @@ def transfer(
     held = next((h for h in belief["holding"] if kind_of(h) == goal["object"]), None)
     if held is None:
         return list(actions)
-    kind = re.escape(read_signature(recorded_goal).object)
-    return [re.sub(rf"\b{kind} \d+\b", held, action) for action in actions]
+    return [re.sub(rf"\b{re.escape(recorded)} \d+\b", held, action) for action in actions]
 
 
 def snippet_conflict(

@@ -70,7 +70,7 @@ def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = Non
     room = int((limit - reply) * (1 - MARGIN))
     if room <= 0:
         raise RpmsError(
-            f"a context of {limit} tokens has no room for a prompt beside a reply of {reply}; "
+            f"a context of {limit} tokens has no space for a prompt beside a reply of {reply}; "
             "raise --context-tokens"
         )
     return room

@@ -8,16 +8,14 @@ from pathlib import Path
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
+from rpms.envs import get_environment
 from rpms.memory_store import MemoryIndex, load_from_store, load_index
 from rpms.memory_store.stores import store_size
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.signature import goal_signature
-
-SHIPPED = Path(__file__).parents[1] / "memory_store" / "snapshots"
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -32,11 +30,12 @@ def recall(index: MemoryIndex, env: str, goal: GoalSpec, context: RunContext) ->
     domain = load_manual(env).domain
     steps = domain.procedures.get(goal["type"], [])
     actions = tuple(domain.advances[step] for step in steps if step in domain.advances)
-    return index.recall(goal_signature(goal), context.theta, context.k, actions)
+    gamma = get_environment(env).read_signature(goal["signature"])
+    return index.recall(gamma, context.theta, context.k, actions)
 
 
 def find_memory(env: str, file: str, store: BaseStore | None) -> MemoryIndex:
-    """The named snapshot; else the deployment's store; else the snapshot shipped with us."""
+    """The named snapshot; else the deployment's store; else the snapshot that the world ships."""
     if not file and store is not None and (size := _size(store, env)):
         return _from_store(store, env, size)
     return open_memory(env, file)
@@ -45,10 +44,11 @@ def find_memory(env: str, file: str, store: BaseStore | None) -> MemoryIndex:
 @lru_cache(maxsize=4)
 def open_memory(env: str, file: str) -> MemoryIndex:
     """A snapshot, loaded once per process; a world without one has an empty memory."""
-    path = Path(file) if file else SHIPPED / f"{env}.jsonl"
+    world = get_environment(env)
+    path = Path(file) if file else world.memory
     if not file and not path.exists():
         return MemoryIndex()
-    return load_index(path, env, load_manual(env).domain.categories)
+    return load_index(path, env, load_manual(env).domain.categories, world.keys)
 
 
 # A memory is frozen while it is used, so its size tells whether a new one was saved. Asking the
@@ -60,4 +60,5 @@ def _size(store: BaseStore, env: str) -> int:
 
 @lru_cache(maxsize=4)
 def _from_store(store: BaseStore, env: str, size: int) -> MemoryIndex:
-    return MemoryIndex.of(load_from_store(store, env), load_manual(env).domain.categories)
+    categories, keys = load_manual(env).domain.categories, get_environment(env).keys
+    return MemoryIndex.of(load_from_store(store, env), categories, keys)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from rpms.envs import get_environment
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 
 _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)

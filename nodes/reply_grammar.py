@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from rpms.nodes.context import RunContext
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 
 
 def held_to(env: str, context: RunContext) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import explain_refusal, load_manual
+from rpms.rules import explain_refusal
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:

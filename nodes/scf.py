@@ -12,8 +12,9 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import Manual, check_action, load_manual
+from rpms.rules import Manual, check_action
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.recall import Recall
 

@@ -8,6 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rpms.envs import Demo as Demo
+    from rpms.envs import Environment as Environment
+    from rpms.envs import LiveGame as LiveGame
+    from rpms.envs import Outcome as Outcome
+    from rpms.envs import Task as Task
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
     from rpms.graph import STAGES as STAGES
@@ -22,13 +27,15 @@ if TYPE_CHECKING:
     from rpms.nodes import EpisodeOutput as EpisodeOutput
     from rpms.nodes import EpisodeState as EpisodeState
     from rpms.nodes import RunContext as RunContext
+    from rpms.nodes.manual import load_manual as load_manual
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
-    from rpms.rules import load_manual as load_manual
     from rpms.vocabulary.belief import Belief as Belief
+    from rpms.vocabulary.belief import copy_belief as copy_belief
     from rpms.vocabulary.errors import EnvironmentFault as EnvironmentFault
     from rpms.vocabulary.errors import RpmsError as RpmsError
     from rpms.vocabulary.goal import GoalSpec as GoalSpec
+    from rpms.vocabulary.goal import SubGoal as SubGoal
     from rpms.vocabulary.recall import Recall as Recall
     from rpms.vocabulary.recall import surviving as surviving
     from rpms.vocabulary.turn import Turn as Turn
@@ -36,7 +43,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "rpms.envs": ("environment_names", "get_environment"),
+    "rpms.envs": (
+        "Demo",
+        "Environment",
+        "LiveGame",
+        "Outcome",
+        "Task",
+        "environment_names",
+        "get_environment",
+    ),
     "rpms.graph": (
         "STAGES",
         "arun_episode",
@@ -47,10 +62,11 @@ _HOMES = {
     ),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
-    "rpms.rules": ("Manual", "check_action", "load_manual"),
-    "rpms.vocabulary.belief": ("Belief",),
+    "rpms.nodes.manual": ("load_manual",),
+    "rpms.rules": ("Manual", "check_action"),
+    "rpms.vocabulary.belief": ("Belief", "copy_belief"),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),
-    "rpms.vocabulary.goal": ("GoalSpec",),
+    "rpms.vocabulary.goal": ("GoalSpec", "SubGoal"),
     "rpms.vocabulary.recall": ("Recall", "surviving"),
     "rpms.vocabulary.turn": ("Turn",),
 }

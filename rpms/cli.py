@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rpms.envs.registry import FIRST_WORLD
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.rules_cli import rules_app
@@ -30,7 +31,9 @@ app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
 app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
-EnvOption = Annotated[str, typer.Option("--env", help="alfworld or scienceworld.")]
+EnvOption = Annotated[
+    str, typer.Option("--env", help="A world, as 'rpms worlds' lists them, or MODULE:ATTRIBUTE.")
+]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
 ModelOption = Annotated[
     str, typer.Option(help="'sim', 'random', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
@@ -49,7 +52,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 @app.command()
 def run(
-    env: EnvOption = "alfworld",
+    env: EnvOption = FIRST_WORLD,
     split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     model: ModelOption = "sim",
@@ -94,8 +97,20 @@ def run(
 
 
 @app.command()
+def worlds(as_json: JsonOption = False) -> None:
+    """List the worlds that are installed, with their task lists and goal types."""
+    from rpms.listing import world_rows, world_table
+
+    rows = world_rows()
+    if as_json:
+        _print_json(rows)
+    else:
+        world_table(rows)
+
+
+@app.command()
 def tasks(
-    env: EnvOption = "alfworld",
+    env: EnvOption = FIRST_WORLD,
     split: SplitOption = "",
     limit: Annotated[
         int, typer.Option(min=0, help="0: all. Generated splits grow on request.")
@@ -117,7 +132,7 @@ def tasks(
 @app.command()
 def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
-    env: EnvOption = "alfworld",
+    env: EnvOption = FIRST_WORLD,
     split: SplitOption = "",
     model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
@@ -138,7 +153,7 @@ def learn(
 @app.command(name="eval")
 def evaluate(
     out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
-    env: EnvOption = "alfworld",
+    env: EnvOption = FIRST_WORLD,
     split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[

@@ -1,4 +1,4 @@
-"""``make demo``: the 2x2 in both worlds, with the built-in planner instead of an LLM.
+"""``make demo``: the 2x2 in every world that has a part in it, with the built-in planner.
 
 It is an evaluation like any other: the same runner, the same files, the same report.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rpms.envs import Environment, Task, get_environment
+from rpms.envs import Demo, Environment, Task, environment_names, get_environment
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
 from rpms.evals.report import Report, read_report
@@ -24,8 +24,6 @@ from rpms.nodes.context import RunContext
 from rpms.reporting import print_tables
 from rpms.vocabulary.errors import RpmsError
 
-# World, split, and how many tasks of each type; the second world is a glimpse.
-BY_DEFAULT = [("alfworld", "generated_unseen", 5), ("scienceworld", "dev_mini", 1)]
 SHOWN = ("main", "square", "types")
 
 
@@ -35,16 +33,15 @@ def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: s
         raise RpmsError("--tasks must not be negative")
     if split and not env:
         raise RpmsError(f"--split {split} needs --env, to say which world has it")
-    if env:
-        get_environment(env)
+    worlds = [get_environment(name) for name in ([env] if env else environment_names())]
     contexts = letters(conditions, RunContext())
     console = Console(highlight=False)
     console.print(f"[bold]RPMS demo[/], model: {LABEL}\n")
     pages = []
-    for name, usual, each in BY_DEFAULT:
-        if env in ("", name):
-            plan = _plan(name, split or usual, contexts, count, each)
-            folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{name}"
+    for world in worlds:
+        if env or world.demo:
+            plan = _plan(world, split, contexts, count)
+            folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{world.name}"
             play_plan(plan, str(folder), Effort())
             report = read_report(folder)
             pages.append(_show(console, report))
@@ -56,11 +53,12 @@ def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: s
         console.print(f"report, every episode step by step: {page}", soft_wrap=True)
 
 
-def _plan(env: str, split: str, contexts: dict[str, RunContext], count: int, each: int) -> RunPlan:
-    plan = make_plan(env, split, contexts, count)
+def _plan(world: Environment, split: str, contexts: dict[str, RunContext], count: int) -> RunPlan:
+    usual = world.demo or Demo(world.splits()[0], 1)
+    plan = make_plan(world.name, split or usual.split, contexts, count)
     if count:
         return plan
-    return replace(plan, tasks=spread(get_environment(env), plan.tasks, each))
+    return replace(plan, tasks=spread(world, plan.tasks, usual.each))
 
 
 def spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:

@@ -1,4 +1,4 @@
-"""``rpms tasks``: a split, and what the goal parser reads from each sentence."""
+"""``rpms worlds`` and ``rpms tasks``: what can be played, and how each goal is understood."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rpms.envs import Environment
+from rpms.envs import Environment, environment_names, get_environment
+
+
+def world_rows() -> list[dict[str, Any]]:
+    """One object per world that can be named."""
+    found = [get_environment(name) for name in environment_names()]
+    return [
+        {
+            "name": world.name,
+            "splits": world.splits(),
+            "learning_split": world.learning_split,
+            "goal_types": world.goal_types(),
+            "max_steps": world.max_steps,
+        }
+        for world in found
+    ]
+
+
+def world_table(rows: list[dict[str, Any]]) -> None:
+    """The same for people."""
+    table = Table("world", "splits", "goal types", "steps")
+    for row in rows:
+        names = (", ".join(row[key]) for key in ("splits", "goal_types"))
+        table.add_row(row["name"], *names, str(row["max_steps"]))
+    Console(highlight=False).print(table)
 
 
 def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str, Any]]:

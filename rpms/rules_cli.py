@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rpms.envs.registry import FIRST_WORLD
 from rpms.vocabulary.errors import RpmsError
 
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -17,14 +18,14 @@ def check(
 ) -> None:
     """Validate every rule file and audit it against the real environment."""
     from rpms.envs import environment_names, get_environment
+    from rpms.nodes.manual import load_manual
     from rpms.rules.audit import audit
-    from rpms.rules.manual import load_manual
 
     findings = []
     names = [get_environment(env).name] if env else environment_names()
     for name in names:
         world = get_environment(name)
-        found = audit(name, world.goal_types(), world.command_verbs())
+        found = audit(world.rules, world.goal_types(), world.command_verbs())
         findings += found
         manual = load_manual(name)
         print(
@@ -42,13 +43,13 @@ def check(
 @rules_app.command()
 def show(
     goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
-    env: Annotated[str, typer.Option(help="Environment.")] = "alfworld",
+    env: Annotated[str, typer.Option(help="A world, as 'rpms worlds' lists them.")] = FIRST_WORLD,
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
 ) -> None:
     """Print R_active for a goal type, as it enters the prompt at the first step."""
     from rpms.envs import get_environment
     from rpms.nodes.blocks import render_rules
-    from rpms.rules.manual import load_manual
+    from rpms.nodes.manual import load_manual
     from rpms.vocabulary.belief import empty_belief
     from rpms.vocabulary.goal import GoalSpec
 

@@ -82,7 +82,7 @@ def _print_step(console: Console, event: StepEvent) -> None:
         known += f" ({event['dropped']} dropped)"
     holding = ", ".join(belief["holding"]) or "nothing"
     console.print(
-        f"[dim]{turn['step']:>3}  at {belief['location'] or 'the middle of the room'}, holding "
+        f"[dim]{turn['step']:>3}  at {belief['location'] or 'the start'}, holding "
         f"{holding}; {event['sub_goal']['name']} {event['sub_goal']['progress']}%; {known}[/]"
     )
     if turn["thought"]:

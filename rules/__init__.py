@@ -1,6 +1,6 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
-from rpms.rules.manual import ActiveRules, Manual, load_manual
+from rpms.rules.manual import ActiveRules, Manual, load_manual, read_manual
 from rpms.rules.naming import refers_to
 from rpms.rules.semantics import (
     Diagnosis,
@@ -30,6 +30,7 @@ __all__ = [
     "load_manual",
     "match_action",
     "needed_actions",
+    "read_manual",
     "refers_to",
     "simulate",
 ]

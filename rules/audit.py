@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
 from rpms.rules.loader import line_of, read_yaml
-from rpms.rules.manual import RULES_FOLDER, Manual, load_manual
-from rpms.rules.predicates import PREDICATES, SITUATIONAL, Predicate, parse_predicate
+from rpms.rules.manual import RULES_FOLDER, Manual, read_manual
+from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
@@ -33,24 +33,24 @@ class Finding(NamedTuple):
 
 
 def audit(
-    env: str,
+    own: Path,
     goal_types: Collection[str] = (),
     actions: Collection[str] = (),
-    folder: Path = RULES_FOLDER,
+    shared: Path = RULES_FOLDER,
 ) -> list[Finding]:
-    """Everything wrong with an environment's manual.
+    """Everything wrong with a world's manual.
 
     Args:
-        env: whose manual.
+        own: the folder with the world's Tiers 2 and 3.
         goal_types: the types the environment really has.
         actions: the first words of the commands the environment really has.
-        folder: where the rule files are.
+        shared: the folder with Tier 1.
     """
-    manual = load_manual(env, folder)
+    manual = read_manual(own, shared)
     files = {
-        "universal": folder / "universal.yaml",
-        "domain": folder / env / "domain.yaml",
-        "environment": folder / env / "environment.yaml",
+        "universal": shared / "universal.yaml",
+        "domain": own / "domain.yaml",
+        "environment": own / "environment.yaml",
     }
     problems = [
         *_duplicates(manual),
@@ -107,16 +107,40 @@ def _goal_types(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
             yield "domain", "procedures", f"unknown goal type '{name}'"
 
 
+def _arities(manual: Manual) -> dict[str, int]:
+    """Every predicate a manual can use, with how many arguments it takes."""
+    known = {name: arity for name, (arity, _) in PREDICATES.items()}
+    known |= dict.fromkeys(manual.environment.affordances, 1)
+    for name, choices in manual.environment.predicates.items():
+        known[name] = _takes_argument(choices)
+    return known
+
+
+def _takes_argument(choices: Collection[Collection[str]]) -> int:
+    return int(any(ARGUMENT in parse_predicate(t).arguments for c in choices for t in c))
+
+
 def _predicates(manual: Manual) -> Iterator[Problem]:
-    affordances = manual.environment.affordances
+    known = _arities(manual)
+    for name, choices in manual.environment.predicates.items():
+        if name in PREDICATES or name in manual.environment.affordances:
+            yield "environment", "predicates", f"'{name}' is a predicate already"
+        for text in (text for choice in choices for text in choice):
+            inner = parse_predicate(text)
+            # One that is built on another of its kind could be built on itself.
+            if inner.name not in known or inner.name in manual.environment.predicates:
+                yield "environment", "predicates", f"'{name}' cannot be built on '{inner.name}'"
+            elif len(inner.arguments) != known[inner.name]:
+                yield (
+                    "environment",
+                    "predicates",
+                    f"'{text}' of '{name}' should have {known[inner.name]} argument(s)",
+                )
     for rule in manual.actions:
         for text in (*rule.preconditions, *rule.effects):
             predicate = parse_predicate(text)
-            if predicate.name in affordances:
-                arity = 1
-            elif predicate.name in PREDICATES:
-                arity = PREDICATES[predicate.name][0]
-            else:
+            arity = known.get(predicate.name)
+            if arity is None:
                 yield "environment", rule.id, f"unknown predicate '{predicate.name}' in '{text}'"
                 continue
             spoken_of = predicate.arguments[: 1 if predicate.name in _ABOUT_ONE else arity]
@@ -127,7 +151,7 @@ def _predicates(manual: Manual) -> Iterator[Problem]:
     for situation in manual.environment.situations:
         for text in situation.when:
             name = parse_predicate(text).name
-            if name not in PREDICATES and name not in SITUATIONAL:
+            if name not in known and name not in SITUATIONAL:
                 yield "environment", situation.id, f"unknown predicate '{name}' in '{text}'"
 
 
@@ -185,13 +209,11 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
 def _conditions(manual: Manual) -> Iterator[Problem]:
     """What `serves` and its terms say must mean something: a typo would never hold, or crash."""
     domain = manual.domain
-    known = {name: arity for name, (arity, _) in (*PREDICATES.items(), *WORDS.items())}
-    known |= dict.fromkeys(manual.environment.affordances, 1)
+    known = _arities(manual) | {name: arity for name, (arity, _) in WORDS.items()}
     for term, choices in domain.terms.items():
         if term in known:
             yield "domain", "terms", f"'{term}' is a condition already"
-        uses_argument = any("thing" in parse_predicate(t).arguments for c in choices for t in c)
-        known[term] = 1 if uses_argument else 0
+        known[term] = _takes_argument(choices)
     texts = [(term, t) for term, choices in domain.terms.items() for c in choices for t in c]
     for step, services in domain.patterns.items():
         texts += [(step, text) for service in services for text in service.when]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.naming import is_a, refers_to
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 
@@ -22,8 +22,6 @@ Bindings = Mapping[str, str]
 
 # In a condition: the goal's own object, and where it belongs.
 OBJECT, DESTINATION = "$object", "$destination"
-# What the conditions of a term call its argument.
-ARGUMENT = "thing"
 
 
 class Situation(NamedTuple):
@@ -128,7 +126,7 @@ def _contains(now: Situation, name: str, condition: str) -> bool:
 
 
 def _shows(now: Situation, place: str, condition: str) -> bool:
-    """Something that was seen in this room is so."""
+    """Something that was seen at this place is so."""
     return any(_is(now, thing, condition) for thing in now.belief["spots"].get(place, []))
 
 

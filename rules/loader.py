@@ -6,8 +6,9 @@ enough to find the line of whatever the schema refuses.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -109,12 +110,22 @@ def _check_predicates(file: Path, node: yaml.Node | None, data: object) -> None:
     """Preconditions, effects and conditions must at least read as predicates."""
     if not isinstance(data, dict):
         return
+    for where, path, text in _predicates_of(data):
+        try:
+            parse_predicate(text)
+        except ValueError as error:
+            raise RpmsError(f"{file}:{line_of(node, path)}: {where}: {error}") from error
+
+
+def _predicates_of(data: dict[str, Any]) -> Iterator[tuple[str, list[str | int], str]]:
+    """Every predicate of a tier, with what it belongs to and the way there."""
     for section, keys in (("actions", ("preconditions", "effects")), ("situations", ("when",))):
         for index, rule in enumerate(data.get(section) or []):
             for key in keys:
                 for position, text in enumerate(rule.get(key) or []):
-                    try:
-                        parse_predicate(text)
-                    except ValueError as error:
-                        line = line_of(node, [section, index, key, position])
-                        raise RpmsError(f"{file}:{line}: {rule['id']}: {key}: {error}") from error
+                    yield f"{rule['id']}: {key}", [section, index, key, position], text
+    for section in ("predicates", "terms"):
+        for name, choices in (data.get(section) or {}).items():
+            for index, choice in enumerate(choices):
+                for position, text in enumerate(choice):
+                    yield f"{section}: {name}", [section, name, index, position], text

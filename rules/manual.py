@@ -67,16 +67,18 @@ class Manual:
     @cached_property
     def world(self) -> World:
         """Static properties of kinds, for evaluating predicates."""
-        doors: dict[str, set[str]] = {}
+        ways: dict[str, set[str]] = {}
         for place, others in self.environment.connected.items():
             for other in others:
-                doors.setdefault(place, set()).add(other)
-                doors.setdefault(other, set()).add(place)
+                ways.setdefault(place, set()).add(other)
+                ways.setdefault(other, set()).add(place)
         return World(
             {name: frozenset(kinds) for name, kinds in self.environment.affordances.items()},
             {place: frozenset(kinds) for place, kinds in self.environment.contains.items()},
             [frozenset(unit) for unit in self.environment.built_together],
-            {place: frozenset(others) for place, others in doors.items()},
+            {place: frozenset(others) for place, others in ways.items()},
+            self.environment.predicates,
+            self.environment.wording,
         )
 
     def categories_of(self, kind: str) -> set[str]:
@@ -129,7 +131,7 @@ class Manual:
             universal=[_line(rule) for rule in self.universal.rules if applies(rule)],
             domain=locality + [_line(rule) for rule in self.domain.rules if applies(rule)],
             environment=[
-                _action_line(rule, self.environment.understood)
+                _action_line(rule, self.environment.understood, self.world)
                 for rule in self.actions
                 if rule.printed
             ]
@@ -163,11 +165,11 @@ def _line(rule: Rule) -> RuleLine:
     return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
 
 
-def _action_line(rule: ActionRule, understood: Sequence[str]) -> RuleLine:
+def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> RuleLine:
     """An action as the prompt shows it: syntax, needs, warning."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
     predicates = [parse_predicate(text) for text in rule.preconditions]
-    needs = "; ".join(phrase(p, blanks) for p in predicates if p.name not in understood)
+    needs = "; ".join(phrase(p, blanks, world) for p in predicates if p.name not in understood)
     text = rule.syntax.replace("{", "<").replace("}", ">")
     if needs:
         text += f" | needs: {needs}"
@@ -179,10 +181,18 @@ def _action_line(rule: ActionRule, understood: Sequence[str]) -> RuleLine:
 
 
 @cache
-def load_manual(env: str, folder: Path = RULES_FOLDER) -> Manual:
-    """The validated manual of an environment; errors name the file, the rule id and the line."""
+def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
+    """The validated manual of a world; errors name the file, the rule id and the line.
+
+    Tiers 2 and 3 lie in a folder of the world's own, wherever that is; Tier 1 is shared by all.
+    """
     return Manual(
-        load_tier(folder / "universal.yaml", UniversalTier),
-        load_tier(folder / env / "domain.yaml", DomainTier),
-        load_tier(folder / env / "environment.yaml", EnvironmentTier),
+        load_tier(shared / "universal.yaml", UniversalTier),
+        load_tier(own / "domain.yaml", DomainTier),
+        load_tier(own / "environment.yaml", EnvironmentTier),
     )
+
+
+def load_manual(name: str, folder: Path = RULES_FOLDER) -> Manual:
+    """The same for a world whose folder lies beside the shared tier, as those shipped with us."""
+    return read_manual(folder / name, folder)

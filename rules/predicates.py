@@ -2,6 +2,9 @@
 
 Evaluation is three-valued. ``None`` means that the belief does not tell: arbitration treats
 that as a possible conflict (soft), never as a violation (hard).
+
+The functions here speak of the belief's own fields and of no world. What a world calls its things,
+and predicates that it puts together for itself, come with its Tier 3 as data.
 """
 
 from __future__ import annotations
@@ -12,7 +15,11 @@ from functools import cache
 from typing import NamedTuple
 
 from rpms.rules.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
+from rpms.rules.schema import Wording
 from rpms.vocabulary.belief import Belief, kind_of
+
+# What the choices of a world's own predicate call its argument.
+ARGUMENT = "thing"
 
 
 class Predicate(NamedTuple):
@@ -30,6 +37,8 @@ class World(NamedTuple):
     contains: Mapping[str, frozenset[str]]
     built_together: Sequence[frozenset[str]] = ()
     connected: Mapping[str, frozenset[str]] = {}
+    predicates: Mapping[str, Sequence[Sequence[str]]] = {}
+    wording: Wording = Wording()
 
 
 _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
@@ -102,7 +111,7 @@ def _state(belief: Belief, _: World, thing: str, state: str) -> Truth:
     return belief["flags"][thing] == state if thing in belief["flags"] else None
 
 
-def _visible(belief: Belief, _: World, thing: str) -> Truth:
+def _visible(belief: Belief, world: World, thing: str) -> Truth:
     """In view or carried. Denied only if the view is known and nothing in it resembles the name.
 
     What lies in a closed container cannot be acted upon. What an open one holds is unknown until
@@ -124,27 +133,22 @@ def _visible(belief: Belief, _: World, thing: str) -> Truth:
     if here is None or not belief["visible"]:
         return None
     said = words_of([thing])
-    if said & _ANYTHING or said & words_of([*known, *belief["containers"]]):
+    if said & world.wording.anything or said & words_of([*known, *belief["containers"]]):
         return None
     unseen = any(
-        door == "open" and name not in belief["searched"] and not is_a(name, _DOORS)
+        door == "open" and name not in belief["searched"] and not is_a(name, world.wording.passages)
         for name, door in belief["containers"].items()
     )
     return None if unseen else False
 
 
-# Words that may stand for anything, and containers that hold nothing.
-_ANYTHING = {"substance", "thing", "object", "organism", "material", "liquid", "solid", "gas"}
-_DOORS = frozenset({"door"})
-
-
 def _adjacent(belief: Belief, world: World, place: str) -> Truth:
-    """Next door on the map, and the door between not known to be closed."""
+    """Next to here on the map, and the way between not known to be closed."""
     here = belief["location"]
     if here is None or not {here, place} <= world.connected.keys():
         return None
-    doors = (belief["containers"].get(door) for door in (f"door to {place}", f"{place} door"))
-    return place in world.connected[here] and "closed" not in doors
+    ways = (belief["containers"].get(form.format(place)) for form in world.wording.passages_to)
+    return place in world.connected[here] and "closed" not in ways
 
 
 def _unclosed(belief: Belief, world: World, place: str) -> Truth:
@@ -178,14 +182,12 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "at": (1, _at),
     "place": (1, _place),
     "holding": (1, lambda b, _, thing: thing in b["holding"]),
-    "in_inventory": (1, lambda b, _, thing: thing in b["holding"]),
     "hand_empty": (0, lambda b, _: not b["holding"]),
     "open": (1, lambda b, w, place: _door(b, w, place, "open")),
     "closed": (1, lambda b, w, place: _door(b, w, place, "closed")),
     "accessible": (1, _accessible),
     "in": (2, _in),
     "here": (1, _here),
-    "at_hand": (1, lambda b, w, thing: thing in b["holding"] or _at(b, w, thing)),
     "kind": (2, lambda b, _, thing, kind: kind_of(thing) == kind),
     "can_contain": (2, _can_contain),
     "state": (2, _state),
@@ -211,45 +213,59 @@ def evaluate(
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if predicate.name in world.affordances:
         truth = is_a(arguments[0], world.affordances[predicate.name])
+    elif predicate.name in world.predicates:
+        truth = _composed(world.predicates[predicate.name], belief, world, arguments)
     else:
         truth = PREDICATES[predicate.name][1](belief, world, *arguments)
     return truth if truth is None or predicate.positive else not truth
 
 
-# How a precondition reads in a prompt, a diagnosis or a corrective rule.
+def _composed(
+    choices: Sequence[Sequence[str]], belief: Belief, world: World, arguments: Sequence[str]
+) -> Truth:
+    """All of one of the choices holds; undecided where an undecided part could make it so."""
+    bindings = dict(zip((ARGUMENT,), arguments, strict=False))
+    found: Truth = False
+    for choice in choices:
+        truths = [evaluate(parse_predicate(text), belief, world, bindings) for text in choice]
+        if all(truths):
+            return True
+        if False not in truths:
+            found = None
+    return found
+
+
+# How a precondition reads in a prompt, a diagnosis or a corrective rule; a world may have its own.
 PHRASES: dict[str, str] = {
     "at": "be at {0}",
     "not at": "not be at {0} already",
-    "place": "{0} exists in this room",
+    "place": "{0} exists here",
     "holding": "hold {0}",
-    "in_inventory": "have {0} in the inventory",
     "hand_empty": "hands empty",
     "open": "{0} is open",
     "closed": "{0} is closed",
     "accessible": "{0} is open if it can be closed",
     "in": "{0} is in/on {1}",
     "here": "{0} is in view here",
-    "at_hand": "{0} is here or in hand",
     "kind": "{0} is a {1}",
     "can_contain": "{0} takes such an object",
     "state": "{0} is {1}",
     "visible": "{0} in view",
-    "adjacent": "{0} is next door and not shut",
+    "adjacent": "{0} is next to here and not shut",
     "unclosed": "{0} not closed",
     "activated": "{0} is on",
     "not activated": "{0} is off",
-    "combined": "all ingredients in {0}",
+    "combined": "all parts in {0}",
     "changed": "{0} changes",
-    "room": "{0} is a room",
-    "not fixed": "{0} can be moved",
 }
 
 
-def phrase(predicate: Predicate, bindings: Mapping[str, str]) -> str:
+def phrase(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
     """A precondition in words, with names filled in where they are known."""
     names = [bindings.get(name, name) for name in predicate.arguments]
+    phrases = {**PHRASES, **world.wording.phrases}
     key = predicate.name if predicate.positive else f"not {predicate.name}"
-    if key in PHRASES:
-        return PHRASES[key].format(*names)
-    words = PHRASES.get(predicate.name, f"{{0}} is {predicate.name}").format(*names)
+    if key in phrases:
+        return phrases[key].format(*names)
+    words = phrases.get(predicate.name, f"{{0}} is {predicate.name}").format(*names)
     return words if predicate.positive else f"not: {words}"

@@ -210,8 +210,25 @@ class AskedBack(_Strict):
     carried: str = ""
 
 
+class Wording(_Strict):
+    """What a world calls its things, where the predicates need to know.
+
+    ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
+    holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
+    says how a predicate reads where this world says it in its own words.
+    """
+
+    anything: frozenset[str] = frozenset()
+    passages: frozenset[str] = frozenset()
+    passages_to: list[str] = []
+    phrases: dict[str, str] = {}
+
+
 class EnvironmentTier(_Strict):
     """Tier 3.
+
+    ``predicates`` are the world's own: each holds if all of one of its choices holds, and may have
+    one argument, which its choices call ``thing``.
 
     ``understood`` names predicates that a rule states once for all actions: they are checked like
     any other, but not printed again with every action.
@@ -220,6 +237,8 @@ class EnvironmentTier(_Strict):
     tier: Literal["environment"]
     affordances: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}
+    predicates: dict[str, list[list[str]]] = {}
+    wording: Wording = Wording()
     built_together: list[list[str]] = []
     connected: dict[str, list[str]] = {}
     actions: list[ActionRule]

@@ -70,10 +70,10 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
         predicate = parse_predicate(text)
         truth = evaluate(predicate, belief, manual.world, bindings)
         if truth is False:
-            violated.append(phrase(predicate, bindings))
+            violated.append(phrase(predicate, bindings, manual.world))
             broken.append(text)
         elif truth is None:
-            unsure.append(phrase(predicate, bindings))
+            unsure.append(phrase(predicate, bindings, manual.world))
             open_.append(text)
     verdict: Verdict = "fails" if violated else "unknown" if unsure else "holds"
     return Diagnosis(verdict, rule.id, tuple(violated), tuple(unsure), tuple(broken), tuple(open_))
@@ -131,7 +131,8 @@ def corrective_rule(manual: Manual, action: str, belief: Belief) -> tuple[str, s
     # It was refused, so one of the preconditions the belief could not settle did not hold.
     broken = broken or diagnosis.unsure_predicates
     if broken:
-        needs = "; ".join(phrase(parse_predicate(text), blanks) for text in broken)
+        predicates = map(parse_predicate, broken)
+        needs = "; ".join(phrase(predicate, blanks, manual.world) for predicate in predicates)
         return "precondition_not_met", f"before {blank_syntax(rule)}: {needs}"
     return "unexplained", f"{blank_syntax(rule)} was refused for an unknown reason"
 
@@ -219,7 +220,7 @@ def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
         belief["reachable"] = []
     elif name in ("open", "closed"):
         belief["containers"][names[0]] = "open" if name == "open" else "closed"
-    elif name in ("holding", "in_inventory"):
+    elif name == "holding":
         if positive:
             belief["holding"].append(names[0])
             belief["last_seen"].pop(names[0], None)

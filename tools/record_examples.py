@@ -15,7 +15,7 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Message, Turn

@@ -1,7 +1,7 @@
 """The belief state b_t: only what is needed to check preconditions and screen memories.
 
-One shape serves every environment: in ALFWorld a *place* is a receptacle and ``holding`` has
-at most one object; in ScienceWorld a place is a room and ``holding`` is the inventory.
+One shape serves every world. What a *place* is (a piece of furniture, a room), and whether one or
+many things can be held, is the world's own affair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Belief(TypedDict):
         location: the place the agent stands at; None before the first move.
         reachable: other places known to share that spot, so usable without moving.
         spots: for places whose spot was looked at as a whole, everything that stands there.
-        holding: objects in the hand (or the inventory).
+        holding: objects in the hand, or carried along.
         containers: open or closed, for every openable place seen so far.
         last_seen: where each object was last observed.
         places: every place known to exist.

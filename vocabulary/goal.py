@@ -10,12 +10,12 @@ class GoalSpec(TypedDict):
 
     Attributes:
         sentence: the task as the environment states it.
-        type: the goal type (ALFWorld) or family (ScienceWorld); indexes the domain rules.
+        type: the goal type or family; indexes the domain rules.
         object: the kind of object the goal is about.
         state: the state the object must be brought to, or None.
         count: how many objects.
         destination: where it must end up (for look tasks, the lamp).
-        signature: the printed goal signature, in the four-field form of the paper's listings.
+        signature: the printed goal signature, in a form that its world can read back.
     """
 
     sentence: str

@@ -1,18 +1,21 @@
-"""Signatures: the compact keys by which experience is stored and found (Eq. 2 and 3)."""
+"""Signatures: the compact keys by which experience is stored and found (Eq. 2 and 3).
+
+A world prints them its own way and says how they are read; the defaults are the paper's.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rpms.vocabulary.goal import GoalSpec
+# The fields of a printed goal signature, in the form of the paper's listings.
+PRINTED = ("type", "object", "state", "destination")
 
 
 class GoalSignature(NamedTuple):
     """gamma(g) = (type, object, destination); the printed form adds the target state.
 
-    Where the destination does not tell goals of a type apart but the verb does (ScienceWorld), the
-    verb stands in its place.
+    Where the destination does not tell goals of a type apart, what does stands in its place.
     """
 
     type: str
@@ -20,25 +23,14 @@ class GoalSignature(NamedTuple):
     destination: str
 
 
-def goal_signature(goal: GoalSpec) -> GoalSignature:
-    """Compress the goal into gamma."""
-    return read_signature(goal["signature"])
-
-
-def read_signature(printed: str) -> GoalSignature:
-    """The three matching fields of a printed signature.
-
-    ALFWorld prints type:object:state:destination, ScienceWorld family:verb:target.
-    """
-    parts = printed.split(":")
-    if len(parts) >= 4:
-        return GoalSignature(parts[0], parts[1], parts[3])
-    parts += [""] * (3 - len(parts))
-    return GoalSignature(parts[0], parts[2], parts[1])
+def read_signature(printed: str, fields: Sequence[str] = PRINTED) -> GoalSignature:
+    """The three matching fields of a printed goal signature."""
+    found = dict(zip(fields, printed.split(":"), strict=False))
+    return GoalSignature(*(found.get(name, "") for name in GoalSignature._fields))
 
 
 def read_state(printed: str) -> dict[str, str]:
-    """The fields of a printed state signature: ``holding=none|open=fridge 1``."""
+    """The fields of a printed state signature: ``holding=none|open=chest 1``."""
     fields = (part.partition("=") for part in printed.split("|"))
     return {name: value for name, _, value in fields}
 
@@ -48,13 +40,23 @@ def hand_was_empty(printed: str) -> bool:
     return read_state(printed).get("holding", "none") == "none"
 
 
-@lru_cache(maxsize=65536)
-def occasion(printed: str) -> str:
-    """The part of a printed state that COMPAT compares for equality.
-
-    Recalling some entries of each occasion, not just some of each type, leaves the state filter
-    something to choose from wherever the agent is: in any room, or with either state of the hand.
-    """
-    if room := read_state(printed).get("room"):
-        return room
+def hand(printed: str) -> str:
+    """What the paper's COMPAT compares: the occupancy of the hand."""
     return "empty hand" if hand_was_empty(printed) else "full hand"
+
+
+class Keys(NamedTuple):
+    """How the signatures of a memory are read; a world that prints its own brings its own.
+
+    Attributes:
+        goal: gamma from a printed goal signature.
+        compat: the part of a printed state that COMPAT compares for equality. Recalling some
+            entries of each, not just some of each type, leaves the state filter something to
+            choose from wherever the agent is.
+    """
+
+    goal: Callable[[str], GoalSignature] = read_signature
+    compat: Callable[[str], str] = hand
+
+
+PAPER = Keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, wording
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
 from rpms.envs.alfworld.wheel import command_templates
-from rpms.envs.base import BlockName, LiveGame, Outcome, Task
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.turn import Turn
+
+SHIPPED = Path(__file__).parents[2]
 
 
-class AlfworldGame:
+class AlfworldGame(LiveGame):
     """One TextWorld engine, reused from game to game, speaking the paper's wording."""
 
     def __init__(self) -> None:
@@ -57,23 +56,36 @@ class AlfworldGame:
         self._engine.close()
 
 
-class Alfworld:
-    """The household world: six task types, one hand, silent failures."""
+class Alfworld(Environment):
+    """The household world: six task types, one hand, silent failures, as the defaults have it.
+
+    Engines are reused and share their memoised parts, so an open game is a few megabytes.
+    """
 
     name = "alfworld"
-    max_steps = 50
-    max_tokens = 256
-    # Engines are reused and share their memoised parts, so an open game is a few megabytes.
-    max_live = 64
-    prompts = Path(__file__).parent / "prompts"
-    # As in the paper's equation for the prompt.
-    blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
-    graded = False
+    rules = SHIPPED / "rules" / "alfworld"
+    memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
+    demo = Demo("generated_unseen", 5)
+    packages = ("alfworld", "textworld")
+
+    # The pieces of this folder under the base class's names.
+    parse_goal = staticmethod(goals.parse_goal)
+    first_belief = staticmethod(beliefs.first_belief)
+    update_belief = staticmethod(beliefs.update_belief)
+    sub_goal = staticmethod(goals.sub_goal)
+    describe_belief = staticmethod(beliefs.describe_belief)
+    read_action = staticmethod(wording.read_action)
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
         return goals.GOAL_TYPES
+
+    def type_label(self, goal_type: str) -> str:
+        """The long official names without what they all share."""
+        if goal_type.endswith("_in_recep"):
+            goal_type = goal_type.removeprefix("pick_").removesuffix("_in_recep")
+        return super().type_label(goal_type)
 
     def command_verbs(self) -> list[str]:
         """Read from the grammar that ships with the engine."""
@@ -88,37 +100,9 @@ class Alfworld:
         """The split's tasks in their fixed order."""
         return list_tasks(split, count)
 
-    def task_name(self, task: Task) -> str:
-        """Every game is a task of its own; they are told apart by type."""
-        return goals.parse_goal(task["goal"])["type"]
-
     def open_game(self) -> LiveGame:
         """A fresh engine."""
         return AlfworldGame()
-
-    def parse_goal(self, sentence: str) -> GoalSpec:
-        """Read the goal from the sentence alone."""
-        return goals.parse_goal(sentence)
-
-    def first_belief(self, observation: str) -> Belief:
-        """b_0 from the opening text."""
-        return beliefs.first_belief(observation)
-
-    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
-        """f_upd."""
-        return beliefs.update_belief(belief, action, observation)
-
-    def failed(self, observation: str) -> bool:
-        """ALFWorld says only this when a precondition did not hold."""
-        return observation.startswith(beliefs.NOTHING_HAPPENS)
-
-    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
-        """This world never asks back."""
-        return action
-
-    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """Find, take, transform, place."""
-        return goals.sub_goal(goal, belief, history)
 
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Where belief and TextWorld's facts part."""
@@ -131,26 +115,6 @@ class Alfworld:
         from rpms.envs.alfworld.truth import true_state
 
         return true_state(facts)
-
-    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
-        """The [Current State] lines."""
-        return beliefs.describe_belief(belief, goal)
-
-    def print_state(self, belief: Belief) -> str:
-        """``holding=none|open=fridge 1``."""
-        return beliefs.print_state(belief)
-
-    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """Hand occupancy."""
-        return beliefs.compat(entry, belief)
-
-    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
-        """What was in the hand."""
-        return {"holding": belief["holding"][0] if belief["holding"] else None}
-
-    def read_action(self, text: str) -> str:
-        """Bring loose wording to the canonical action."""
-        return wording.read_action(text)
 
 
 ENVIRONMENT = Alfworld()

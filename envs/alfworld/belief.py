@@ -8,14 +8,10 @@ observation tells what really happened; a refused action changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from rpms.envs.base import NOTHING_HAPPENS
 from rpms.vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.signature import hand_was_empty
-
-NOTHING_HAPPENS = "Nothing happens."
 
 _ROOM = re.compile(r"You are in the middle of a room\. Looking quickly around you, you see (.+?)\.")
 _SURFACE = re.compile(r"On the (.+? \d+), you see (.+?)\.")
@@ -134,26 +130,3 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     if belief["searched"]:
         lines.append(f"Searched: {', '.join(belief['searched'])}")
     return lines
-
-
-def compat(entry: Mapping[str, Any], belief: Belief) -> str:
-    """Hand occupancy must match (Eq. 6); why it does not, or empty.
-
-    Schemas are recorded in no particular state, so they fit any.
-    """
-    printed = entry.get("state_signature")
-    if printed is None:
-        return ""
-    was_empty = hand_was_empty(printed)
-    if was_empty and belief["holding"]:
-        return f"recorded with an empty hand, holding {', '.join(belief['holding'])} now"
-    if not was_empty and not belief["holding"]:
-        return "recorded while holding something, the hand is empty now"
-    return ""
-
-
-def print_state(belief: Belief) -> str:
-    """The printed state signature: ``holding=none|open=fridge 1,microwave 1``."""
-    opened = sorted(place for place, door in belief["containers"].items() if door == "open")
-    text = f"holding={','.join(belief['holding']) or 'none'}"
-    return f"{text}|open={','.join(opened)}" if opened else text

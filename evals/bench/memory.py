@@ -26,9 +26,9 @@ from rpms.memory_store.snapshot import FORMAT, SCHEMA_VERSION
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import recall
+from rpms.nodes.manual import load_manual
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 
 SIZES = (233, 10_000, 100_000, 1_000_000)
 PAPER_MIX = (64, 157, 12)

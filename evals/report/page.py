@@ -23,7 +23,7 @@ from rpms.evals.report.plots import plots_of
 from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Table
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -84,7 +84,7 @@ def page_data(run: Run) -> dict[str, Any]:
     return {
         "scored": metric_of(run.manifest.env) == "score",
         "conditions": [[label, names(label)] for label in run.conditions],
-        "types": [[kind, short_type(kind)] for kind in types],
+        "types": [[kind, short_type(run, kind)] for kind in types],
         "episodes": [_row(e) for e in run.episodes.values()],
         "rules": rule_texts(run.manifest.env),
     }

@@ -89,12 +89,12 @@ def types_plot(run: Run, metric: Metric) -> Markup:
     parts = grid(scale, bottom, _unit(metric))
     for number, kind in enumerate(kinds):
         top = 12 + step * number
-        parts.append(text(LABELS - 12, top + step / 2 + 4, short_type(kind), "name", "end"))
+        parts.append(text(LABELS - 12, top + step / 2 + 4, short_type(run, kind), "name", "end"))
         if number:
             parts.append(line(8, top, WIDTH - 8, top, "rule"))
         for place, name in enumerate(conditions):
             chosen = [e for e in run.judged(name) if e.type == kind]
-            mark = mark_of(f"{names(name)}, {short_type(kind)}", chosen, metric)
+            mark = mark_of(f"{names(name)}, {short_type(run, kind)}", chosen, metric)
             y = top + step * (place + 1) / (len(conditions) + 1)
             parts += _whisker(mark, scale, y, f"c{place % COLOURS}", 4)
     labels = [names(name) for name in conditions]

@@ -114,7 +114,7 @@ def _breakdown(
     judged = {name: run.judged(name) for name in run.conditions}
     rows = [
         [
-            label(short_type(kind)),
+            label(short_type(run, kind)),
             *(figure([e for e in judged[c] if kind_of(e) == kind], metric) for c in judged),
         ]
         for kind in kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rpms.envs import get_environment
 from rpms.evals.run_files import Run
 
 LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E guarded"}
@@ -24,8 +25,6 @@ def names(condition: str) -> str:
     return LETTERS.get(condition, condition)
 
 
-def short_type(kind: str) -> str:
-    """ALFWorld's long goal types without what they all share."""
-    if kind.endswith("_in_recep"):
-        kind = kind.removeprefix("pick_").removesuffix("_in_recep")
-    return kind.replace("_", " ")
+def short_type(run: Run, kind: str) -> str:
+    """A goal type as its world likes to see it in a table."""
+    return get_environment(run.manifest.env).type_label(kind)

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rpms.envs import environment_names, get_environment
+from rpms.envs import Environment, environment_names, get_environment
 from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_known_worlds_are_listed_in_order() -> None:
-    names = environment_names()
-    assert "alfworld" in names
-    assert names == sorted(names)
+def test_ours_come_first_and_the_default_is_the_very_first() -> None:
+    assert environment_names()[:2] == ["alfworld", "scienceworld"]
 
 
 @pytest.mark.parametrize("name", environment_names())
@@ -24,22 +22,47 @@ def test_every_listed_world_can_be_had(name: str) -> None:
     assert world.name == name
     assert world is get_environment(name)
     assert world.goal_types() and world.splits() and world.command_verbs()
+    assert world.learning_split in world.splits()
     assert world.max_steps > 0 and world.max_tokens > 0
-    assert world.prompts.is_dir()
+    assert world.prompts.is_dir() and world.rules.is_dir() and world.memory.is_file()
 
 
 def test_an_unknown_world_is_one_line_that_lists_the_known_ones() -> None:
     with pytest.raises(RpmsError) as caught:
         get_environment("alfwold")
     message = str(caught.value)
-    assert "'alfwold'" in message and "\n" not in message
+    assert "'alfwold'" in message and "\n" not in message and "MODULE:ATTRIBUTE" in message
     for name in environment_names():
         assert name in message
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no_such_module_here:WORLD", "No module named 'no_such_module_here'"),
+        ("rpms.envs.base:WORLD", "has no attribute 'WORLD'"),
+        ("rpms.envs.base:Environment", "is no world"),
+        ("rpms.envs.alfworld.adapter:Alfworld", "is no world"),
+        ("json:", "unknown environment 'json:'"),
+        (":WORLD", "unknown environment ':WORLD'"),
+    ],
+)
+def test_a_path_that_leads_to_no_world_is_one_line(name: str, problem: str) -> None:
+    with pytest.raises(RpmsError) as caught:
+        get_environment(name)
+    assert problem in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
+    path = "rpms.envs.alfworld.adapter:ENVIRONMENT"
+    other = get_environment(path)
+    assert other.name == path and get_environment("alfworld").name == "alfworld"
+    assert isinstance(other, Environment) and other.rules == get_environment("alfworld").rules
+
+
 def test_naming_worlds_imports_none_of_them() -> None:
     program = (
-        "import sys, envs; envs.environment_names();"
+        "import sys, rpms.envs as envs; envs.environment_names();"
         "print([m for m in sys.modules if m.startswith(('rpms.envs.alfworld', 'textworld'))])"
     )
     done = subprocess.run(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rpms.envs import get_environment
 from rpms.memory_store import MemoryIndex, parse_entry
 from rpms.memory_store.entries import Entry
 from rpms.vocabulary.signature import GoalSignature, hand_was_empty
@@ -53,7 +54,8 @@ def test_both_states_of_the_hand_have_their_share() -> None:
 
 
 def test_weights_lift_critical_failures(paper_entries: list[dict[str, Any]]) -> None:
-    index = MemoryIndex.of(parse_entry(data) for data in paper_entries)
+    world = get_environment("scienceworld")
+    index = MemoryIndex.of((parse_entry(data) for data in paper_entries), keys=world.keys)
     recalls = index.recall(GoalSignature("F3", "water", "melt"), 0.6, 3)
     assert [(r["entry"]["type"], r["score"]) for r in recalls] == [("critical_failure", 2.0)]
 

@@ -180,8 +180,8 @@ def test_advice_is_read_for_the_object_in_hand() -> None:
     goal = ENV.parse_goal(COOL)
     recorded = "pick_cool_then_place_in_recep:tomato:cool:countertop"
     advice = ["go to countertop 1", "put tomato 2 in/on countertop 1"]
-    assert transfer(advice, recorded, HOLDING, goal)[1] == "put apple 1 in/on countertop 1"
-    assert transfer(advice, recorded, belief(), goal) == advice
+    assert transfer(advice, "tomato", HOLDING, goal)[1] == "put apple 1 in/on countertop 1"
+    assert transfer(advice, "tomato", belief(), goal) == advice
     judged = judge(snippet(*advice, goal=recorded), COOL, HOLDING)
     assert judged["dropped_by"] == ""
 

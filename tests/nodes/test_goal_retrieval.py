@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from rpms.envs import get_environment
 from rpms.memory_store import parse_entry, read_snapshot, save_to_store, write_snapshot
 from rpms.nodes.context import RunContext
-from rpms.nodes.goal_retrieval import SHIPPED, goal_retrieval
+from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
@@ -62,7 +62,7 @@ def test_schemas_come_for_the_actions_of_the_goals_procedure() -> None:
 
 
 def test_the_shipped_memory_was_learned_in_generated_homes_alone() -> None:
-    header, entries = read_snapshot(SHIPPED / "alfworld.jsonl")
+    header, entries = read_snapshot(ENV.memory)
     assert header.env == "alfworld" and len(entries) > 100
     assert all("generated_seen" in source for source in header.sources)
     assert {e.type for e in entries} == {"success", "failure", "schema"}

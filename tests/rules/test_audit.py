@@ -13,13 +13,13 @@ ENVIRONMENT, DOMAIN = "alfworld/environment.yaml", "alfworld/domain.yaml"
 
 
 def findings(folder: Path) -> list[Finding]:
-    return audit("alfworld", WORLD.goal_types(), WORLD.command_verbs(), folder)
+    return audit(folder / "alfworld", WORLD.goal_types(), WORLD.command_verbs(), folder)
 
 
 @pytest.mark.parametrize("name", environment_names())
 def test_the_project_s_own_manuals_have_no_findings(name: str) -> None:
     world = get_environment(name)
-    assert audit(name, world.goal_types(), world.command_verbs()) == []
+    assert audit(world.rules, world.goal_types(), world.command_verbs()) == []
 
 
 def test_a_copy_has_none_either(rule_folder: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_copy_has_none_either(rule_folder: Path) -> None:
 
 
 def test_without_a_world_only_the_files_are_judged() -> None:
-    assert audit("alfworld") == []
+    assert audit(WORLD.rules) == []
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,14 @@ def test_without_a_world_only_the_files_are_judged() -> None:
         (ENVIRONMENT, '[not holding(object), "in(object, place)"]',
          '[not holding(object), "in(object, plaec)"]', "E-ACT-005",
          "'in(object, plaec)' speaks of no parameter of 'put {object} in/on {place}'"),
+        (ENVIRONMENT, "at_hand: [[holding(thing)]", "at_hand: [[has(thing)]", "predicates",
+         "'at_hand' cannot be built on 'has'"),
+        (ENVIRONMENT, "at_hand: [[holding(thing)]", "at_hand: [[at_hand(thing)]", "predicates",
+         "'at_hand' cannot be built on 'at_hand'"),
+        (ENVIRONMENT, "at_hand: [[holding(thing)]", "at_hand: [[holding]", "predicates",
+         "'holding' of 'at_hand' should have 1 argument(s)"),
+        (ENVIRONMENT, "at_hand: [[holding", "place: [[at(thing)]]\n  at_hand: [[holding",
+         "predicates", "'place' is a predicate already"),
         (DOMAIN, "[at(place), holding(object)]", "[at(place), has(object)]", "serves",
          "'free_hand' uses the unknown condition 'has' in 'has(object)'"),
         (DOMAIN, "[at(place), holding(object)]", "[at(place), holding]", "serves",

@@ -8,12 +8,18 @@ from hypothesis import strategies as st
 
 from rpms.rules.manual import load_manual
 from rpms.rules.predicates import PREDICATES, SITUATIONAL, World, evaluate, parse_predicate, phrase
+from rpms.rules.schema import Wording
 from rpms.vocabulary.belief import Belief, empty_belief
 
 WORLD = World(
     affordances={"heatable": frozenset({"mug", "apple"})},
     contains={"desk": frozenset({"mug"}), "toaster": frozenset()},
     built_together=[frozenset({"desk", "drawer"})],
+    predicates={
+        "at_hand": [["holding(thing)"], ["at(thing)"]],
+        "ready": [["hand_empty", "open(thing)"]],
+    },
+    wording=Wording(phrases={"at_hand": "{0} is within reach", "at": "stand before {0}"}),
 )
 
 
@@ -68,7 +74,6 @@ def truth(text: str, **fields: Any) -> bool | None:
         # hand
         ("holding(o)", {"holding": ["mug 1"]}, True),
         ("holding(o)", {"holding": ["mug 2"]}, False),
-        ("in_inventory(o)", {"holding": ["mug 1"]}, True),
         ("hand_empty", {}, True),
         ("hand_empty", {"holding": ["mug 1"]}, False),
         # doors: unknown until the place was seen, none if its contents were seen without one
@@ -100,6 +105,10 @@ def truth(text: str, **fields: Any) -> bool | None:
         ("at_hand(o)", {"holding": ["mug 1"]}, True),
         ("at_hand(p)", {"location": "desk 1"}, True),
         ("at_hand(p)", {"location": "bed 1"}, False),
+        ("at_hand(p)", {"location": "drawer 1"}, None),
+        ("ready(p)", {"containers": {"desk 1": "open"}}, True),
+        ("ready(p)", {"containers": {"desk 1": "open"}, "holding": ["mug 1"]}, False),
+        ("ready(p)", {}, None),
         # kinds and static knowledge
         ("kind(p, desk)", {}, True),
         ("kind(p, fridge)", {}, False),
@@ -192,7 +201,8 @@ def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("at(p)", "be at desk 1"),
+        ("at_hand(p)", "desk 1 is within reach"),
+        ("at(p)", "stand before desk 1"),
         ("not at(p)", "not be at desk 1 already"),
         ("holding(o)", "hold mug 1"),
         ("hand_empty", "hands empty"),
@@ -203,11 +213,13 @@ def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
     ],
 )
 def test_predicates_in_words(text: str, words: str) -> None:
-    assert phrase(parse_predicate(text), {"p": "desk 1", "o": "mug 1"}) == words
+    assert phrase(parse_predicate(text), {"p": "desk 1", "o": "mug 1"}, WORLD) == words
 
 
 def test_every_precondition_of_the_manual_has_words() -> None:
-    for rule in load_manual("alfworld").actions:
+    manual = load_manual("alfworld")
+    for rule in manual.actions:
         for text in rule.preconditions:
-            words = phrase(parse_predicate(text), {name: f"<{name}>" for name in rule.parameters})
+            blanks = {name: f"<{name}>" for name in rule.parameters}
+            words = phrase(parse_predicate(text), blanks, manual.world)
             assert "{" not in words and "(" not in words

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.alfworld.belief import describe_belief, first_belief, print_state, update_belief
+from rpms.envs.alfworld.adapter import ENVIRONMENT
+from rpms.envs.alfworld.belief import describe_belief, first_belief, update_belief
 from rpms.envs.alfworld.goals import parse_goal
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -221,14 +222,14 @@ def test_what_an_update_leaves_behind_is_coherent(
     ],
 )  # fmt: skip
 def test_the_state_prints_as_in_the_paper(fields: dict[str, Any], printed: str) -> None:
-    assert print_state(believing(**fields)) == printed
+    assert ENVIRONMENT.print_state(believing(**fields)) == printed
 
 
 def test_the_printed_state_does_not_depend_on_the_order_of_opening() -> None:
     doors = [(f"drawer {n}", "open") for n in range(1, 12)]
-    printed = print_state(believing(containers=dict(doors)))
+    printed = ENVIRONMENT.print_state(believing(containers=dict(doors)))
     random.Random(1).shuffle(doors)
-    assert print_state(believing(containers=dict(doors))) == printed
+    assert ENVIRONMENT.print_state(believing(containers=dict(doors))) == printed
 
 
 GOAL = parse_goal("look at cd under the desklamp")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.envs.scienceworld.compatibility import compat, needed_instrument, requirements
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -70,3 +71,14 @@ def test_what_a_snippet_writes_down_is_what_compat_asks_for() -> None:
         "instrument": "thermometer", "room": "foundry", "progress": 4,
     }  # fmt: skip
     assert requirements(belief, ["activate stove"])["instrument"] is None
+
+
+def test_compat_compares_the_room() -> None:
+    compat_key = ENVIRONMENT.keys.compat
+    assert compat_key("room=kitchen|inventory=empty|progress=0") == "kitchen"
+    assert compat_key("room=kitchen|inventory=pot|progress=2") == "kitchen"
+    assert compat_key("room=outside|inventory=empty|progress=0") == "outside"
+
+
+def test_a_goal_is_filed_under_its_verb_in_place_of_a_destination() -> None:
+    assert ENVIRONMENT.keys.goal("F3:melt:water") == ("F3", "water", "melt")

@@ -47,7 +47,7 @@ def ids(lines: list[Any]) -> list[str]:
 
 
 def test_the_audit_against_the_real_commands_finds_nothing() -> None:
-    assert audit("scienceworld", FAMILIES, VERBS) == []
+    assert audit(RULES_FOLDER / "scienceworld", FAMILIES, VERBS) == []
 
 
 def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> None:

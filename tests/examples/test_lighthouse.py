@@ -1,0 +1,167 @@
+"""A world that RPMS has never heard of, under everything that RPMS does."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+from rpms import (
+    Belief,
+    RpmsError,
+    RunContext,
+    check_action,
+    get_environment,
+    load_manual,
+    run_episode,
+)
+from rpms.nodes.blocks import load_example
+from rpms.rules.audit import audit
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "examples.lighthouse.world:WORLD"
+WORLD = get_environment(NAME)
+MANUAL = load_manual(NAME)
+TASKS = WORLD.tasks("rocks")
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@cache
+def solution(index: int) -> list[str]:
+    """The procedure by itself, which the guard offers and the control takes."""
+    context = RunContext.for_condition("E", model="first")
+    result = run_episode(index, env=NAME, context=context)
+    assert result["success"] and result["invalid_actions"] == 0
+    return [turn["action"] for turn in result["history"]]
+
+
+@pytest.mark.parametrize("condition", "ABCDE")
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_every_condition_plays_every_goal(index: int, condition: str) -> None:
+    replies = [f"Action: {action}" for action in solution(index)]
+    context = RunContext.for_condition(condition)
+    result = run_episode(
+        index, env=NAME, context=context, model=FakeListChatModel(responses=replies)
+    )
+    assert result["success"] and result["steps"] == len(replies)
+    assert result["condition"] == condition and result["goal"]["type"] == WORLD.goal_types()[index]
+
+
+def test_the_procedure_solves_every_task() -> None:
+    assert len(TASKS) == 30 and len({task["id"] for task in TASKS}) == 30
+    assert all(solution(task["index"]) for task in TASKS[:12])
+
+
+def test_the_manual_has_no_findings_and_an_example_for_every_type() -> None:
+    assert audit(WORLD.rules, WORLD.goal_types(), WORLD.command_verbs()) == []
+    for kind in WORLD.goal_types():
+        messages = load_example(WORLD.prompts, kind)
+        assert len(messages) % 2 == 1 and messages[-1]["role"] == "user"
+
+
+def some_action(rng: random.Random, belief: Belief) -> str:
+    rule = rng.choice(MANUAL.actions)
+    things = [*belief["holding"], *belief["last_seen"]] or ["oil can 1"]
+    names = {
+        parameter: rng.choice(things if parameter == "object" else belief["places"])
+        for parameter in rule.parameters
+    }
+    if rng.random() < 0.6 and belief["location"]:
+        names |= {key: belief["location"] for key in names if key in ("place", "device")}
+    return rule.syntax.format(**names)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rules_say_what_the_simulator_does(seed: int) -> None:
+    """Random play: what the manual denies is refused, what it grants works, in the end it wins."""
+    rng, game, task = random.Random(seed), WORLD.open_game(), TASKS[seed]
+    belief = WORLD.first_belief(game.reset(task))
+    verdicts = {"holds": 0, "fails": 0, "unknown": 0}
+    for _ in range(1500):
+        action = some_action(rng, belief)
+        verdict = check_action(MANUAL, action, belief).verdict
+        outcome = game.step(action)
+        refused = WORLD.failed(outcome.observation)
+        if verdict != "unknown":
+            assert refused is (verdict == "fails"), (action, belief, outcome)
+        verdicts[verdict] += 1
+        after = WORLD.update_belief(belief, action, outcome.observation)
+        assert not refused or after == belief
+        belief = after
+        if outcome.won:
+            break
+    assert verdicts["holds"] and verdicts["fails"]
+
+
+def test_a_refusal_is_explained_in_this_world_s_own_words() -> None:
+    actions = solution(0)
+    early = actions.index("close lamp 1")
+    replies = [f"Action: {action}" for action in [*actions[:early], "light lamp 1", "look"]]
+    context = RunContext.for_condition("B", max_steps=len(replies))
+    prompts: list[str] = []
+
+    class Listening(FakeListChatModel):
+        def _call(self, messages, *args, **kwargs):  # type: ignore[no-untyped-def]
+            prompts.append("\n".join(message.text for message in messages))
+            return super()._call(messages, *args, **kwargs)
+
+    result = run_episode(0, env=NAME, context=context, model=Listening(responses=replies))
+    assert result["history"][-2]["observation"] == "Nothing happens."
+    assert "'light lamp 1' was refused: lamp 1 is filled and closed." in prompts[-1]
+
+
+def test_what_a_world_does_not_have_is_one_line() -> None:
+    with pytest.raises(RpmsError, match="unknown split 'train'; the lighthouse has rocks"):
+        WORLD.tasks("train")
+    with pytest.raises(RpmsError, match=r"no goal 'paint the door\.'"):
+        WORLD.parse_goal("paint the door.")
+
+
+def test_the_built_in_planner_plays_it_somehow() -> None:
+    """It was not made for this world; what matters is that it neither fails nor stops a run."""
+    result = run_episode(0, env=NAME, context=RunContext(max_steps=8))
+    assert result["failure_mode"] in (None, "timeout", "format") and not result["error"]
+
+
+def test_installed_it_has_a_name_and_its_own_files(
+    tmp_path: Path, shell: Shell, package: Path
+) -> None:
+    """As somebody's package: copied away from here, found by its entry point, in workers too."""
+    away = tmp_path / "their-site"
+    shutil.copytree(ROOT / "examples" / "lighthouse", away / "lighthouse")
+    info = away / "lighthouse_world-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lighthouse-world\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rpms.worlds]\nlighthouse = lighthouse.world:WORLD\n")
+    rules = away / "lighthouse" / "rules" / "domain.yaml"
+    rules.write_text(rules.read_text().replace("The horn sounds only", "Their horn sounds only"))
+    where = tmp_path / "empty"
+    where.mkdir()
+    done = shell(
+        "rpms worlds --json\n"
+        "rpms rules show --env lighthouse --type sound_horn\n"
+        "rpms eval --env lighthouse --conditions D,E --model first --limit 3 --workers 1 --out r\n"
+        "rpms learn --env lighthouse --model first --limit 2 --out learned.jsonl\n"
+        "rpms report r\n"
+        "rpms demo --env lighthouse --tasks 1 --conditions D --out demo\n",
+        where, package, away,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    worlds, end = json.JSONDecoder().raw_decode(done.stdout)
+    assert [world["name"] for world in worlds] == ["alfworld", "scienceworld", "lighthouse"]
+    assert worlds[2]["splits"] == ["rocks", "practice"]
+    assert worlds[2]["learning_split"] == "practice"
+    assert "Their horn sounds only while the boiler is lit." in done.stdout[end:]
+    assert "D 0/3, E 3/3" in done.stdout
+    header = json.loads((where / "learned.jsonl").read_text().splitlines()[0])
+    assert header["env"] == "lighthouse" and header["entries"] > 0
+    manifest = json.loads((where / "r" / "manifest.json").read_text())
+    assert manifest["env"] == "lighthouse"
+    assert list((where / "demo").glob("demo-*-lighthouse/report.html"))

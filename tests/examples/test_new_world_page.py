@@ -1,0 +1,55 @@
+"""docs/new-world.md: every command is run as it stands there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+from rpms import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "new-world.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_page(tmp_path: Path, shell, package: Path) -> None:  # type: ignore[no-untyped-def]
+    commands = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE, re.S))
+    assert commands.count("rpms ") >= 9
+    where = tmp_path / "checkout"
+    where.mkdir()
+    (where / "examples").symlink_to(ROOT / "examples")
+    done = shell(commands, where, package)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 problems" in done.stdout
+    assert "[E-SOUND] sound <device> | needs: be at <device>" in done.stdout
+    assert "success after" in done.stdout
+    assert "runs/practice: 12 of 12 episodes; E 12/12" in done.stdout
+    assert re.search(r"lighthouse.jsonl: \d+ entries \(\d+ schema, \d+ success\)", done.stdout)
+    # Without an offer the control knows nothing to play, and loses.
+    assert "A 0/6, B 0/6, C 0/6, D 0/6, E 6/6" in done.stdout
+    page = (where / "runs" / "lighthouse" / "report.html").read_text(encoding="utf-8")
+    assert "hoist pennant" in page and "D-STEAM" in page
+
+
+def test_the_page_names_all_of_the_class() -> None:
+    """What must be written and what may be: nothing is left out, nothing is made up."""
+    must, may = PAGE.split("| you may override")
+    told = {
+        name.split("(")[0]
+        for row in re.findall(r"^\| (`.+?) \|", f"{must}\n| {may}", re.M)
+        for name in re.findall(r"`([\w(), ]+)`", row)
+    }
+    public = {name for name in vars(Environment) if not name.startswith("_")}
+    derived = {"name", "folder", "keys", "read_signature"}
+    assert told == public - derived
+    required = {name.split("(")[0] for name in re.findall(r"^\| `(\w+)\(.*?\)` \|", must, re.M)}
+    assert required == Environment.__abstractmethods__
+    assert all(inspect.getdoc(getattr(Environment, name)) for name in required)
+
+
+def test_the_yaml_of_the_page_is_the_world_s_own() -> None:
+    shown = re.search(r"```yaml\n(.*?)```", PAGE, re.S)
+    assert shown
+    file = (ROOT / "examples" / "lighthouse" / "rules" / "environment.yaml").read_text()
+    for line in shown[1].splitlines():
+        assert re.sub(r"\s+#.*", "", line).strip() in file
