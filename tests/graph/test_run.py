@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,21 +81,25 @@ async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.Mon
 async def test_a_failing_model_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Opening a client and handing back a simulator take their time off the event loop."""
+    """Opening a client and handing back a simulator go on only once the event loop has turned.
 
-    def slow(*_: Any) -> Any:
-        time.sleep(0.4)
+    On the loop's own thread either of them would wait in vain.
+    """
+    loop, turned = asyncio.get_running_loop(), list[bool]()
+
+    def slow() -> None:
+        passed = threading.Event()
+        loop.call_soon_threadsafe(passed.set)
+        turned.append(passed.wait(30))
+
+    def no_model(*_: Any) -> Any:
+        slow()
         raise RpmsError("no such model")
 
-    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", slow)
-    monkeypatch.setattr(live, "finish", lambda *_: time.sleep(0.4))
-    playing = asyncio.create_task(arun_episode(0, context=B))
-    longest, last = 0.0, time.perf_counter()
-    while not playing.done():
-        await asyncio.sleep(0.005)
-        longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
-    assert (await playing)["error"] == "RpmsError: no such model"
-    assert longest < 0.35
+    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", no_model)
+    monkeypatch.setattr(live, "finish", lambda *_: slow())
+    assert (await arun_episode(0, context=B))["error"] == "RpmsError: no such model"
+    assert turned == [True, True]
 
 
 def test_bad_input_is_an_error_of_the_users_kind() -> None:
