@@ -45,7 +45,7 @@ TRIAL = """
 import tempfile
 from pathlib import Path
 from rpms.envs.alfworld.homes import sample_home, write_game
-from rpms.evals.bench.engine import start_stock
+from rpms.envs.alfworld.stock import start_stock
 game = sample_home("generated_seen", 0)
 with tempfile.TemporaryDirectory() as folder:
     stock = start_stock(write_game(game, Path(folder)))

@@ -22,7 +22,7 @@ from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 ray: Any = pytest.importorskip("ray")
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.engine
 
 
 def plan() -> RunPlan:
