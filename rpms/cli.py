@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rpms import __version__
 from rpms.envs.registry import FIRST_WORLD
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
@@ -48,6 +49,22 @@ ContextOption = Annotated[
     int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"rpms {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print it and end."),
+    ] = False,
+) -> None:
+    """Options of every command."""
 
 
 @app.command()
@@ -264,7 +281,8 @@ def demo(
 @app.command()
 def bench(
     only: Annotated[
-        str, typer.Option(help="engine | memory | pipeline | throughput | prefix; or all.")
+        str,
+        typer.Option(help="engine | memory | pipeline | throughput | prefix | startup; or all."),
     ] = "",
     games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
     largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -22,6 +20,9 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Count entries by type and goal type."""
+    from rich.console import Console
+    from rich.table import Table
+
     from rpms.memory_store import read_snapshot
 
     header, entries = read_snapshot(file)

@@ -18,7 +18,7 @@ def test_browser_tests_are_named_when_there_is_no_browser(workers: str, tmp_path
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", workers, FILE],
         cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True,
-        timeout=300, check=False,
+        timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     _, _, told = done.stdout.partition("= left out =")

@@ -108,7 +108,11 @@ def _before(text: str, marker: str) -> str:
 
 
 def _missing() -> RpmsError:
-    return RpmsError("the alfworld package is not installed; run 'make setup', then try again")
+    # With its dependencies it would bring TextWorld, which has to be compiled.
+    return RpmsError(
+        "the alfworld package is not installed; run 'make setup', or where RPMS came from a wheel: "
+        "pip install --no-deps alfworld==0.4.2"
+    )
 
 
 def _unexpected(where: str, what: str) -> RpmsError:

@@ -84,11 +84,12 @@ def _step_costs(memories: Sequence[MemoryIndex], rounds: int) -> list[float]:
     for _ in range(rounds):
         for number, index in enumerate(memories):
             for place, state in enumerate(states):
-                best[number][place] = min(best[number][place], _step(index, state))
+                best[number][place] = min(best[number][place], step_cost(index, state))
     return [statistics.median(costs) for costs in best]
 
 
-def _step(index: MemoryIndex, state: EpisodeState) -> float:
+def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
+    """Seconds of one step's retrieval, filter and arbitration."""
     runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
     start = time.perf_counter()
     state["recalls"] = recall(index, "alfworld", state["goal"], CONTEXT)

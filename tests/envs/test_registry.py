@@ -67,6 +67,6 @@ def test_naming_worlds_imports_none_of_them() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60,
+        cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     assert done.stdout.strip() == "[]"

@@ -124,7 +124,6 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("priced")
-@pytest.mark.timeout(120)
 def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
@@ -154,7 +153,6 @@ def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(180)
 def test_workers_stop_each_other(tmp_path: Path, openai_server: OpenAIServer) -> None:
     """By tokens, for a model that has no price."""
     with pytest.raises(RpmsError, match=r"budget of 1,000 tokens spent"):

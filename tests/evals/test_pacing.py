@@ -58,6 +58,6 @@ async def test_whatever_happens_the_place_is_given_back() -> None:
     for _ in range(STEPPING + 2):
         broken: Any = Broken()
         played = play_job(broken, Job("B", task), RunContext(), False, pacing)
-        line, _ = await asyncio.wait_for(played, 10)
+        line, _ = await asyncio.wait_for(played, 300)
         assert line["failure_mode"] == "infrastructure_error"
     assert not pacing.starting.locked() and pacing.stepping._value == STEPPING

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +14,15 @@ import pytest
 
 from rpms.evals.plan import JobKey, RunPlan, make_plan
 from rpms.evals.presets import letters
+from rpms.evals.progress import RunProgress
 from rpms.evals.ray_backend import LOCAL, RayPool
 from rpms.evals.run_layout import EPISODES, step_log_file
-from rpms.evals.runner import Run, local_pool
+from rpms.evals.runner import Run, Watch, local_pool
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 ray: Any = pytest.importorskip("ray")
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engine
 
 
 def plan() -> RunPlan:
@@ -50,10 +49,10 @@ def actions(folder: Path) -> dict[JobKey, list[str]]:
     }
 
 
-def play(folder: Path, pool: Any) -> None:
+def play(folder: Path, pool: Any, watch: Watch = lambda progress: None) -> None:
     run = Run(plan(), folder)
     try:
-        run.play(pool, 2, lambda progress: None)
+        run.play(pool, 2, watch)
     finally:
         run.close()
 
@@ -61,21 +60,17 @@ def play(folder: Path, pool: Any) -> None:
 def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_runs_twice(
     tmp_path: Path, pool: RayPool
 ) -> None:
-    told: list[int] = []
+    killed: list[int] = []
 
-    def kill() -> None:
-        while not lines(tmp_path / "run"):
-            time.sleep(0.02)
-        victim = next(iter(pool.seen_pids))
-        os.kill(victim, signal.SIGKILL)
-        told.extend([victim, len(lines(tmp_path / "run"))])
+    def kill(progress: RunProgress) -> None:
+        """As soon as an episode is on disk, while the run waits for this to return."""
+        if progress.done and not killed:
+            killed.append(next(iter(pool.seen_pids)))
+            os.kill(killed[0], signal.SIGKILL)
+            assert 0 < len(lines(tmp_path / "run")) < 12, "it was not in the middle"
 
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    play(tmp_path / "run", pool)
-    killer.join(10)
-    assert 0 < told[1] < 12, "it was not in the middle"
-    assert len(pool.seen_pids) == 2
+    play(tmp_path / "run", pool, kill)
+    assert killed and len(pool.seen_pids) == 2
     found = Counter((line["condition"], line["task"]) for line in lines(tmp_path / "run"))
     assert found == Counter(job.key for job in plan().jobs())
     assert {line["failure_mode"] for line in lines(tmp_path / "run")} <= {None, "timeout"}

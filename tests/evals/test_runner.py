@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
 from rpms.evals.run_layout import EPISODES, step_log_file
-from rpms.evals.runner import Dispatcher, Run, capacity_of, local_pool, stop_if_hopeless
+from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
 from rpms.evals.worker import WorkerSettings
 from rpms.graph import run_episode
 from rpms.nodes.context import RunContext
@@ -31,10 +29,16 @@ def plan(conditions: str = "AB", limit: int = 4, **settings: Any) -> RunPlan:
     return make_plan("alfworld", "generated_unseen", contexts, limit)
 
 
-def play(folder: Path, what: RunPlan, pool: Pool, capacity: int = 4) -> RunProgress:
+def play(
+    folder: Path,
+    what: RunPlan,
+    pool: Pool,
+    capacity: int = 4,
+    watch: Watch = lambda progress: None,
+) -> RunProgress:
     run = Run(what, folder)
     try:
-        run.play(pool, capacity, lambda progress: None)
+        run.play(pool, capacity, watch)
     finally:
         run.close()
     return run.progress
@@ -200,19 +204,16 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
 ) -> None:
     killed: list[int] = []
 
-    def kill() -> None:
-        while not pool.pids() or not (tmp_path / "run" / EPISODES).exists():
-            time.sleep(0.02)
-        killed.append(pool.pids()[0])
-        os.kill(killed[0], signal.SIGKILL)
-        killed.append(len(lines(tmp_path / "run")))
+    def kill(progress: RunProgress) -> None:
+        """As soon as an episode is on disk, while the run waits for this to return."""
+        if progress.done and not killed:
+            killed.append(pool.pids()[0])
+            os.kill(killed[0], signal.SIGKILL)
+            assert 0 < len(lines(tmp_path / "run")) < 8, "it was not in the middle"
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    play(tmp_path / "run", plan(), pool, capacity=2)
-    killer.join()
+    play(tmp_path / "run", plan(), pool, capacity=2, watch=kill)
+    assert killed
     found = lines(tmp_path / "run")
-    assert 0 < killed[1] < 8, "it was not in the middle"
     assert Counter((line["condition"], line["task"]) for line in found) == Counter(list(one_by_one))
     assert {(line["condition"], line["task"]): line["history"] for line in found} == one_by_one
 

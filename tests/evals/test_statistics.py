@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from math import comb
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from rpms.evals.statistics import (
     holm,
@@ -17,6 +19,50 @@ from rpms.evals.statistics import (
 )
 
 counts = st.integers(min_value=0, max_value=80)
+SAME = 1e-9
+
+
+@given(counts, counts)
+def test_the_tests_of_shares_are_scipys(b: int, c: int) -> None:
+    assume(b + c)
+    theirs = stats.binomtest(b, b + c)
+    assert mcnemar(b, c) == pytest.approx(theirs.pvalue, abs=SAME)
+    interval, ours = theirs.proportion_ci(method="wilson"), wilson(b, b + c)
+    assert ours and (ours.low, ours.high) == pytest.approx(tuple(interval), abs=SAME)
+
+
+# Few values make ties and zeros, many make none; both sides of 13 and of 50 pairs.
+@given(
+    st.sampled_from([3, 40, 10**6]).flatmap(
+        lambda most: st.lists(st.integers(-most, most), min_size=1, max_size=70)
+    )
+)
+def test_the_signed_rank_test_is_scipys(differences: list[int]) -> None:
+    assume(any(differences))
+    theirs = stats.wilcoxon(differences).pvalue
+    assert wilcoxon(differences) == pytest.approx(theirs, abs=SAME)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 50)), min_size=2, max_size=40))
+def test_the_bootstrap_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    parts, wholes = zip(*pairs, strict=True)
+
+    def ratio(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+        return np.sum(x, axis=axis) / np.sum(y, axis=axis)
+
+    for ours, sample, statistic in (
+        (mean_interval(parts), (parts,), np.mean),
+        (ratio_interval(parts, wholes), (parts, wholes), ratio),
+    ):
+        low, high = stats.bootstrap(
+            sample, statistic, n_resamples=9_999, paired=len(sample) > 1, vectorized=True,
+            method="percentile", rng=np.random.default_rng(20240),
+        ).confidence_interval  # fmt: skip
+        if ours is None:
+            assert low == high
+        else:
+            assert (ours.low, ours.high) == pytest.approx((low, high), abs=SAME)
 
 
 @pytest.mark.parametrize(

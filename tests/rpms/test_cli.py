@@ -55,7 +55,7 @@ def rpms(
 def in_a_process(*words: str) -> Done:
     done = subprocess.run(
         [sys.executable, "-m", "rpms.cli", *words],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -320,7 +320,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     """``rpms tasks | head -1``"""
     program = f"{sys.executable} -m rpms.cli tasks --json | head -1"
     done = subprocess.run(
-        program, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        program, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.stdout == "[\n"
     assert done.stderr == ""

@@ -16,7 +16,7 @@ def rpms(*words: str | Path) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[2]
     return subprocess.run(
         [sys.executable, "-m", "rpms.cli", *map(str, words)],
-        cwd=root, capture_output=True, text=True, timeout=300, check=False,
+        cwd=root, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def running(pid: int) -> bool:
     return True
 
 
-def gone(pid: int, seconds: float = 20) -> bool:
+def gone(pid: int, seconds: float = 300) -> bool:
     end = time.monotonic() + seconds
     while running(pid) and time.monotonic() < end:
         time.sleep(0.05)

@@ -7,14 +7,13 @@ from rpms.vocabulary.errors import RpmsError
 
 
 @pytest.mark.engine
-def test_a_step_of_the_whole_agent_costs_a_fraction_of_a_stock_engine_step() -> None:
-    found = bench_pipeline(episodes=2, steps=30)
-    assert 0 < found["engine_ms"] < found["stock_ms"]
-    assert found["langgraph_ms"] > 0
-    assert found["to_stock"] < 0.5
-    # What is ours to answer for stays below what LangGraph takes to pass through nine stages.
-    assert found["own_ms"] < 2 * found["langgraph_ms"]
+def test_a_step_is_taken_apart_into_engine_langgraph_and_ours() -> None:
+    """How large each part is depends on the machine and is for ``rpms bench`` to say."""
+    found = bench_pipeline(episodes=1, steps=10)
+    assert found["engine_ms"] > 0 and found["langgraph_ms"] > 0
+    assert found["own_ms"] + found["langgraph_ms"] == pytest.approx(found["pipeline_ms"])
     assert found["to_engine"] == pytest.approx(found["pipeline_ms"] / found["engine_ms"])
+    assert found["own_to_engine"] == pytest.approx(found["own_ms"] / found["engine_ms"])
 
 
 def test_nonsense_is_refused() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -20,6 +19,10 @@ from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line
 
 pytestmark = pytest.mark.browser
+
+PATIENCE_MS = 120_000
+"""A net for what would never come, on a machine that may be busy with other things."""
+expect.set_options(timeout=PATIENCE_MS)
 
 Open = Callable[..., Page]
 TASK = quote(task_id(1), safe="")
@@ -71,7 +74,7 @@ def opened(browser: Browser) -> Iterator[Open]:
         )  # fmt: skip
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: heard.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: heard.append(f"error: {error}"))
         page.on("request", asked(file))
@@ -279,7 +282,18 @@ def test_a_missing_log_is_said(tmp_path: Path, opened: Open) -> None:
     expect(page.locator("#view-episode")).to_contain_text("no such episode")
 
 
-def test_five_hundred_episodes_open_within_three_seconds(tmp_path: Path, opened: Open) -> None:
+COUNT_UNPACKED = """
+window.unpacked = 0;
+const Real = window.DecompressionStream;
+window.DecompressionStream = class extends Real {
+  constructor(kind) { super(kind); window.unpacked += 1; }
+};
+"""
+
+
+def test_of_five_hundred_episodes_only_the_one_looked_at_is_unpacked(
+    tmp_path: Path, opened: Open
+) -> None:
     """With logs of 15 kB and more; episodes of `sim` leave 5 kB, 13 at most."""
     noise = random.Random(7)
     wins = {name: [noise.random() < 0.5 for _ in range(125)] for name in "ABCD"}
@@ -297,11 +311,11 @@ def test_five_hundred_episodes_open_within_three_seconds(tmp_path: Path, opened:
     file = write_report(report)[-1]
     assert file.stat().st_size > 500 * 20_000
     page = opened(file, "#/results/failures")
-    began = time.monotonic()
+    page.add_init_script(COUNT_UNPACKED)
     page.goto(f"{file.as_uri()}?again#/episodes")
+    # A screenful of rows at a time, and no log before its episode is opened.
     expect(page.locator("#list tbody tr")).to_have_count(200)
-    assert time.monotonic() - began < 3
-    began = time.monotonic()
+    assert page.evaluate("window.unpacked") == 0
     page.locator("#list tbody a").first.click()
     expect(page.locator("#where")).to_have_text("Step 1 of 12")
-    assert time.monotonic() - began < 1.5
+    assert page.evaluate("window.unpacked") == 1

@@ -1,0 +1,105 @@
+"""Stock TextWorld beside ours: which flags, which wheels, and what is said where it cannot be."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tools import bootstrap, stock_textworld
+
+ROOT = Path(bootstrap.__file__).resolve().parent.parent
+
+
+class Commands:
+    """Does the file work of pip, and remembers what was run and how the library was compiled."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.compiler = ""
+
+    def __call__(self, command: Sequence[str], env: Mapping[str, str]) -> int:
+        self.lines.append(" ".join(command))
+        if "download" in command:
+            (Path(command[command.index("-d") + 1]) / "textworld-1.7.0-x.whl").touch()
+        if "--build-constraint" in command:
+            self.compiler = Path(env["CXX"]).read_text()
+        return 0
+
+    def count(self, part: str) -> int:
+        return sum(part in line for line in self.lines)
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that refuses one flag, as clang refuses -fno-gnu-unique."""
+    program = tmp_path / "a-c++"
+    program.write_text('#!/bin/sh\ncase "$*" in *gnu-unique*) exit 1;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    monkeypatch.setenv("CC", "a-cc")
+    return program
+
+
+@pytest.mark.parametrize(("machine", "fetched"), [("x86_64", 0), ("aarch64", 1), ("riscv64", 1)])
+def test_textworld_is_fetched_apart_only_where_it_has_no_wheel(
+    compiler: Path, monkeypatch: pytest.MonkeyPatch, machine: str, fetched: int
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    commands = Commands()
+    stock_textworld.install(bootstrap.Place(ROOT, commands))
+    assert commands.count("--platform manylinux2014_x86_64 -d") == fetched
+    (packages,) = [line for line in commands.lines if " spacy==" in line]
+    assert (" textworld==" in packages) == (fetched == 0)
+    assert " fast-downward-textworld==" not in packages
+    assert commands.lines[-1].endswith(stock_textworld.TRIAL)
+
+
+def test_our_flags_come_last_and_unknown_ones_are_left_out(compiler: Path) -> None:
+    commands = Commands()
+    stock_textworld.install(bootstrap.Place(ROOT, commands))
+    assert commands.compiler.splitlines()[-1] == (
+        f'exec {compiler} "$@" -O2 -g0 -Wl,-Bsymbolic -Wl,--exclude-libs,ALL'
+    )
+    (build,) = [line for line in commands.lines if "--build-constraint" in line]
+    assert "--no-cache-dir" in build and "fast-downward-textworld==" in build
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++ here; only 'make textworld' needs it")
+def test_gcc_takes_every_flag() -> None:
+    assert stock_textworld.accepted("g++", stock_textworld.FLAGS) == [*stock_textworld.FLAGS]
+
+
+def test_a_missing_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(bootstrap.SetupError, match=r"apt install g\+\+.*dnf install gcc-c\+\+"):
+        stock_textworld.find_compilers({})
+
+
+def test_it_is_there_only_when_all_of_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / stock_textworld.REQUIREMENTS).write_text("pytest==0.0.1\n")
+    (tmp_path / "tools" / "stock_textworld.py").touch()
+    assert not stock_textworld.is_ready(tmp_path)
+    (tmp_path / stock_textworld.STAMP).write_text(stock_textworld.fingerprint(tmp_path))
+    assert not stock_textworld.is_ready(tmp_path)  # another version is installed
+    (tmp_path / stock_textworld.REQUIREMENTS).write_text(f"pytest=={pytest.__version__}\n")
+    assert not stock_textworld.is_ready(tmp_path)  # the pins are not those of the stamp
+    (tmp_path / stock_textworld.STAMP).write_text(stock_textworld.fingerprint(tmp_path))
+    assert stock_textworld.is_ready(tmp_path)
+
+
+def test_another_python_is_told_what_to_run(tmp_path: Path) -> None:
+    """It installs into the interpreter's environment, so that has to be the clone's own."""
+    for name in ("tools/__init__.py", "tools/bootstrap.py", "tools/stock_textworld.py"):
+        (tmp_path / "tools").mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / stock_textworld.REQUIREMENTS).touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.stock_textworld"],
+        cwd=tmp_path, env={}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "[setup] run this with: make textworld\n")

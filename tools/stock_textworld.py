@@ -1,0 +1,175 @@
+"""``make textworld``: stock TextWorld beside RPMS's own engine, for whoever wants to compare.
+
+Nothing else needs this, nor the C++ compiler it needs. Two packages want care that pip alone
+cannot give. TextWorld publishes no Linux wheel for processors other than x86_64, although that one
+holds no compiled code. The planner library in fast-downward-textworld exists only as source, links
+libstdc++ statically and exports its symbols: where another package has loaded the system's copy
+before, the two mix, and the first game crashes. So it is linked to keep its symbols to itself.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tools.bootstrap import (
+    PINS,
+    Place,
+    SetupError,
+    command_env,
+    log_to,
+    must,
+    pip,
+    read_pins,
+    say,
+)
+
+REQUIREMENTS = "requirements-textworld.txt"
+LOG = ".venv/textworld.log"
+STAMP = ".venv/textworld.sha256"
+LIBRARY = "fast-downward-textworld"
+# Only this pip can be told which versions a build may use. The planner's build asks for any
+# cmake; naming one keeps a later release from breaking it.
+PIP = "pip==26.3"
+CMAKE = "cmake==4.4.4"
+COMPILERS = (("g++", "gcc"), ("clang++", "clang"), ("c++", "cc"))
+# Appended, as the package's own build files fix -O3 -g and only what comes after those wins.
+FLAGS = ("-O2", "-g0", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL", "-fno-gnu-unique")
+TRIAL = """
+import tempfile
+from pathlib import Path
+from rpms.envs.alfworld.homes import sample_home, write_game
+from rpms.envs.alfworld.stock import start_stock
+game = sample_home("generated_seen", 0)
+with tempfile.TemporaryDirectory() as folder:
+    stock = start_stock(write_game(game, Path(folder)))
+    state = stock.reset()
+    for command in game.walkthrough:
+        state, _, _ = stock.step(command)
+assert state["won"], "the planned steps do not win the game"
+"""
+
+
+def find_compilers(env: Mapping[str, str]) -> tuple[str, str]:
+    """Choose the C++ and the C compiler, the user's own choice first."""
+    for cxx, cc in COMPILERS:
+        found = env.get("CXX") or shutil.which(cxx), env.get("CC") or shutil.which(cc)
+        if found[0] and found[1]:
+            return found[0], found[1]
+    raise SetupError(
+        "stock TextWorld has to be compiled and there is no C++ compiler: install one (Debian, "
+        "Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++) and run this again"
+    )
+
+
+def accepted(cxx: str, flags: Sequence[str]) -> list[str]:
+    """Keep the flags that a compiler knows; clang has no unique symbols to switch off."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "empty.cc"), Path(folder, "empty.so")
+        source.touch()
+        words = ["-shared", "-fPIC", str(source), "-o", str(library)]
+        return [
+            flag
+            for flag in flags
+            if subprocess.run([cxx, flag, *words], capture_output=True, check=False).returncode == 0
+        ]
+
+
+def write_compiler(folder: Path, cxx: str) -> Path:
+    """Wrap the compiler so that our flags come last."""
+    compiler = folder / "c++"
+    flags = " ".join(accepted(cxx, FLAGS))
+    compiler.write_text(f'#!/bin/sh\nexec {cxx} "$@" {flags}\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    return compiler
+
+
+def install_library(place: Place, env: Mapping[str, str], pin: str) -> None:
+    """Build the planner library; pip's cache may hold one that was built without the flags."""
+    say("building TextWorld's planner library (some minutes, once)")
+    with tempfile.TemporaryDirectory() as folder:
+        runtime = read_pins(place.root / PINS["runtime"])
+        constraints = Path(folder, "build-constraints.txt")
+        setuptools = next(line for line in runtime if line.startswith("setuptools=="))
+        constraints.write_text(f"{setuptools}\n{CMAKE}\n", encoding="utf-8")
+        compiled = {**env, "CXX": str(write_compiler(Path(folder), env["CXX"]))}
+        words = ["--no-deps", "--no-cache-dir", "--force-reinstall"]
+        words += ["--build-constraint", str(constraints), pin]
+        pip(place, compiled, "building the planner library", "install", *words)
+
+
+def install_plain_wheel(place: Place, env: Mapping[str, str], pin: str) -> None:
+    """Install TextWorld on other processors from the x86_64 wheel, which is plain Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
+        pip(place, env, "fetching TextWorld", "download", *words, "-d", folder, pin)
+        wheel = next(Path(folder).glob("*.whl"))
+        plain = wheel.rename(wheel.with_name(f"{pin.replace('==', '-')}-py3-none-any.whl"))
+        pip(place, env, "installing TextWorld", "install", "--no-deps", str(plain))
+
+
+def install(place: Place) -> None:
+    """Install every pin, and play one game in a process of its own to try the library."""
+    env = command_env(place)
+    env["CXX"], env["CC"] = find_compilers(env)
+    pip(place, env, "updating pip", "install", PIP)
+    pins = read_pins(place.root / REQUIREMENTS)
+    special = [pin for pin in pins if pin.startswith(f"{LIBRARY}==")]
+    if platform.system() == "Linux" and platform.machine() != "x86_64":
+        special += [pin for pin in pins if pin.startswith("textworld==")]
+        install_plain_wheel(place, env, special[-1])
+    rest = [pin for pin in pins if pin not in special]
+    say(f"installing {len(rest)} packages that TextWorld wants")
+    pip(place, env, "installing the packages", "install", "--no-deps", *rest)
+    install_library(place, env, special[0])
+    say("playing one game to try it")
+    must(place, [str(place.python), "-c", TRIAL], env, "the trial game")
+
+
+def fingerprint(root: Path) -> str:
+    """Hash what decides the outcome."""
+    names = (REQUIREMENTS, "tools/stock_textworld.py")
+    return hashlib.sha256(b"".join((root / name).read_bytes() for name in names)).hexdigest()
+
+
+def is_ready(root: Path) -> bool:
+    """Tell whether a former run did it all, and none of it was removed since."""
+    stamp = root / STAMP
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != fingerprint(root):
+        return False
+    try:
+        return all(
+            importlib.metadata.version(name) == version
+            for name, version in (pin.split("==") for pin in read_pins(root / REQUIREMENTS))
+        )
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def main() -> int:
+    """Install unless it is there; the environment of ``make setup`` is in place already."""
+    root = Path(__file__).resolve().parent.parent
+    if is_ready(root):
+        return 0
+    if Path(sys.prefix).resolve() != (root / ".venv").resolve():
+        print("[setup] run this with: make textworld", file=sys.stderr)
+        return 1
+    os.chdir(root)
+    try:
+        install(Place(root, log_to(root, LOG), LOG))
+    except SetupError as error:
+        print(f"[setup] {error}", file=sys.stderr)
+        return 1
+    (root / STAMP).write_text(fingerprint(root), encoding="utf-8")
+    say("stock TextWorld is ready")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
