@@ -13,9 +13,8 @@ from functools import lru_cache
 
 from typing_extensions import TypedDict
 
-from rpms.envs.scienceworld.flags import phase_of, temperature_of
-from rpms.envs.scienceworld.plans import plan_of
-from rpms.envs.scienceworld.procedure import Step, current_step
+from rpms.envs.scienceworld.flags import temperature_of
+from rpms.envs.scienceworld.procedure import Step, current_step, plan_of
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal
@@ -187,28 +186,14 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
     """The current step of the canonical procedure, and how far it has come in percent.
 
-    What the history tells (focus, readings, the recipe) has been folded into the belief's flags
-    as it happened, so that the pointer in the belief and this one cannot differ.
+    What the history tells (focus, readings, the recipe) has been folded into the belief as it
+    happened, so that the pointer in the belief and this one cannot differ. Where a reading decides
+    between boxes, it is said beside their conditions: to compare them is the agent's part.
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
     target = step.target
-    if step.name in ("place_answer", "answer_box") and (box := _answer(goal, belief)):
-        target = box if step.name == "answer_box" else f"{goal['object']} to {box}"
+    if step.name in ("place_answer", "answer_box"):
+        reading = temperature_of(belief, goal["object"])
+        target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
     return SubGoal(name=step.name, target=target, progress=100 * done // len(plan))
-
-
-def _answer(goal: GoalSpec, belief: Belief) -> str:
-    """The box that the last reading of the target calls for; empty while there is none.
-
-    For a melting point that is the reading before the change was seen, unless it has boiled.
-    """
-    reading = temperature_of(belief, goal["object"])
-    if goal["state"] == "measure-melting-point" and phase_of(belief, goal["object"]) == "gas":
-        return ""
-    for box in read_details(goal["sentence"])["boxes"]:
-        if reading is None or box["limit"] is None:
-            continue
-        if (reading > box["limit"]) == box["when"].startswith("above"):
-            return box["name"]
-    return ""
