@@ -257,7 +257,7 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
 def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
     """Where the target, the instrument and the boxes were last seen."""
     details = read_details(goal["sentence"])
-    wanted = [goal["object"], details["instrument"], *(box["name"] for box in details["boxes"])]
+    wanted = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
     found = []
     for name, place in belief["last_seen"].items():
         if any(want and same_thing(name, want) for want in wanted):

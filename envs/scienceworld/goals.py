@@ -23,14 +23,6 @@ from rpms.vocabulary.turn import Turn
 FAMILIES = ["F1", "F2", "F3", "F4"]
 
 
-class Box(TypedDict):
-    """An answer box and when it is the right one; ``limit`` is None unless a number decides."""
-
-    name: str
-    when: str
-    limit: float | None
-
-
 class GoalDetails(TypedDict):
     """What the description says beyond the GoalSpec; empty where it says nothing.
 
@@ -38,26 +30,20 @@ class GoalDetails(TypedDict):
         instrument: the tool the task demands to focus on.
         room: where the target, the seeds, the recipe or the animals are.
         boxes: the boxes, each with its condition.
-        box_room: where the boxes are.
         focus: what has to be focused on, in this order.
-        options: the things to choose from (two inclined planes).
-        quality: what decides between them (steepest angle), or the trait that is studied.
     """
 
     instrument: str
     room: str
-    boxes: list[Box]
-    box_room: str
+    boxes: list[tuple[str, str]]
     focus: list[str]
-    options: list[str]
-    quality: str
 
 
 _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
     (family, verb, re.compile(pattern))
     for family, verb, pattern in (
         ("F1", "find", r"find a\(n\) (?P<o>[\w -]+?)\. first, focus on the thing\. "
-         r"then, move it to the (?P<d>\w+ box) in the (?P<br>[\w ]+)\."),
+         r"then, move it to the (?P<d>\w+ box) in the [\w ]+\."),
         ("F2", "measure-temperature", r"measure the temperature of (?P<o>[\w ]+?), which is "),
         ("F2", "measure-melting-point", r"measure the melting point of (?P<o>[\w ]+?), which is "),
         ("F3", "boil", r"boil (?P<o>[\w ]+)\."),
@@ -74,10 +60,10 @@ _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
         ("F4", "lifespan-shortest", r"find the (?P<o>animal) with the shortest life span\."),
         ("F4", "life-stages", r"focus on the (?P<n>\d+ )?life stages of the (?P<o>[\w ]+), "),
         ("F4", "inclined-plane-angle", r"determine which of the two (?P<o>inclined plane)s "
-         r"\((?P<op>[^()]+)\) has the (?P<q>\w+ angle)\."),
+         r"\([^()]+\) has the (?P<q>\w+ angle)\."),
         ("F4", "inclined-plane-friction", r"determine which of the two (?P<o>inclined plane)s "
-         r"\((?P<op>[^()]+)\) has the (?P<q>\w+ friction)\."),
-        ("F4", "genetics", r"determine whether (?P<q>[\w ]+) is a dominant or recessive trait in "
+         r"\([^()]+\) has the (?P<q>\w+ friction)\."),
+        ("F4", "genetics", r"determine whether [\w ]+ is a dominant or recessive trait in "
          r"the (?P<o>[\w ]+ plant)\."),
     )
 ]  # fmt: skip
@@ -86,10 +72,9 @@ _ROOM = re.compile(
     r"(?:which is located around the|can be found in the|might be found near the|located|"
     r"animals are in the) '?(?P<r>[\w ]+?)'?(?: location)?\."
 )
-_BOX_ROOM = re.compile(r"the boxes are located around the ([\w ]+)\.")
 _BOX = re.compile(
-    r"if [^.]*?(?P<w>(?:above|below) (?P<n>-?\d+\.\d+) degrees celsius|dominant|recessive), "
-    r"(?:focus on|place it in) the (?P<b>\w+ box)"
+    r"if [^.]*?((?:above|below) -?\d+\.\d+ degrees celsius|dominant|recessive), "
+    r"(?:focus on|place it in) the (\w+ box)"
 )
 _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
@@ -114,23 +99,14 @@ def read_details(sentence: str) -> GoalDetails:
     _, verb, found = _match(sentence)
     parts = found.groupdict()
     text = _plain(sentence)
-    boxes = [
-        Box(name=box["b"], when=box["w"], limit=float(box["n"]) if box["n"] else None)
-        for box in _BOX.finditer(text)
-    ]
-    if parts.get("d"):
-        boxes = [Box(name=parts["d"], when="always", limit=None)]
+    boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
-    box_room = _BOX_ROOM.search(text)
     room = _ROOM.search(text)
     return GoalDetails(
         instrument=instrument[1] if instrument else "",
         room=room["r"] if room else "",
-        boxes=boxes,
-        box_room=parts.get("br") or (box_room[1] if box_room else ""),
+        boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
         focus=_focus_order(verb, parts, text),
-        options=[option.strip() for option in (parts.get("op") or "").split(",") if option],
-        quality=parts.get("q") or "",
     )
 
 
@@ -178,9 +154,8 @@ def _plain(sentence: str) -> str:
 @lru_cache(maxsize=256)
 def plan_for(sentence: str) -> tuple[Step, ...]:
     """The canonical procedure of the family, filled in for this task."""
-    goal, details = parse_goal(sentence), read_details(sentence)
-    boxes = [(box["name"], box["when"]) for box in details["boxes"]]
-    return plan_of(goal["state"] or "", goal["object"], details["focus"], boxes, details["room"])
+    goal, told = parse_goal(sentence), read_details(sentence)
+    return plan_of(goal["state"] or "", goal["object"], told["focus"], told["boxes"], told["room"])
 
 
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:

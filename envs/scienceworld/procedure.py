@@ -29,6 +29,8 @@ from rpms.vocabulary.naming import find, is_a, same_words
 
 Boxes = Sequence[tuple[str, str]]
 
+_DEVICES = ("heater", "hearth", "cooler", "chiller")
+
 
 class Task(NamedTuple):
     """What the tests may know of a task; ``boxes`` are names with the condition for each."""
@@ -131,34 +133,10 @@ def is_kind(name: str, kind: str) -> bool:
     return truth.get(kind, not alive and name != "air")
 
 
-def _of_kind(belief: Belief, _: Task, kind: str) -> bool:
-    return any(is_kind(name, kind) for name in _names_known(belief))
-
-
-def _known(belief: Belief, _: Task, what: str) -> bool:
-    return bool(_names_of(belief, what))
-
-
-def _called(belief: Belief, _: Task, word: str) -> bool:
-    return any(word in name.lower() for name in _names_known(belief))
-
-
-def _ending(belief: Belief, _: Task, word: str) -> bool:
-    return any(name.endswith(word) for name in _names_known(belief))
-
-
-def _carried(belief: Belief, _: Task, what: str) -> bool:
+def _carried(belief: Belief, what: str) -> bool:
     """It is in the inventory, or in something that is."""
     around = [*_names_of(belief, what), *_around(belief, what)]
     return any(same_words(one, held) for one in around for held in belief["holding"])
-
-
-def _focused(belief: Belief, _: Task, what: str) -> bool:
-    return any(same_thing(name, what) for name in events(belief, FOCUS))
-
-
-def _focused_times(belief: Belief, _: Task, times: str) -> bool:
-    return len(events(belief, FOCUS)) >= int(times)
 
 
 def _chosen(belief: Belief) -> list[str]:
@@ -167,51 +145,21 @@ def _chosen(belief: Belief) -> list[str]:
     return [*first, *(place for thing in first for place in _chain(belief, thing))]
 
 
-def _chosen_taken(belief: Belief, _: Task, __: str) -> bool:
-    return any(find(belief["holding"], name) is not None for name in _chosen(belief))
-
-
-def _answered(belief: Belief, task: Task, _: str) -> bool:
-    return bool(set(events(belief, FOCUS)) & {name for name, _ in task.boxes})
-
-
-def _boxed(belief: Belief, task: Task, what: str) -> bool:
-    return bool(_around(belief, what) & {name for name, _ in task.boxes})
-
-
-def _measured(belief: Belief, _: Task, what: str) -> bool:
-    return temperature_of(belief, what) is not None
-
-
-def _changed(belief: Belief, _: Task, what: str) -> bool:
+def _changed(belief: Belief, what: str) -> bool:
     """Its name has changed since it was first seen, so it has changed its phase."""
     return f"{split_phase(what)[0]}{WAS}" in map(str.lower, belief["flags"])
 
 
-def _became(belief: Belief, task: Task, phase: str) -> bool:
-    return phase_of(belief, task.object) == phase and _changed(belief, task, task.object)
-
-
-def _melted(belief: Belief, task: Task, what: str) -> bool:
-    """What has boiled has told nothing about its melting."""
-    return _changed(belief, task, what) and phase_of(belief, what) != "gas"
-
-
-def _decided(belief: Belief, task: Task, what: str) -> bool:
+def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
     """Liquid below the limit: it melts below it. Solid above the limit: it melts above it."""
     reading, phase = temperature_of(belief, what), phase_of(belief, what)
-    limits = [float(when.split()[1]) for _, when in task.boxes]
+    limits = [float(when.split()[1]) for _, when in boxes]
     if reading is None or not limits:
         return False
     return phase == ("liquid" if reading <= min(limits) else "solid")
 
 
-def _in_device(belief: Belief, _: Task, what: str) -> bool:
-    devices = kinds("heater", "hearth", "cooler", "chiller")
-    return any(is_a(place, devices) for place in _around(belief, what))
-
-
-def _running(belief: Belief, _: Task, what: str) -> bool:
+def _running(belief: Belief, what: str) -> bool:
     """It is in a device that works; coolers do, unless they were switched off."""
     around = _around(belief, what)
     fire = any("on fire" in states_of(belief, name) for name in (*around, "wood"))
@@ -226,11 +174,7 @@ def _running(belief: Belief, _: Task, what: str) -> bool:
     return False
 
 
-def _recipe_read(belief: Belief, _: Task, __: str) -> bool:
-    return bool(events(belief, RECIPE))
-
-
-def _together(belief: Belief, _: Task, __: str) -> bool:
+def _together(belief: Belief) -> bool:
     """All ingredients the recipe named are in one and the same container."""
     places = [
         {belief["last_seen"].get(name) for name in _names_of(belief, wanted)}
@@ -239,82 +183,60 @@ def _together(belief: Belief, _: Task, __: str) -> bool:
     return len(places) > 1 and bool(set.intersection(*places) - {None, belief["location"]})
 
 
-def _made(belief: Belief, _: Task, what: str) -> bool:
-    """Mixing has produced it. What is then listed as green-blue is announced as "blue green"."""
-    return any(_colours(name) == _colours(what) for name in _products(belief))
-
-
-def _made_ending(belief: Belief, _: Task, word: str) -> bool:
-    return any(name.endswith(word) for name in _products(belief))
-
-
 def _products(belief: Belief) -> list[str]:
     return [name for name in belief["flags"] if "made" in states_of(belief, name)]
 
 
 def _colours(name: str) -> set[str]:
+    """What is then listed as green-blue is announced as "blue green"."""
     return set(name.lower().replace("-", " ").split())
 
 
-def _is_pot(name: str) -> bool:
-    return is_a(name, kinds("flower_pot")) is True
+def _watered(belief: Belief) -> bool:
+    pots = [name for name, states in belief["flags"].items() if "poured into" in states]
+    pots.append(belief["last_seen"].get("water", ""))
+    return any(is_a(name, kinds("flower_pot")) for name in pots)
 
 
-def _planted(belief: Belief, _: Task, kind: str) -> bool:
-    return any(kind in name.lower() and _is_pot(at) for name, at in belief["last_seen"].items())
+def _watched(belief: Belief, plane: str) -> int:
+    """On how many planes a block has been watched."""
+    return sum(plane in name and " the plane" in s for name, s in belief["flags"].items())
 
 
-def _watered(belief: Belief, _: Task, __: str) -> bool:
-    poured = any(_is_pot(name) and "poured into" in s for name, s in belief["flags"].items())
-    return poured or _is_pot(belief["last_seen"].get("water", ""))
-
-
-def _grown(belief: Belief, _: Task, kind: str) -> bool:
-    return any(kind in name.lower() and "reproducing" in s for name, s in belief["flags"].items())
-
-
-def _loaded(belief: Belief, task: Task, _: str) -> bool:
-    return any(task.object in place for place in belief["last_seen"].values())
-
-
-def _watched(belief: Belief, task: Task, times: str) -> bool:
-    """A block has been watched on so many planes."""
-    flags = belief["flags"].items()
-    return sum(task.object in name and " the plane" in s for name, s in flags) >= int(times)
-
-
-def _timed(belief: Belief, task: Task, tool: str) -> bool:
-    return tool in belief["flags"] and _watched(belief, task, "1")
-
-
-# The words of the manual's ``done``: a test of the belief, with the task and what it is about.
+# The words of the manual's ``done``: the belief, the task, and what the word is about.
 TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
-    "of_kind": _of_kind,
-    "known": _known,
-    "called": _called,
-    "ending": _ending,
-    "carried": _carried,
-    "focused": _focused,
-    "focused_times": _focused_times,
-    "chosen_taken": _chosen_taken,
-    "chosen_in": lambda belief, _, place: place in _chosen(belief)[1:],
-    "answered": _answered,
-    "boxed": _boxed,
-    "measured": _measured,
-    "changed": _changed,
-    "became": _became,
-    "melted": _melted,
-    "decided": _decided,
-    "in_device": _in_device,
-    "running": _running,
-    "recipe_read": _recipe_read,
-    "together": _together,
-    "made": _made,
-    "made_ending": _made_ending,
-    "planted": _planted,
-    "watered": _watered,
-    "grown": _grown,
-    "loaded": _loaded,
-    "watched": _watched,
-    "timed": _timed,
+    "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _names_known(b)),
+    "known": lambda b, _, what: bool(_names_of(b, what)),
+    "called": lambda b, _, word: any(word in name.lower() for name in _names_known(b)),
+    "ending": lambda b, _, word: any(name.endswith(word) for name in _names_known(b)),
+    "carried": lambda b, _, what: _carried(b, what),
+    "focused": lambda b, _, what: any(same_thing(name, what) for name in events(b, FOCUS)),
+    "focused_times": lambda b, _, times: len(events(b, FOCUS)) >= int(times),
+    "chosen_taken": lambda b, *_: any(find(b["holding"], name) for name in _chosen(b)),
+    "chosen_in": lambda b, _, place: place in _chosen(b)[1:],
+    "answered": lambda b, task, _: bool(set(events(b, FOCUS)) & {name for name, _ in task.boxes}),
+    "boxed": lambda b, task, what: bool(_around(b, what) & {name for name, _ in task.boxes}),
+    "measured": lambda b, _, what: temperature_of(b, what) is not None,
+    "changed": lambda b, _, what: _changed(b, what),
+    "became": lambda b, t, phase: phase_of(b, t.object) == phase and _changed(b, t.object),
+    # What has boiled has told nothing about its melting.
+    "melted": lambda b, _, what: _changed(b, what) and phase_of(b, what) != "gas",
+    "decided": lambda b, task, what: _decided(b, what, task.boxes),
+    "in_device": lambda b, _, what: any(is_a(at, kinds(*_DEVICES)) for at in _around(b, what)),
+    "running": lambda b, _, what: _running(b, what),
+    "recipe_read": lambda b, *_: bool(events(b, RECIPE)),
+    "together": lambda b, *_: _together(b),
+    "made": lambda b, _, what: _colours(what) in map(_colours, _products(b)),
+    "made_ending": lambda b, _, word: any(name.endswith(word) for name in _products(b)),
+    "planted": lambda b, _, kind: any(
+        kind in name.lower() and is_a(at, kinds("flower_pot"))
+        for name, at in b["last_seen"].items()
+    ),
+    "watered": lambda b, *_: _watered(b),
+    "grown": lambda b, _, kind: any(
+        kind in name.lower() and "reproducing" in states for name, states in b["flags"].items()
+    ),
+    "loaded": lambda b, task, _: any(task.object in place for place in b["last_seen"].values()),
+    "watched": lambda b, task, times: _watched(b, task.object) >= int(times),
+    "timed": lambda b, task, tool: tool in b["flags"] and _watched(b, task.object) > 0,
 }
