@@ -13,11 +13,14 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parents[2] / "rules" / "scienceworld"
+# As safe, and ten times as fast, where PyYAML was built with it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
 def _tier(name: str) -> dict[str, Any]:
-    data: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.load(text, Loader=_LOADER)
     return data
 
 
