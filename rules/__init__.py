@@ -1,7 +1,6 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
 from rpms.rules.manual import ActiveRules, Manual, load_manual, read_manual
-from rpms.rules.naming import refers_to
 from rpms.rules.semantics import (
     Diagnosis,
     already_done,
@@ -15,6 +14,7 @@ from rpms.rules.semantics import (
     needed_actions,
     simulate,
 )
+from rpms.vocabulary.naming import refers_to
 
 __all__ = [
     "ActiveRules",

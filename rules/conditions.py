@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.naming import is_a, refers_to
 from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.naming import is_a, refers_to
 
 Bindings = Mapping[str, str]
 
@@ -140,17 +140,46 @@ def _foremost(now: Situation, name: str, category: str) -> bool:
     return ranks.get(name, len(kinds)) < len(kinds) and ranks[name] == min(ranks.values())
 
 
+def _record(now: Situation, name: str) -> str:
+    """What the belief has on record of a thing; empty if there is nothing."""
+    flags = now.belief["flags"]
+    if name in flags:
+        return flags[name]
+    return next((flags[key] for key in flags if refers_to(name, key)), "")
+
+
 def _noted(now: Situation, name: str, what: str) -> bool:
-    """The belief has it on record: a state of a thing, or an item of a list it keeps.
+    """The belief has this state of a thing on record.
 
     The end of an entry is enough (`bottom of the plane`), and `*` asks for any.
     """
-    flags = now.belief["flags"]
-    text = flags.get(name)
-    if text is None:
-        text = next((flags[key] for key in flags if refers_to(name, key)), "")
-    entries = re.split(r"[;,] ", text)
-    return bool(text) if what == "*" else any(f" {one}".endswith(f" {what}") for one in entries)
+    text = _record(now, name)
+    return bool(text) if what == "*" else any(_ends(one, what) for one in text.split(", "))
+
+
+def _ends(text: str, what: str) -> bool:
+    return f" {text}".endswith(f" {what}")
+
+
+def _event(now: Situation, kind: str, what: str) -> bool:
+    """It happened: the thing was chosen, the ingredient was named."""
+    return any(e["kind"] == kind and _ends(e["thing"], what) for e in now.belief["events"])
+
+
+def _called_for(now: Situation, name: str) -> bool:
+    """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
+
+    `red box (above 50.0 degrees celsius)`: the unit says which number on record of the goal's
+    object is to be compared.
+    """
+    choice = re.search(
+        rf"(?<![\w-]){re.escape(name.lower())} \((above|below) (-?[\d.]+) ([^()]+)\)",
+        now.sub_goal["target"].lower(),
+    )
+    if choice is None:
+        return False
+    read = re.search(rf"(-?[\d.]+) {re.escape(choice[3])}", _record(now, now.goal["object"]))
+    return read is not None and (float(read[1]) > float(choice[2])) == (choice[1] == "above")
 
 
 def _reads(now: Situation, name: str, pick: Callable[[list[int]], int]) -> bool:
@@ -184,6 +213,8 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "called": (2, lambda now, name, word: word in name.lower().split()),
     "empty": (1, lambda now, name: name not in now.belief["last_seen"].values()),
     "noted": (2, _noted),
+    "event": (2, _event),
+    "called_for": (1, _called_for),
     "reads_lowest": (1, lambda now, name: _reads(now, name, min)),
     "reads_highest": (1, lambda now, name: _reads(now, name, max)),
     "of_category": (2, _has_category),

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from rpms.rules.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 from rpms.rules.schema import Wording
 from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 
 # What the choices of a world's own predicate call its argument.
 ARGUMENT = "thing"

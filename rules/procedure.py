@@ -7,8 +7,7 @@ they were not tried in vain. Nothing here asks the environment what is possible.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ def with_refusals(now: Situation) -> Situation:
 
 def veto(now: Situation, action: str) -> Veto | None:
     """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
-    if action in lines_asked(now):
+    if action in now.belief["asked"]:
         return None
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
@@ -72,10 +71,9 @@ def serving_actions(now: Situation) -> list[Choice]:
     Where every action has been round a circle already, they are offered once more: one of them may
     have been left too early.
     """
-    if lines := lines_asked(now):
+    if now.belief["asked"]:
         rule = now.manual.environment.asked_back.rule
-        number = _meant(now, lines)
-        return [Choice(action=number, rule=rule, reason="the last command was asked back")]
+        return [Choice(action=_meant(now), rule=rule, reason="the last command was asked back")]
     now = with_refusals(now)
     return _serving(now) or (_serving(now._replace(circled=())) if now.circled else [])
 
@@ -156,7 +154,7 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
 def _names(now: Situation) -> list[str]:
     """Everything that can be named: places, and things that are carried, in view or known.
 
-    A room of the manual that the task names can be gone to before it was ever seen.
+    A place of the manual that the task names can be gone to before it was ever seen.
     """
     belief = now.belief
     told = [place for place in now.manual.world.connected if mentioned(now, place)]
@@ -164,20 +162,15 @@ def _names(now: Situation) -> list[str]:
     return list(dict.fromkeys([*belief["places"], *told, *things]))
 
 
-def lines_asked(now: Situation) -> dict[str, str]:
-    """The list that an ambiguous request was answered with, by number, while it waits."""
-    waiting = now.belief["flags"].get(now.manual.environment.asked_back.flag, "")
-    return dict(re.findall(r"^(\d+): *(.+)$", waiting, re.MULTILINE))
-
-
-def _meant(now: Situation, lines: Mapping[str, str]) -> str:
-    """The line that agrees best with what the belief says is where.
+def _meant(now: Situation) -> str:
+    """The number of the line that agrees best with what the belief says is where.
 
     The first of equals: where all are alike, the same one should be meant each time.
     """
-    carried = now.manual.environment.asked_back.carried
-    places = {**now.belief["last_seen"], **dict.fromkeys(now.belief["holding"], carried)}
-    facts = [f"{name} (in {place}" for name, place in places.items()]
+    belief, asked_back = now.belief, now.manual.environment.asked_back
+    places = {**belief["last_seen"], **dict.fromkeys(belief["holding"], asked_back.carried)}
+    facts = [asked_back.line.format(name=name, place=place) for name, place in places.items()]
+    lines = belief["asked"]
     return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
 
 

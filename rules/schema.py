@@ -137,6 +137,19 @@ class Service(_Strict):
     settles: bool = False
 
 
+class Step(_Strict):
+    """One step of a kind of task, for the world that counts its sub-goals by them.
+
+    ``done`` names tests of the world's own. ``target`` and ``done`` have blanks that it fills in.
+    """
+
+    name: str
+    target: str = ""
+    done: list[Text] = Field(min_length=1)
+    demanded: bool = False
+    each: str = ""
+
+
 def _items(value: object) -> Iterator[object]:
     """The items of a list, and of lists within it."""
     if isinstance(value, list):
@@ -171,11 +184,13 @@ class DomainTier(_Strict):
 
     ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
     it holds if all of one of its choices holds. It may have an argument, which its choices call
-    ``thing``. A list within a list of ``serves`` stands for its items, so sub-goals can share them.
+    ``thing``. A list within a list of ``serves`` or ``steps`` stands for its items, which can thus
+    be shared.
     """
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
+    steps: dict[str, list[Step]] = {}
     advances: dict[str, str] = {}
     terms: dict[str, list[list[str]]] = {}
     urgent: list[Service] = []
@@ -190,7 +205,7 @@ class DomainTier(_Strict):
         """Every list of patterns, by the sub-goal it serves."""
         return {"urgent": self.urgent, **self.serves}
 
-    @field_validator("serves", mode="before")
+    @field_validator("serves", "steps", mode="before")
     @classmethod
     def _flat(cls, value: object) -> object:
         if not isinstance(value, dict):
@@ -201,12 +216,12 @@ class DomainTier(_Strict):
 class AskedBack(_Strict):
     """For worlds that answer an ambiguous request with a numbered list of what may be meant.
 
-    ``flag`` is where the belief keeps that list while it waits, ``rule`` says how to answer it, and
+    ``rule`` says how to answer it, ``line`` is how a line of it says where a thing is, and
     ``carried`` is the list's word for where carried things are.
     """
 
-    flag: str = ""
     rule: str = ""
+    line: str = ""
     carried: str = ""
 
 
@@ -231,7 +246,8 @@ class EnvironmentTier(_Strict):
     one argument, which its choices call ``thing``.
 
     ``understood`` names predicates that a rule states once for all actions: they are checked like
-    any other, but not printed again with every action.
+    any other, but not printed again with every action. ``renamed`` has names that do not tell what
+    state a thing is in, each with one that would.
     """
 
     tier: Literal["environment"]
@@ -241,6 +257,7 @@ class EnvironmentTier(_Strict):
     wording: Wording = Wording()
     built_together: list[list[str]] = []
     connected: dict[str, list[str]] = {}
+    renamed: dict[str, str] = {}
     actions: list[ActionRule]
     understood: list[str] = []
     asked_back: AskedBack = AskedBack()

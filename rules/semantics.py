@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.naming import Truth, bare_name, is_a, refers_to
 from rpms.rules.predicates import evaluate, parse_predicate, phrase
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.naming import Truth, bare_name, is_a, refers_to
 
 # Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
 _SOMEWHERE = ("at", "*")

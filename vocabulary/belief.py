@@ -16,6 +16,13 @@ from typing_extensions import TypedDict
 Door = Literal["open", "closed"]
 
 
+class Event(TypedDict):
+    """Something that happened and cannot be read off the state of things any more."""
+
+    kind: str
+    thing: str
+
+
 class Belief(TypedDict):
     """b_t = (location, hand, open/closed, last-seen locations), plus what was searched.
 
@@ -30,6 +37,8 @@ class Belief(TypedDict):
         searched: places whose contents have been seen, in the order they were first seen.
         visible: objects in view now, for environments that list them apart from places.
         flags: observed states of objects, such as water -> gas.
+        events: what happened, in order, for environments whose goals are about what was done.
+        asked: the numbered choices of a request that was asked back, while it waits for a number.
         progress: pointer into the goal's sub-goals, for environments that count it.
     """
 
@@ -43,6 +52,8 @@ class Belief(TypedDict):
     searched: list[str]
     visible: list[str]
     flags: dict[str, str]
+    events: list[Event]
+    asked: dict[str, str]
     progress: int
 
 
@@ -59,6 +70,8 @@ def empty_belief() -> Belief:
         searched=[],
         visible=[],
         flags={},
+        events=[],
+        asked={},
         progress=0,
     )
 
@@ -82,6 +95,8 @@ def copy_belief(belief: Belief) -> Belief:
         searched=list(belief["searched"]),
         visible=list(belief["visible"]),
         flags=dict(belief["flags"]),
+        events=[event.copy() for event in belief["events"]],
+        asked=dict(belief["asked"]),
         progress=belief["progress"],
     )
 

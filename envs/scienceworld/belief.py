@@ -12,9 +12,7 @@ import re
 from rpms.envs.scienceworld import sight
 from rpms.envs.scienceworld.flags import (
     CARRYING,
-    EVENTS,
     FOCUS,
-    MENU,
     RECIPE,
     TASK,
     UNSURE,
@@ -22,15 +20,16 @@ from rpms.envs.scienceworld.flags import (
     add_event,
     events,
     note,
+    same_thing,
     states_of,
 )
 from rpms.envs.scienceworld.goals import plan_for, read_details
 from rpms.envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
-from rpms.envs.scienceworld.naming import find, same_thing
 from rpms.envs.scienceworld.procedure import current_step
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.naming import find
 
 NO_SUCH_ACTION = "No known action matches that input."
 # Every variation of every task starts like this, and the opening text never says so.
@@ -79,9 +78,10 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     if text.startswith((NO_SUCH_ACTION, "Unknown action.")):
         return belief
     if menu := read_menu(text):
-        belief["flags"][MENU] = menu
+        belief["asked"] = menu
         return belief
-    command = played(action, belief["flags"].pop(MENU, ""))
+    command = played(action, belief["asked"])
+    belief["asked"] = {}
     if found := _WENT.match(text):
         sight.arrive(belief, found[1])
     elif refused(text) or not sight.look(belief, command, text):
@@ -175,7 +175,9 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     elif found := _FOCUSED.match(text):
         add_event(belief, FOCUS, _focused_on(belief, command, found[1]))
     elif found := _RECIPE.search(text):
-        belief["flags"][RECIPE] = found[1]
+        belief["events"] = [event for event in belief["events"] if event["kind"] != RECIPE]
+        for ingredient in found[1].split(", "):
+            add_event(belief, RECIPE, ingredient)
     elif found := _PRODUCT.search(text):
         _mix(belief, command, found[1])
 
@@ -219,7 +221,7 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     ]
     if focused := events(belief, FOCUS):
         lines.append(f"Focused on: {', '.join(focused)}")
-    if MENU in belief["flags"]:
+    if belief["asked"]:
         lines.append("Asked back: answer with a number of the list")
     here = [*belief["visible"], *belief["holding"]]
     closed = [
@@ -243,7 +245,7 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
     """What runs, burns, is broken or was made, and all that is known of the target."""
     found = []
     for name in belief["flags"]:
-        if name in EVENTS or name.endswith(WAS):
+        if name in (TASK, CARRYING) or name.endswith(WAS):
             continue
         states = states_of(belief, name)
         worth = {"activated", "broken", "on fire", "made"} & set(states)
@@ -255,7 +257,7 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
 def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
     """Where the target, the instrument and the boxes were last seen."""
     details = read_details(goal["sentence"])
-    wanted = [goal["object"], details["instrument"], *(box["name"] for box in details["boxes"])]
+    wanted = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
     found = []
     for name, place in belief["last_seen"].items():
         if any(want and same_thing(name, want) for want in wanted):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rpms.envs.scienceworld.naming import find
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.naming import find
 from rpms.vocabulary.signature import read_state
 
 # How many steps of the procedure a memory may lie ahead of the agent.

@@ -1,30 +1,44 @@
 """The belief's flags in ScienceWorld: what was observed of a thing, under its lasting name.
 
 A substance is renamed as it changes (``tin``, ``liquid tin``, ``gaseous tin``; ``ice``, ``water``,
-``steam``), so its phase is kept under the one name that stays. A few keys do not name things: they
-hold what happened, because the pointer into the procedure has to follow from the belief alone.
+``steam``), so its phase is kept under the one name that stays. What happened is kept beside it as
+events, because the pointer into the procedure has to follow from the belief alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
-from rpms.envs.scienceworld.naming import split_phase
-from rpms.vocabulary.belief import Belief
+from rpms.envs.scienceworld.manual import renamed
+from rpms.vocabulary.belief import Belief, Event
+from rpms.vocabulary.naming import same_words
 
-# What happened, as opposed to what state a thing is in.
+# Two flags that name no thing.
 TASK = "task"  # the description, from the opening text
-FOCUS = "focus"  # everything focused on, in order
-RECIPE = "recipe says"  # the ingredients it named
-MENU = "menu"  # the choices of an ambiguous request that waits for a number
 CARRYING = "inventory"  # UNSURE while no text can have told what is carried
-EVENTS = (TASK, FOCUS, RECIPE, MENU, CARRYING)
 UNSURE = "unsure"
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
+# Kinds of events: what was focused on, in order, and the ingredients that the recipe named.
+FOCUS, RECIPE = "focus", "recipe"
 
 _PHASES = ("solid", "liquid", "gas")
-_SPLIT = "; "
+_PHASE = re.compile(r"(solid|liquid|gaseous) (.+)")
+
+
+@lru_cache(maxsize=4096)
+def split_phase(name: str) -> tuple[str, str]:
+    """The lasting name of a substance and its phase: ``liquid tin`` -> (``tin``, ``liquid``)."""
+    if found := _PHASE.fullmatch(renamed().get(name, name)):
+        return found[2], "gas" if found[1] == "gaseous" else found[1]
+    return name, ""
+
+
+def same_thing(name: str, target: str) -> bool:
+    """Whether a seen name can be the target of a task, whatever its phase."""
+    return same_words(split_phase(name.lower())[0], split_phase(target.lower())[0])
 
 
 def note(belief: Belief, name: str, states: Iterable[str], others: Collection[str] = ()) -> None:
@@ -81,12 +95,11 @@ def _is_reading(state: str) -> bool:
     return state.endswith(" degrees celsius")
 
 
-def add_event(belief: Belief, key: str, what: str) -> None:
-    """Append to the list that an event key holds."""
-    belief["flags"][key] = _SPLIT.join([*events(belief, key), what])
+def add_event(belief: Belief, kind: str, thing: str) -> None:
+    """Write down that something happened."""
+    belief["events"].append(Event(kind=kind, thing=thing))
 
 
-def events(belief: Belief, key: str) -> list[str]:
-    """The list that an event key holds."""
-    text = belief["flags"].get(key, "")
-    return text.split(_SPLIT) if text else []
+def events(belief: Belief, kind: str) -> list[str]:
+    """What one kind of event was about, in order."""
+    return [event["thing"] for event in belief["events"] if event["kind"] == kind]

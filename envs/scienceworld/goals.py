@@ -13,23 +13,14 @@ from functools import lru_cache
 
 from typing_extensions import TypedDict
 
-from rpms.envs.scienceworld.flags import phase_of, temperature_of
-from rpms.envs.scienceworld.plans import plan_of
-from rpms.envs.scienceworld.procedure import Step, current_step
+from rpms.envs.scienceworld.flags import temperature_of
+from rpms.envs.scienceworld.procedure import Step, current_step, plan_of
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.turn import Turn
 
 FAMILIES = ["F1", "F2", "F3", "F4"]
-
-
-class Box(TypedDict):
-    """An answer box and when it is the right one; ``limit`` is None unless a number decides."""
-
-    name: str
-    when: str
-    limit: float | None
 
 
 class GoalDetails(TypedDict):
@@ -39,26 +30,20 @@ class GoalDetails(TypedDict):
         instrument: the tool the task demands to focus on.
         room: where the target, the seeds, the recipe or the animals are.
         boxes: the boxes, each with its condition.
-        box_room: where the boxes are.
         focus: what has to be focused on, in this order.
-        options: the things to choose from (two inclined planes).
-        quality: what decides between them (steepest angle), or the trait that is studied.
     """
 
     instrument: str
     room: str
-    boxes: list[Box]
-    box_room: str
+    boxes: list[tuple[str, str]]
     focus: list[str]
-    options: list[str]
-    quality: str
 
 
 _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
     (family, verb, re.compile(pattern))
     for family, verb, pattern in (
         ("F1", "find", r"find a\(n\) (?P<o>[\w -]+?)\. first, focus on the thing\. "
-         r"then, move it to the (?P<d>\w+ box) in the (?P<br>[\w ]+)\."),
+         r"then, move it to the (?P<d>\w+ box) in the [\w ]+\."),
         ("F2", "measure-temperature", r"measure the temperature of (?P<o>[\w ]+?), which is "),
         ("F2", "measure-melting-point", r"measure the melting point of (?P<o>[\w ]+?), which is "),
         ("F3", "boil", r"boil (?P<o>[\w ]+)\."),
@@ -75,10 +60,10 @@ _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
         ("F4", "lifespan-shortest", r"find the (?P<o>animal) with the shortest life span\."),
         ("F4", "life-stages", r"focus on the (?P<n>\d+ )?life stages of the (?P<o>[\w ]+), "),
         ("F4", "inclined-plane-angle", r"determine which of the two (?P<o>inclined plane)s "
-         r"\((?P<op>[^()]+)\) has the (?P<q>\w+ angle)\."),
+         r"\([^()]+\) has the (?P<q>\w+ angle)\."),
         ("F4", "inclined-plane-friction", r"determine which of the two (?P<o>inclined plane)s "
-         r"\((?P<op>[^()]+)\) has the (?P<q>\w+ friction)\."),
-        ("F4", "genetics", r"determine whether (?P<q>[\w ]+) is a dominant or recessive trait in "
+         r"\([^()]+\) has the (?P<q>\w+ friction)\."),
+        ("F4", "genetics", r"determine whether [\w ]+ is a dominant or recessive trait in "
          r"the (?P<o>[\w ]+ plant)\."),
     )
 ]  # fmt: skip
@@ -87,10 +72,9 @@ _ROOM = re.compile(
     r"(?:which is located around the|can be found in the|might be found near the|located|"
     r"animals are in the) '?(?P<r>[\w ]+?)'?(?: location)?\."
 )
-_BOX_ROOM = re.compile(r"the boxes are located around the ([\w ]+)\.")
 _BOX = re.compile(
-    r"if [^.]*?(?P<w>(?:above|below) (?P<n>-?\d+\.\d+) degrees celsius|dominant|recessive), "
-    r"(?:focus on|place it in) the (?P<b>\w+ box)"
+    r"if [^.]*?((?:above|below) -?\d+\.\d+ degrees celsius|dominant|recessive), "
+    r"(?:focus on|place it in) the (\w+ box)"
 )
 _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
@@ -115,23 +99,14 @@ def read_details(sentence: str) -> GoalDetails:
     _, verb, found = _match(sentence)
     parts = found.groupdict()
     text = _plain(sentence)
-    boxes = [
-        Box(name=box["b"], when=box["w"], limit=float(box["n"]) if box["n"] else None)
-        for box in _BOX.finditer(text)
-    ]
-    if parts.get("d"):
-        boxes = [Box(name=parts["d"], when="always", limit=None)]
+    boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
-    box_room = _BOX_ROOM.search(text)
     room = _ROOM.search(text)
     return GoalDetails(
         instrument=instrument[1] if instrument else "",
         room=room["r"] if room else "",
-        boxes=boxes,
-        box_room=parts.get("br") or (box_room[1] if box_room else ""),
+        boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
         focus=_focus_order(verb, parts, text),
-        options=[option.strip() for option in (parts.get("op") or "").split(",") if option],
-        quality=parts.get("q") or "",
     )
 
 
@@ -179,36 +154,21 @@ def _plain(sentence: str) -> str:
 @lru_cache(maxsize=256)
 def plan_for(sentence: str) -> tuple[Step, ...]:
     """The canonical procedure of the family, filled in for this task."""
-    goal, details = parse_goal(sentence), read_details(sentence)
-    boxes = [(box["name"], box["when"]) for box in details["boxes"]]
-    return plan_of(goal["state"] or "", goal["object"], details["focus"], boxes, details["room"])
+    goal, told = parse_goal(sentence), read_details(sentence)
+    return plan_of(goal["state"] or "", goal["object"], told["focus"], told["boxes"], told["room"])
 
 
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
     """The current step of the canonical procedure, and how far it has come in percent.
 
-    What the history tells (focus, readings, the recipe) has been folded into the belief's flags
-    as it happened, so that the pointer in the belief and this one cannot differ.
+    What the history tells (focus, readings, the recipe) has been folded into the belief as it
+    happened, so that the pointer in the belief and this one cannot differ. Where a reading decides
+    between boxes, it is said beside their conditions: to compare them is the agent's part.
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
     target = step.target
-    if step.name in ("place_answer", "answer_box") and (box := _answer(goal, belief)):
-        target = box if step.name == "answer_box" else f"{goal['object']} to {box}"
+    if step.name in ("place_answer", "answer_box"):
+        reading = temperature_of(belief, goal["object"])
+        target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
     return SubGoal(name=step.name, target=target, progress=100 * done // len(plan))
-
-
-def _answer(goal: GoalSpec, belief: Belief) -> str:
-    """The box that the last reading of the target calls for; empty while there is none.
-
-    For a melting point that is the reading before the change was seen, unless it has boiled.
-    """
-    reading = temperature_of(belief, goal["object"])
-    if goal["state"] == "measure-melting-point" and phase_of(belief, goal["object"]) == "gas":
-        return ""
-    for box in read_details(goal["sentence"])["boxes"]:
-        if reading is None or box["limit"] is None:
-            continue
-        if (reading > box["limit"]) == box["when"].startswith("above"):
-            return box["name"]
-    return ""

@@ -9,10 +9,10 @@ the belief says that it is unsure instead of guessing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from rpms.envs.scienceworld.flags import MENU
-from rpms.envs.scienceworld.naming import find, same_words
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.naming import find, same_words
 
 INVENTORY = "inventory"
 
@@ -29,27 +29,22 @@ _PUT_TARGET = re.compile(r"^(.+) (?:in|on) .+$")
 _QUALIFIER = re.compile(r"^(.+) (?:in|on) (?!(?:the )?\w+ stage\b)(?:the )?(.+)$")
 
 
-def read_menu(observation: str) -> str:
-    """The choices of an ambiguous request, one a line; empty if it is none."""
-    if not observation.startswith(_MENU):
-        return ""
-    return "\n".join(f"{number}: {text}" for number, text in _CHOICE.findall(observation))
+def read_menu(observation: str) -> dict[str, str]:
+    """The choices of an ambiguous request by number; empty if it is none."""
+    return dict(_CHOICE.findall(observation)) if observation.startswith(_MENU) else {}
 
 
-def played(action: str, menu: str) -> str:
+def played(action: str, asked: Mapping[str, str]) -> str:
     """The command in full: a bare number stands for its line of the menu before."""
     command = " ".join(action.lower().split())
-    if command.isdecimal():
-        choices: dict[str, str] = dict(_CHOICE.findall(menu))
-        return choices.get(str(int(command)), command)
-    return command
+    return asked.get(str(int(command)), command) if command.isdecimal() else command
 
 
 def carried_out(action: str, belief: Belief, observation: str) -> str:
     """The command as one could have said it at once: ``focus on apple seed in seed jar``."""
     if read_menu(observation.strip()):
         return ""
-    command = played(action, belief["flags"].get(MENU, ""))
+    command = played(action, belief["asked"])
     # Letters keep their case where the agent wrote the command itself.
     return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
 

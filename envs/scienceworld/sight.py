@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rpms.envs.scienceworld.flags import CARRYING, names_before, note
 from rpms.envs.scienceworld.handling import INVENTORY
 from rpms.envs.scienceworld.listing import Thing, read_lines, walk
-from rpms.envs.scienceworld.naming import find, same_words
 from rpms.vocabulary.belief import Belief, Door, objects_at
+from rpms.vocabulary.naming import find, same_words
 
 _ROOM = re.compile(
     r"This (?:room|outside location) is called the ([\w ]+?)\. (?:In it|Here),? you see:\s*\n"

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rpms.envs.scienceworld.flags import CARRYING, UNSURE
-from rpms.envs.scienceworld.naming import same_words, split_phase
+from rpms.envs.scienceworld.flags import CARRYING, UNSURE, split_phase
 from rpms.envs.scienceworld.simulator import Facts
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.naming import same_words
 
 _EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
 

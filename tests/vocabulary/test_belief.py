@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, kind_of, objects_at
+from rpms.vocabulary.belief import (
+    Belief,
+    Event,
+    copy_belief,
+    empty_belief,
+    kind_of,
+    objects_at,
+)
 
 NAMES = st.sampled_from(["mug 1", "mug 2", "fridge 1", "drawer 10", "pen 3"])
 LISTS = st.lists(NAMES, max_size=4)
@@ -24,6 +31,8 @@ BELIEFS = st.builds(
     searched=LISTS,
     visible=LISTS,
     flags=st.dictionaries(NAMES, st.sampled_from(["hot", "gas"]), max_size=3),
+    events=st.lists(st.builds(Event, kind=st.just("focus"), thing=NAMES), max_size=3),
+    asked=st.dictionaries(st.sampled_from(["0", "1"]), NAMES, max_size=2),
     progress=st.integers(0, 5),
 )
 
@@ -31,6 +40,8 @@ BELIEFS = st.builds(
 def disturb(part: Any) -> None:
     """Change everything that can be changed inside a value."""
     if isinstance(part, list):
+        for inner in part:
+            disturb(inner)
         part.append("intruder 1")
     elif isinstance(part, dict):
         for inner in part.values():

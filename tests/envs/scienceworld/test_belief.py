@@ -15,7 +15,7 @@ from rpms.envs.scienceworld.belief import (
     update_belief,
 )
 from rpms.envs.scienceworld.goals import parse_goal
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
 
 OUTSIDE = """This outside location is called the outside. Here you see:\x20
@@ -38,6 +38,10 @@ def believing(**fields: Any) -> Belief:
     belief = empty_belief()
     belief.update(fields)  # type: ignore[typeddict-item]
     return belief
+
+
+def focused(*things: str) -> list[Event]:
+    return [Event(kind="focus", thing=thing) for thing in things]
 
 
 def changed(before: Belief, action: str, observation: str) -> dict[str, Any]:
@@ -177,19 +181,19 @@ def test_every_episode_starts_with_an_orange_in_the_inventory() -> None:
          "use thermometer on substance in metal pot",
          "the thermometer measures a temperature of -3 degrees celsius",
          {"flags": {"water": "liquid, -3 degrees celsius"}}),
-        ({}, "focus on water", "You focus on the water.", {"flags": {"focus": "water"}}),
+        ({}, "focus on water", "You focus on the water.", {"events": focused("water")}),
         # A tree is answered as a plant; what was chosen is still that tree.
         ({"visible": ["apple tree"]}, "focus on apple tree", "You focus on the plant.",
-         {"flags": {"focus": "apple tree"}}),
-        ({"flags": {"focus": "thermometer"}}, "focus on tin", "You focus on the tin.",
-         {"flags": {"focus": "thermometer; tin"}}),
+         {"events": focused("apple tree")}),
+        ({"events": focused("thermometer")}, "focus on tin", "You focus on the tin.",
+         {"events": focused("thermometer", "tin")}),
         ({"last_seen": {"sugar": "metal pot", "water": "metal pot"}, "holding": ["metal pot"],
           "visible": ["sugar", "water"]}, "mix metal pot",
          "Sugar and water mix to produce sugar water.",
          {"last_seen": {"sugar water": "metal pot"}, "visible": ["sugar water"],
           "flags": {"sugar water": "made"}}),
         ({}, "read recipe", "The recipe reads:\nTo make sugar water, you need to mix sugar, water.",
-         {"flags": {"recipe says": "sugar, water"}}),
+         {"events": [{"kind": "recipe", "thing": thing} for thing in ("sugar", "water")]}),
         ({}, "use lighter on wood", "The wood catches fire.", {"flags": {"wood": "on fire"}}),
         ({}, "wait", "You decide to wait for 10 iterations.", {}),
     ],
@@ -214,10 +218,14 @@ BELIEFS = st.builds(
     searched=st.lists(NAME | ROOM, max_size=3, unique=True),
     visible=st.lists(NAME, max_size=4),
     flags=st.dictionaries(
-        NAME | st.sampled_from(["task", "focus", "menu"]),
-        st.sampled_from(["activated", "liquid, 3 degrees celsius", BOIL, "0: eat orange"]),
+        NAME | st.just("task"),
+        st.sampled_from(["activated", "liquid, 3 degrees celsius", BOIL]),
         max_size=3,
     ),
+    events=st.lists(
+        st.builds(Event, kind=st.sampled_from(["focus", "recipe"]), thing=NAME), max_size=3
+    ),
+    asked=st.dictionaries(st.sampled_from(["0", "1"]), st.just("eat orange"), max_size=2),
     progress=st.integers(0, 6),
 )
 ACTIONS = st.one_of(
@@ -311,9 +319,10 @@ def test_the_described_state_names_what_helps_and_nothing_else() -> None:
         searched=["hallway", "stove", "kitchen"],
         spots={"kitchen": ["stove", "metal pot", "water"]},
         flags={
-            "task": BOIL, "focus": "water", "water": "liquid, 80 degrees celsius",
+            "task": BOIL, "water": "liquid, 80 degrees celsius",
             "stove": "activated", "oven": "deactivated", "water was": "ice", "inventory": "unsure",
         },
+        events=focused("water"),
         progress=5,
     )  # fmt: skip
     assert describe_belief(belief, GOAL) == [

@@ -10,7 +10,7 @@ from rpms.envs import get_environment
 from rpms.rules import load_manual
 from rpms.rules.conditions import Situation
 from rpms.rules.procedure import serving_actions
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 
 WORLD = get_environment("scienceworld")
 MANUAL = load_manual("scienceworld")
@@ -55,7 +55,8 @@ TRAIT = (
 def test_a_box_is_focused_on_only_once_the_reading_decides(served: Served) -> None:
     goal = WORLD.parse_goal(POINT)
     seen = Belief(**{**empty_belief(), "location": "kitchen", "visible": ["red box", "green box"]})
-    read = {"focus": "thermometer; tin", "tin was": "tin", "tin": "liquid, 210 degrees celsius"}
+    seen["events"] = [Event(kind="focus", thing=thing) for thing in ("thermometer", "tin")]
+    read = {"tin was": "tin", "tin": "liquid, 210 degrees celsius"}
     for reading, offered in (("", []), (read["tin"], ["focus on red box"])):
         belief = Belief(**{**seen, "flags": {**read, "tin": reading or "liquid"}})
         step = WORLD.sub_goal(goal, belief, [])
@@ -85,7 +86,10 @@ def test_any_thing_of_the_kind_will_do(served: Served, kind: str, offered: list[
 
 
 def test_what_was_chosen_is_taken_and_delivered_in_its_pot_if_it_has_one(served: Served) -> None:
-    potted = {"flags": {"focus": "pear tree"}, "last_seen": {"pear tree": "flower pot 3"}}
+    potted = {
+        "events": [{"kind": "focus", "thing": "pear tree"}],
+        "last_seen": {"pear tree": "flower pot 3"},
+    }
     find = FIND.format("plant")
     here = {"visible": ["flower pot 3", "flower pot 4", "red box"], **potted}
     assert served(find, "take_object", **here) == ["pick up flower pot 3"]
@@ -137,7 +141,7 @@ def test_life_stages_start_with_the_first(served: Served) -> None:
     assert served(STAGES, "focus_object", first, visible=["turtle egg"]) == ["focus on turtle egg"]
     late = served(STAGES, "focus_object", first, visible=["adult turtle"])
     assert not any(action.startswith("focus") for action in late)
-    second = {"visible": ["hatchling turtle"], "flags": {"focus": "turtle egg"}}
+    second = {"visible": ["hatchling turtle"], "events": [{"kind": "focus", "thing": "turtle egg"}]}
     assert served(STAGES, "focus_object", "turtle in life stage 2", **second) == [
         "focus on hatchling turtle"
     ]

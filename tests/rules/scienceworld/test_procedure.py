@@ -129,7 +129,7 @@ def test_a_melting_point_is_read_again_and_again(
     assert served(POINT, "measure_object", vain=vain, flags=flags, **MEASURING)[0] == best
 
 
-RECIPE = {"recipe says": "sodium chloride, water"}
+RECIPE = [{"kind": "recipe", "thing": thing} for thing in ("sodium chloride", "water")]
 
 
 def test_the_recipe_is_read(served: Served) -> None:
@@ -153,7 +153,7 @@ def test_ingredients_come_into_one_vessel(
     served: Served, fields: dict[str, Any], best: str
 ) -> None:
     target = "ingredients of salt water in one container"
-    assert served(MIX, "prepare_object", target, flags=RECIPE, **fields)[0] == best
+    assert served(MIX, "prepare_object", target, events=RECIPE, **fields)[0] == best
 
 
 def test_mixing_paints(served: Served) -> None:
@@ -205,11 +205,11 @@ def test_both_planes_get_the_same_time(served: Served) -> None:
 
 
 def test_a_question_is_answered_first_and_with_what_the_belief_means(served: Served) -> None:
-    menu = "0: look in cup (in sink, in kitchen)\n1: look in cup (in inventory, in agent)"
-    asked = {"visible": ["cup"], "holding": ["cup"], "flags": {"menu": menu}}
+    menu = {"0": "look in cup (in sink, in kitchen)", "1": "look in cup (in inventory, in agent)"}
+    asked = {"visible": ["cup"], "holding": ["cup"], "asked": menu}
     assert served(BOIL, "take_object", **asked) == ["1"]
     assert served(BOIL, "take_object", **{**asked, "holding": []}) == ["0"]
-    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "flags": {"menu": menu}})
+    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "asked": menu})
     now = Situation(MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief)
     assert veto(now, "1") is None and veto(now, "2") is not None
 
@@ -232,7 +232,7 @@ def test_a_room_that_the_manual_lists_can_be_gone_to_unseen(served: Served) -> N
         "box in the living room."
     )
     outside = {"location": "outside", "places": ["outside"], "holding": ["turtle"],
-               "flags": {"focus": "turtle egg"}}  # fmt: skip
+               "events": [{"kind": "focus", "thing": "turtle egg"}]}  # fmt: skip
     offered = served(task, "place_object", "animal to yellow box", **outside)
     assert offered == ["teleport to living room"]
     there = {**outside, "location": "living room", "visible": ["yellow box", "red box"]}

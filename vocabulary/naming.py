@@ -1,8 +1,11 @@
-"""Loose names: what a phrase such as ``water in metal pot`` refers to.
+"""Loose names: what a phrase such as ``water in metal pot`` refers to, and what is printed of it.
 
 Some worlds number their things (``mug 2``), others describe them: one and the same pot is
 ``metal pot``, ``pot in sink`` or ``metal pot containing water``. Whatever cannot be told from the
 words is left undecided here, because a wrong "no" would throw good advice away.
+
+A *phrase* is what an agent says and may be short for a name; a *printed* name is what a world says
+and may be longer than the name. The two are compared the other way round.
 """
 
 from __future__ import annotations
@@ -62,6 +65,30 @@ def find_name(phrase: str, names: Iterable[str]) -> str | None:
     if phrase in fitting:
         return phrase
     return fitting[0] if len(fitting) == 1 else None
+
+
+@lru_cache(maxsize=65536)
+def same_words(printed: str, name: str) -> bool:
+    """Whether a thing of this name can be printed so: ``red apple`` for the ``apple``.
+
+    Adjectives come first, so both end alike: an ``orange wire`` is no ``orange``. Only eggs are
+    printed with a word behind, and ``bee 3`` is printed without its number.
+    """
+    longer, shorter = printed.lower().split(), name.lower().split()
+    if name[-1:].isdigit() and not printed[-1:].isdigit():
+        shorter = shorter[:-1]
+    if longer[-1:] == ["egg"] != shorter[-1:]:
+        longer = longer[:-1]
+    return longer[-1:] == shorter[-1:] and set(shorter) <= set(longer)
+
+
+def find(names: Iterable[str], name: str) -> str | None:
+    """The entry that stands for a thing: exactly, printed with more words, or with fewer."""
+    known = list(names)
+    if name in known:
+        return name
+    fitting = [other for other in known if same_words(other, name) or same_words(name, other)]
+    return fitting[0] if fitting else None
 
 
 def words_of(phrases: Iterable[str]) -> set[str]:

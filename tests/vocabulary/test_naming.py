@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.rules.naming import bare_name, find_name, is_a, refers_to, same_thing, words_of
+from rpms.vocabulary.naming import (
+    bare_name,
+    find,
+    find_name,
+    is_a,
+    refers_to,
+    same_thing,
+    same_words,
+    words_of,
+)
 
 KINDS = frozenset({"cup", "pot", "blast furnace", "door"})
 
@@ -90,3 +99,31 @@ def test_a_known_name_is_found_if_there_is_just_one() -> None:
 
 def test_telling_words() -> None:
     assert words_of(["The water in a metal pot", "mug 1"]) == {"water", "metal", "pot", "mug"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "name", "same"),
+    [
+        ("red apple", "apple", True),
+        ("apple", "apple", True),
+        ("apple", "red apple", False),
+        ("orange wire", "orange", False),
+        ("orange juice", "orange", False),
+        ("giant tortoise egg", "giant tortoise", True),
+        ("egg", "egg", True),
+        ("adult bee", "bee 3", True),
+        ("flower pot 3", "flower pot 2", False),
+        ("round green pea seed", "pea seed", True),
+        ("unknown substance B", "unknown substance b", True),
+    ],
+)
+def test_what_can_be_printed_of_a_thing(printed: str, name: str, same: bool) -> None:
+    assert same_words(printed, name) is same
+
+
+def test_an_exact_name_is_found_before_a_similar_one() -> None:
+    assert find(["red apple", "apple"], "apple") == "apple"
+    assert find(["red apple", "pear"], "apple") == "red apple"
+    assert find(["apple"], "red apple") == "apple"
+    assert find(["orange wire"], "orange") is None
+    assert find([], "orange") is None

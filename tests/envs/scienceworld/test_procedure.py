@@ -1,4 +1,4 @@
-"""The way through each kind of task, with observation texts of the simulator."""
+"""Where a belief stands in each kind of task, with observation texts of the simulator."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import pytest
 
 from rpms.envs.scienceworld.belief import first_belief, update_belief
 from rpms.envs.scienceworld.goals import parse_goal, plan_for, sub_goal
+from rpms.envs.scienceworld.procedure import TESTS
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.rules import load_manual
-from rpms.vocabulary.belief import empty_belief
+from rpms.rules.conditions import Situation
+from rpms.rules.procedure import serving_actions
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 
 # The first variation of every task.
 FIRST = {name: description(name, 0) for name in catalogue()}
@@ -28,6 +31,18 @@ def test_procedures_follow_the_manual() -> None:
     assert steps_of("boil") == manual.procedures["F3"]
     # Placing the thing itself is the answer to a temperature.
     assert steps_of("use-thermometer")[-1] == "place_answer"
+
+
+def test_every_step_is_tested_in_words_that_exist() -> None:
+    for verb, steps in load_manual("scienceworld").domain.steps.items():
+        for step in steps:
+            assert {text.partition("(")[0] for text in step.done} <= TESTS.keys(), verb
+
+
+def having_focused(*things: str) -> Belief:
+    belief = empty_belief()
+    belief["events"] = [Event(kind="focus", thing=thing) for thing in things]
+    return belief
 
 
 def trail(sentence: str, *turns: tuple[str, str]) -> list[tuple[str, int]]:
@@ -105,19 +120,32 @@ def test_the_way_through_a_measurement() -> None:
 @pytest.mark.parametrize(
     ("degrees", "box"), [("101", "red box"), ("99", "green box"), ("-5", "green box")]
 )
-def test_the_reading_decides_the_box(degrees: str, box: str) -> None:
-    belief = empty_belief()
-    belief["flags"] = {
-        "focus": "thermometer; unknown substance B",
-        "unknown substance B": f"{degrees} degrees celsius",
-    }
-    found = sub_goal(parse_goal(FIRST["use-thermometer"]), belief, [])
-    assert found["target"] == f"unknown substance b to {box}"
+def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box: str) -> None:
+    """The comparison is the agent's part; only the guard, which is a policy, makes it."""
+    belief = having_focused("thermometer", "unknown substance B")
+    belief["flags"] = {"unknown substance B": f"{degrees} degrees celsius"}
+    belief["holding"] = ["unknown substance B"]
+    belief["visible"] = ["red box", "green box"]
+    goal = parse_goal(FIRST["use-thermometer"])
+    found = sub_goal(goal, belief, [])
+    assert found["target"] == (
+        "unknown substance b to red box (above 100.0 degrees celsius) or green box (below 100.0 "
+        f"degrees celsius); last reading: {degrees} degrees celsius"
+    )
+    manual = load_manual("scienceworld")
+    [choice] = serving_actions(Situation(manual, goal, found, belief))
+    assert choice["action"] == f"move unknown substance B to {box}"
+
+
+BOXES = (
+    "blue box (above -10.0 degrees celsius) or orange box (below -10.0 degrees celsius); "
+    "last reading: "
+)
 
 
 @pytest.mark.parametrize(("state", "step", "target"), [
-    ("liquid, -60 degrees celsius", "answer_box", "orange box"),
-    ("solid, 5 degrees celsius", "answer_box", "blue box"),
+    ("liquid, -60 degrees celsius", "answer_box", f"{BOXES}-60 degrees celsius"),
+    ("solid, 5 degrees celsius", "answer_box", f"{BOXES}5 degrees celsius"),
     ("liquid, 5 degrees celsius", "measure_object", "solid unknown substance c"),
     ("solid, -60 degrees celsius", "measure_object", "solid unknown substance c"),
 ])  # fmt: skip
@@ -132,10 +160,8 @@ def test_a_melting_point_is_settled_once_a_reading_leaves_one_box(
         "below -10.0 degrees celsius, focus on the orange box. The boxes are located around the "
         "kitchen."
     )
-    belief = empty_belief()
-    belief["flags"] = {
-        "focus": "thermometer; solid unknown substance C", "unknown substance C": state,
-    }  # fmt: skip
+    belief = having_focused("thermometer", "solid unknown substance C")
+    belief["flags"] = {"unknown substance C": state}
     found = sub_goal(parse_goal(sentence), belief, [])
     assert (found["name"], found["target"]) == (step, target)
 
@@ -246,5 +272,5 @@ def test_progress_is_a_percentage_of_the_procedure() -> None:
     belief = empty_belief()
     assert sub_goal(goal, belief, []) == {"name": "find_object", "target": "water", "progress": 0}
     belief["visible"] = ["water"]
-    belief["flags"] = {"focus": "water"}
+    belief["events"] = having_focused("water")["events"]
     assert sub_goal(goal, belief, [])["progress"] == 33

@@ -1,0 +1,61 @@
+"""What the manual's tables say of devices and substances, tried in the simulator itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpms.envs.scienceworld.manual import kinds, renamed, steps_of
+from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.tasks import simplifications
+
+FILLED = [
+    "teleport to kitchen", "open cupboard", "pick up metal pot", "move metal pot to sink",
+    "activate sink", "deactivate sink", "pick up metal pot",
+]  # fmt: skip
+
+
+def test_tables_are_read_by_name_and_shared_lists_stand_for_their_items() -> None:
+    assert kinds("hearth", "chiller") == {"fire pit", "fridge"}
+    assert renamed()["ice"] == "solid water"
+    names = [step["name"] for step in steps_of("freeze")]
+    assert names[:2] == ["find_object", "focus_object"] and names[-1] == "verify_object"
+
+
+# Where each device is in every house, and what the water in it becomes. A hot plate is in none.
+DEVICES = [
+    ("stove", "kitchen", "heater", "steam"),
+    ("oven", "kitchen", "heater", "steam"),
+    ("blast furnace", "foundry", "heater", "steam"),
+    ("fire pit", "outside", "hearth", "water"),
+    ("freezer", "kitchen", "cooler", "ice"),
+    ("ultra low temperature freezer", "workshop", "cooler", "ice"),
+    ("fridge", "kitchen", "chiller", "water"),
+]
+
+
+@pytest.mark.engine
+@pytest.mark.xdist_group("jvm")
+@pytest.mark.parametrize(("device", "room", "kind", "becomes"), DEVICES)
+def test_devices_do_what_their_kind_says(
+    device: str, room: str, kind: str, becomes: str, simulator: Simulator
+) -> None:
+    """Variation 0 of boil, of the train split: water of ten degrees, and a minute in the device."""
+    assert any(device.endswith(name) for name in kinds(kind))
+    simulator.load("boil", 0, simplifications())
+    moving = [f"open {device}", f"move metal pot to {device}", f"activate {device}"]
+    for command in [*FILLED, f"teleport to {room}", *moving, *["wait"] * 6]:
+        simulator.step(command)
+    inside = simulator.step(f"look at {device}").observation
+    assert f"called {becomes}" in inside, inside
+
+
+@pytest.mark.engine
+@pytest.mark.xdist_group("jvm")
+def test_a_vessel_stays_in_hand_when_its_contents_are_mixed(simulator: Simulator) -> None:
+    """The paper warns that the hand becomes empty; the simulator leaves the jug in it."""
+    simulator.load("chemistry-mix-paint-secondary-color", 0, simplifications())
+    for command in ("teleport to art studio", "pick up jug", "pour cup containing red paint in jug",
+                    "pour cup containing blue paint in jug"):  # fmt: skip
+        simulator.step(command)
+    assert "mix to produce violet paint" in simulator.step("mix jug").observation
+    assert "a jug (containing violet paint)" in simulator.step("inventory").observation
