@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 from rpms.memory_store.schemas import only_kind
 from rpms.rules import Manual, already_done, match_action, needed_actions, refers_to, simulate
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.roles import BLANK, NAMED_OBJECT, OBJECT, fill, is_place, lift, parts
+from rpms.rules.roles import (
+    BLANK,
+    NAMED_OBJECT,
+    OBJECT,
+    fill,
+    is_place,
+    lift,
+    parts,
+    tool_kind,
+)
+from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
@@ -141,7 +151,7 @@ def _schema(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     if rule is None:
         return None
     roles = parts(
-        rule, goal, {p: _usual_kind(entry, p, now, is_place(rule, p)) for p in rule.parameters}
+        rule, goal, {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
     )
     if not all(roles.values()):
         return None
@@ -166,12 +176,12 @@ def _schema(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     )
 
 
-def _usual_kind(entry: Mapping[str, Any], parameter: str, now: Moment, place: bool) -> str:
+def _usual_kind(entry: Mapping[str, Any], rule: ActionRule, parameter: str, now: Moment) -> str:
     """What a parameter stands for under this goal, going by what it stood for before."""
     seen = entry.get("kinds", {}).get(parameter, {})
     wanted = [now.goal["object"], now.goal["destination"]]
-    own = next((kind for kind in wanted if kind in seen), wanted[1 if place else 0])
-    return only_kind(seen) or own
+    own = next((kind for kind in wanted if kind in seen), wanted[is_place(rule, parameter)])
+    return only_kind(seen) or tool_kind(rule, parameter) or own
 
 
 def in_words(text: str, names: Mapping[str, str]) -> str:

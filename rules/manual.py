@@ -103,8 +103,8 @@ class Manual:
             belief: decides which situation lines apply.
             refused: the last action and what it violated, when it was just refused.
         """
-        named = self.domain.likely_places or self.domain.here
-        places = tuple(belief["places"]) if named else ()
+        # Only numbered places differ from home to home; the others are the same wherever one is.
+        places = tuple(place for place in belief["places"] if kind_of(place) != place)
         key = (goal["type"], goal["object"], goal["destination"], *places)
         if key not in self._fixed:
             self._fixed[key] = self._assemble(goal, places)

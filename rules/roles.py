@@ -112,7 +112,7 @@ def parts(rule: ActionRule, goal: GoalSignature, kinds: Mapping[str, str]) -> di
     for parameter, kind in kinds.items():
         if is_place(rule, parameter):
             held = _holder_of(rule, parameter)
-            if f"kind({parameter}, {kind})" in rule.preconditions:
+            if tool_kind(rule, parameter) == kind:
                 roles[parameter] = f"a {kind}"
             elif held and roles.get(held):
                 roles[parameter] = f"{roles[held]}'s place"
@@ -121,6 +121,14 @@ def parts(rule: ActionRule, goal: GoalSignature, kinds: Mapping[str, str]) -> di
             else:
                 roles[parameter] = f"a {kind}"
     return roles
+
+
+def tool_kind(rule: ActionRule, parameter: str) -> str:
+    """The one kind of thing that the action can be done with, if the parameter is its tool."""
+    for predicate in map(parse_predicate, rule.preconditions):
+        if predicate.name == "kind" and predicate.arguments[0] == parameter:
+            return predicate.arguments[1]
+    return ""
 
 
 def is_place(rule: ActionRule, parameter: str) -> bool:
