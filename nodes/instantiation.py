@@ -180,8 +180,9 @@ def _usual_kind(entry: Mapping[str, Any], rule: ActionRule, parameter: str, now:
     """What a parameter stands for under this goal, going by what it stood for before."""
     seen = entry.get("kinds", {}).get(parameter, {})
     wanted = [now.goal["object"], now.goal["destination"]]
-    own = next((kind for kind in wanted if kind in seen), wanted[is_place(rule, parameter)])
-    return only_kind(seen) or tool_kind(rule, parameter) or own
+    if is_place(rule, parameter):
+        return only_kind(seen) or tool_kind(rule, parameter) or wanted[1]
+    return next((kind for kind in wanted if kind in seen), wanted[0])
 
 
 def in_words(text: str, names: Mapping[str, str]) -> str:
