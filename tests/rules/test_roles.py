@@ -17,7 +17,8 @@ LOOK = GoalSignature("look_at_obj_in_light", "pen", "desklamp")
 
 def test_every_step_is_told_with_the_walk_to_where_it_is_done() -> None:
     actions = ["go to desk 3", "take mug 2 from desk 3", "go to fridge 1",
-               "cool mug 2 with fridge 1", "go to cabinet 4", "open cabinet 4", "put mug 2 in/on cabinet 4"]  # fmt: skip
+               "cool mug 2 with fridge 1", "go to cabinet 4", "open cabinet 4",
+               "put mug 2 in/on cabinet 4"]  # fmt: skip
     assert lift(HOME, COOL, actions) == [
         "go to {object's place}", "take {object} from {object's place}",
         "go to {a fridge}", "cool {object} with {a fridge}",
