@@ -1,15 +1,18 @@
 """Learning: recorded trajectories -> memory entries. Pure, and independent of their order.
 
-Each episode is replayed on paper: the belief is rebuilt from the recorded texts, the way to
-every reached sub-goal becomes a success snippet, every refused action a lesson with the
-precondition it violated, an action that ended the episode with a negative score a critical
-failure, and every action template a schema with its counts.
+Each episode is replayed on paper: the belief is rebuilt from the recorded texts, the way from a
+state of the hand to every reached sub-goal becomes a success snippet, every refused action a lesson
+with the precondition it violated, an action that ended the episode with a negative score a critical
+failure, every use of an action evidence for its schema, and what was seen in a place a find.
+Everything is lifted: roles stand for the names of the one home it happened in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import permutations
+from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.evals.records import EpisodeRecord
@@ -17,23 +20,42 @@ from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
 from rpms.rules import (
     Manual,
-    corrective_rule,
-    fatal_rule,
+    check_action,
     match_action,
     needed_actions,
 )
-from rpms.rules.predicates import parse_predicate, phrase
+from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.roles import lift
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.rules.semantics import blank_syntax
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.signature import PAPER
 from rpms.vocabulary.turn import Turn
+
+# What is noted of the belief before and after each use of an action, by number of parameters.
+LITERALS: dict[int, tuple[str, ...]] = {
+    0: ("hand_empty",),
+    1: ("at", "holding", "open", "closed", "here", "visible", "activated"),
+    2: ("in",),
+}
+# A way of more actions than that is told from its last sub-goal on.
+LONGEST = 12
+
+
+class Start(NamedTuple):
+    """Where a snippet may begin: the belief then, and how many actions had been played."""
+
+    belief: Belief
+    played: int
 
 
 def learn(records: Iterable[EpisodeRecord]) -> list[Entry]:
     """M from trajectories: what each of them teaches, merged."""
-    return merge_entries(
-        parse_entry({"id": "new", **lesson}) for record in records for lesson in lessons(record)
-    )
+    played = list(records)
+    keys = get_environment(played[0]["env"]).keys if played else PAPER
+    entries = (parse_entry({"id": "new", **told}) for one in played for told in lessons(one))
+    return merge_entries(entries, keys)
 
 
 def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
@@ -44,38 +66,63 @@ def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
     belief = env.first_belief(record["first_observation"])
     history: list[Turn] = []
     step = env.sub_goal(goal, belief, history)
-    began, since = belief, list[str]()
+    by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
+    played: list[str] = []
+    gamma = env.read_signature(goal["signature"])
+    yield from _found(belief, set())
     for number, turn in enumerate(record["history"], start=1):
         action = turn["action"]
         if not action:
             continue
         action = env.carried_out(action, belief, turn["observation"])
+        before, known = belief, set(belief["searched"])
+        belief = env.update_belief(before, turn["action"], turn["observation"])
         if not action:
-            belief = env.update_belief(belief, turn["action"], turn["observation"])
             continue
-        signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(belief)}
-        yield from _schema(manual, action, turn["failed"])
-        if turn["failed"]:
-            yield _lesson(manual, action, turn["observation"], belief, signed)
-        elif number == len(record["history"]) and record.get("score", 0.0) < 0:
-            yield _critical(manual, action, goal, record["score"], signed)
-        belief = env.update_belief(belief, turn["action"], turn["observation"])
+        signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}
+        yield from _used(manual, action, before, None if turn["failed"] else belief)
+        # None if it was about a thing that the goal does not ask for.
+        lifted = lift(manual, gamma, [action])
+        fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
+        if lifted and (turn["failed"] or fatal):
+            told = {**signed, "failed_action": action, "lifted": lifted[-1]}
+            if turn["failed"]:
+                yield told | _lesson(manual, action, turn["observation"], before)
+            else:
+                yield told | _critical(record["score"])
         if turn["failed"]:
             continue
+        yield from _found(belief, known)
         history.append(
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
         )  # fmt: skip
-        since.append(action)
+        played.append(action)
         after = env.sub_goal(goal, belief, history)
         if _reached(manual, step, after, action, record, number):
-            yield {
-                **signed,
-                "state_signature": env.print_state(began),
-                **_snippet(manual, env, step, began, since),
-            }
-            began, since = belief, []
+            for start, way in _ways(manual, by_hand, by_sub_goal, played):
+                signed["state_signature"] = env.print_state(start.belief)
+                yield from _snippet(manual, env, step, start.belief, way, signed)
+            by_sub_goal = Start(belief, len(played))
+        if bool(before["holding"]) != bool(belief["holding"]):
+            now = Start(belief, len(played))
+            by_hand = [*by_hand, now] if belief["holding"] else [now]
         step = after
+
+
+def _ways(
+    manual: Manual, by_hand: list[Start], by_sub_goal: Start, played: list[str]
+) -> list[tuple[Start, list[str]]]:
+    """The way to here from each state of the hand it began with, detours left out.
+
+    From the last sub-goal only where that is too long a story: a state signature tells of the
+    hand, not of what was done since, so what was done has to be told.
+    """
+    steps = set(manual.domain.advances.values())
+    ways = [(s, needed_actions(manual, played[s.played :], steps)) for s in by_hand]
+    told = [(start, way) for start, way in ways if len(way) <= LONGEST]
+    last = needed_actions(manual, played[by_sub_goal.played :], steps)
+    return told or [(by_sub_goal, last)]
 
 
 def _reached(
@@ -92,81 +139,124 @@ def _reached(
 
 
 def _snippet(
-    manual: Manual, env: Environment, step: SubGoal, began: Belief, since: list[str]
-) -> dict[str, Any]:
-    actions = needed_actions(manual, since)
+    manual: Manual,
+    env: Environment,
+    step: SubGoal,
+    began: Belief,
+    actions: list[str],
+    signed: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    lifted = lift(manual, env.read_signature(signed["goal_signature"]), actions)
+    if lifted is None:  # it handles things that the goal does not ask for
+        return
     matched = match_action(manual, actions[-1])
     name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
     precondition = {**env.requirements(began, actions), "action_type": name}
     if "place" in bindings:
         precondition["tool_location"] = bindings["place"]
-    return {
+    yield {
+        **signed,
         "type": "success",
         "sub_goal_type": step["name"],
         "precondition": precondition,
         "actions": actions,
+        "lifted": lifted,
         "outcome": {name: bindings.get("object", "")},
         "success_count": 1,
     }
 
 
-def _lesson(
-    manual: Manual, action: str, observation: str, belief: Belief, signed: dict[str, str]
-) -> dict[str, Any]:
-    kind, rule = corrective_rule(manual, action, belief)
+def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
+    """What was refused, and the condition that did not hold, or that may not have held."""
+    diagnosis = check_action(manual, action, belief)
+    violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
+    matched = match_action(manual, action)
+    if matched is None:
+        kind, told = "unknown_action", f"'{action.split()[0] if action else ''}' was not understood"
+    else:
+        kind = "precondition_not_met" if violated else "unexplained"
+        told = f"{blank_syntax(matched[0])} wants {', '.join(violated) or 'something unknown'}"
     return {
-        **signed,
         "type": "failure",
-        "failed_action": action,
+        "violated": violated,
         "failure_type": kind,
         "failure_message": observation,
-        "corrective_rule": rule,
+        "corrective_rule": told,
         "occurrence_count": 1,
     }
 
 
-def _critical(
-    manual: Manual, action: str, goal: GoalSpec, score: float, signed: dict[str, str]
-) -> dict[str, Any]:
+def _critical(score: float) -> dict[str, Any]:
     """What happened is no refusal: the environment let it happen and ended the episode."""
     return {
-        **signed,
         "type": "critical_failure",
-        "failed_action": action,
         "failure_message": f"score = {score:.0f}, terminated",
-        "corrective_rule": fatal_rule(manual, action, goal),
+        "corrective_rule": f"it ended the task with score {score:.0f}: be sure the task wants it",
         "occurrence_count": 1,
     }
 
 
-def _schema(manual: Manual, action: str, failed: bool) -> Iterator[dict[str, Any]]:
+def _used(
+    manual: Manual, action: str, before: Belief, after: Belief | None
+) -> Iterator[dict[str, Any]]:
+    """One use of an action: the literals over its parameters before, and after if it worked."""
     matched = match_action(manual, action)
     if matched is None:
         return
-    rule = matched[0]
+    rule, names = matched
+    held = {text: evaluate(parse_predicate(text), before, manual.world, names)
+            for text in _literals(rule)}  # fmt: skip
+    then = [
+        text for text in _literals(rule)
+        if after is not None and evaluate(parse_predicate(text), after, manual.world, names)
+    ]  # fmt: skip
+    worked = after is not None
+    kinds = {name: {kind_of(text): 1} for name, text in names.items()} if worked else {}
     yield {
         "type": "schema",
-        "action_template": _template(rule),
+        "action_template": rule.syntax,
         "action_type": rule.name,
-        "preconditions": _words(manual, rule, rule.preconditions),
-        "effects": _words(manual, rule, rule.effects),
-        "success_count": int(not failed),
-        "failure_count": int(failed),
-        "confidence": float(not failed),
+        "uses": [
+            {
+                "before": {text: truth for text, truth in held.items() if truth is not None},
+                "worked": worked,
+                "after": then,
+                "count": 1,
+            }
+        ],
+        "kinds": kinds,
+        "success_count": int(worked),
+        "failure_count": int(not worked),
+        "confidence": float(worked),
     }
 
 
-def _template(rule: ActionRule) -> str:
-    """The syntax with a fixed tool filled in: ``cool {object} with fridge 1``."""
-    template = rule.syntax
-    for text in rule.preconditions:
-        predicate = parse_predicate(text)
-        if predicate.name == "kind":
-            parameter, kind = predicate.arguments
-            template = template.replace(f"{{{parameter}}}", f"{kind} 1")
-    return template
+@cache
+def _literal_texts(parameters: tuple[str, ...]) -> tuple[str, ...]:
+    texts = [
+        f"{name}({', '.join(chosen)})" if chosen else name
+        for arity, names in LITERALS.items()
+        for name in names
+        for chosen in permutations(parameters, arity)
+    ]
+    return tuple(sorted(texts))
 
 
-def _words(manual: Manual, rule: ActionRule, texts: list[str]) -> list[str]:
-    blanks = {name: name for name in rule.parameters}
-    return [phrase(parse_predicate(text), blanks, manual.world) for text in texts]
+def _literals(rule: ActionRule) -> tuple[str, ...]:
+    return _literal_texts(tuple(rule.parameters))
+
+
+def _found(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
+    """What was seen in each place that has just been looked into for the first time."""
+    for place in belief["searched"]:
+        if place in known or place not in belief["places"]:
+            continue
+        things = {thing for thing, where in belief["last_seen"].items() if where == place}
+        things |= set(belief["spots"].get(place, [])) - set(belief["places"])
+        kinds = sorted({kind_of(thing) for thing in things})
+        yield {
+            "type": "found",
+            "place": kind_of(place),
+            "looked": 1,
+            "objects": dict.fromkeys(kinds, 1),
+        }

@@ -104,6 +104,7 @@ class Episode(_Data):
     recalled: int = 0
     dropped_scf: int = 0
     dropped_arbitration: int = 0
+    dropped_budget: int = 0
     warned: int = 0
     proposals: int = 0
     asked_again: int = 0

@@ -123,6 +123,7 @@ def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         "recalled": len(recalls),
         "dropped_scf": sum(recall["dropped_by"] == "scf" for recall in recalls),
         "dropped_arbitration": sum(recall["dropped_by"] == "arbitration" for recall in recalls),
+        "dropped_budget": sum(recall["dropped_by"] == "budget" for recall in recalls),
         "warned": sum(bool(recall["warning"]) for recall in recalls),
     }
 

@@ -2,11 +2,12 @@
 
 from rpms.memory_store.entries import Entry, parse_entry
 from rpms.memory_store.merging import merge_entries
-from rpms.memory_store.retrieval import MemoryIndex
+from rpms.memory_store.retrieval import Candidate, MemoryIndex
 from rpms.memory_store.snapshot import Header, load_index, read_snapshot, write_snapshot
 from rpms.memory_store.stores import load_from_store, save_to_store
 
 __all__ = [
+    "Candidate",
     "Entry",
     "Header",
     "MemoryIndex",

@@ -1,4 +1,8 @@
-"""The four kinds of memory, with the fields of the paper's appendix."""
+"""The kinds of memory: the paper's four, with the fields of its appendix, and finds.
+
+Beside the recorded example an entry keeps what it says with roles for names (``lifted``), which is
+what another home can use. An entry written by hand may leave that out.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
-class _Entry(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+
+class _Entry(_Strict):
     id: str = Field(min_length=1)
     retrieval_weight: float = Field(default=1.0, gt=0)
 
@@ -22,35 +28,57 @@ class _Recorded(_Entry):
 
 
 class Success(_Recorded):
-    """A success snippet: the actions that reached one sub-goal."""
+    """A success snippet: the actions from a state of the hand to one reached sub-goal."""
 
     type: Literal["success"]
     sub_goal_type: str
     precondition: dict[str, Any] = {}
     actions: list[str] = Field(min_length=1)
+    lifted: list[str] = []
     outcome: dict[str, Any] = {}
     success_count: int = Field(default=1, ge=1)
 
 
 class Failure(_Recorded):
-    """A failure lesson: what was refused, and the rule that explains it."""
+    """A failure lesson: what was refused, and the condition that it lacked.
+
+    ``violated`` names that condition over the parameters of the action; ``corrective_rule`` says
+    it in words.
+    """
 
     type: Literal["failure"]
     failed_action: str
+    lifted: str = ""
+    violated: list[str] = []
     failure_type: str = "precondition_not_met"
     failure_message: str
     corrective_rule: str
     occurrence_count: int = Field(default=1, ge=1)
 
 
+class Use(_Strict):
+    """One way an action was used: what held before, whether it worked, what held after."""
+
+    before: dict[str, bool]
+    worked: bool
+    after: list[str] = []
+    count: int = Field(default=1, ge=1)
+
+
 class Schema(_Entry):
-    """A verified schema: an action template with confirmed preconditions and effects."""
+    """A verified schema: what an action needed and did, told by its uses alone.
+
+    ``kinds`` counts what the parameters stood for when it worked. Preconditions, effects and
+    confidence follow from the uses where there are any.
+    """
 
     type: Literal["schema"]
     action_template: str
     action_type: str
-    preconditions: list[str]
-    effects: list[str]
+    preconditions: list[str] = []
+    effects: list[str] = []
+    uses: list[Use] = []
+    kinds: dict[str, dict[str, int]] = {}
     success_count: int = Field(ge=0)
     failure_count: int = Field(ge=0)
     confidence: float = Field(ge=0, le=1)
@@ -61,13 +89,23 @@ class CriticalFailure(_Recorded):
 
     type: Literal["critical_failure"]
     failed_action: str
+    lifted: str = ""
     failure_message: str
     corrective_rule: str
     occurrence_count: int = Field(default=1, ge=1)
     retrieval_weight: float = Field(default=2.0, gt=0)
 
 
-Entry = Success | Failure | Schema | CriticalFailure
+class Found(_Entry):
+    """What was found in one kind of place: how many were looked into, and how many held what."""
+
+    type: Literal["found"]
+    place: str
+    looked: int = Field(ge=1)
+    objects: dict[str, int] = {}
+
+
+Entry = Success | Failure | Schema | CriticalFailure | Found
 ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 

@@ -1,5 +1,17 @@
 """M_cand: entries whose goal signature is near enough to the goal's (Eq. 4).
 
+d_gamma is exact on the type and goes by meaning on the rest: 0.6 for the object and 0.4 for the
+destination, each counted whole for the same word (a plural or a slip of the pen is the same word),
+as 0.8 for a word of the same category, and as nothing otherwise. With theta = 0.6:
+
+    heat a mug, put it in a cabinet   ~ heat a mug, put it in a cabinet     1.00   recalled
+                                      ~ heat a cup, put it in a cabinet     0.88   recalled
+                                      ~ heat a mug, put it on a desk        0.60   recalled
+                                      ~ heat an egg, put it in a cabinet    0.40   left
+    a pot is no potato, and a pan no pen: likeness of spelling alone counts for nothing.
+
+An entry's weight multiplies its score, for the threshold and for the rank.
+
 Entries are grouped by unique goal signature when the memory is loaded, and sorted within each
 group. A goal is scored against the unique signatures once; a step only copies the result. So
 the cost of a step does not grow with the store.
@@ -7,25 +19,36 @@ the cost of a step does not grow with the store.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from typing import Any, NamedTuple
 
 from rapidfuzz import fuzz
 
-from rpms.memory_store.entries import ADAPTER, Entry, Schema, Success
-from rpms.vocabulary.recall import Recall
+from rpms.memory_store.entries import ADAPTER, Entry, Found, Schema, Success
 from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
 
+OBJECT_SHARE, DESTINATION_SHARE = 0.6, 0.4
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
+# Spelled this much alike, two words are one: mug, mugs.
+SAME_WORD = 85
+# What fits this home and this moment is chosen among this many times k of each kind.
+CHOICE = 3
 
-# Entry type and what COMPAT compares: k of each bucket are recalled, not k of each type.
-Bucket = tuple[str, str]
-# Rank within a bucket: how often seen (negated, so that smaller is better), id, row.
-Ranked = tuple[int, str, int]
+# Entry type, sub-goal or action, and what COMPAT compares: of each there is a choice.
+Bucket = tuple[str, str, str]
+# Rank within a bucket: how often seen (negated, so that smaller is better), id, row, weight.
+Ranked = tuple[int, str, int, float]
+
+
+class Candidate(NamedTuple):
+    """An entry near the goal: d_gamma times its weight, and how often its like was seen."""
+
+    entry: dict[str, Any]
+    score: float
+    seen: int
 
 
 class MemoryIndex:
@@ -46,9 +69,11 @@ class MemoryIndex:
                 self._categories[kind] |= {name}
         self._rows: list[bytes] = []
         self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
-        self._schemas: list[tuple[float, str, int, str]] = []
+        self._schemas: dict[str, list[tuple[float, str, int]]] = defaultdict(list)
+        self._looked: dict[str, int] = {}
+        self._found: dict[str, dict[str, int]] = {}
         self._signatures: dict[str, dict[Bucket, list[Ranked]]] = {}
-        self._cache: dict[tuple[GoalSignature, float, int, tuple[str, ...]], list[Recall]] = {}
+        self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
 
     def __len__(self) -> int:
         """How many entries there are."""
@@ -73,74 +98,107 @@ class MemoryIndex:
         number = len(self._rows)
         self._rows.append(row)
         if isinstance(entry, Schema):
-            self._schemas.append((-entry.confidence, entry.id, number, entry.action_type))
+            self._schemas[entry.action_type].append((-entry.confidence, entry.id, number))
+            return
+        if isinstance(entry, Found):
+            self._looked[entry.place] = self._looked.get(entry.place, 0) + entry.looked
+            for kind, count in entry.objects.items():
+                held = self._found.setdefault(kind, {})
+                held[entry.place] = held.get(entry.place, 0) + count
             return
         group = self._signatures.get(entry.goal_signature)
         if group is None:
             signature = self._read_goal(entry.goal_signature)
             group = self._groups.setdefault(signature, {})
             self._signatures[entry.goal_signature] = group
-        count = entry.success_count if isinstance(entry, Success) else entry.occurrence_count
-        bucket = (entry.type, self._compat(entry.state_signature))
-        group.setdefault(bucket, []).append((-count, entry.id, number))
+        if isinstance(entry, Success):
+            about, count = entry.sub_goal_type, entry.success_count
+        else:
+            about, count = entry.failed_action.partition(" ")[0], entry.occurrence_count
+        bucket = (entry.type, about, self._compat(entry.state_signature))
+        group.setdefault(bucket, []).append((-count, entry.id, number, entry.retrieval_weight))
 
     def freeze(self) -> None:
         """Sort every group once, so that recalling only looks at the head of each."""
-        self._schemas.sort()
+        for ranked in self._schemas.values():
+            ranked.sort()
         for group in self._groups.values():
-            for ranked in group.values():
-                ranked.sort()
+            for rows in group.values():
+                rows.sort()
         self._cache.clear()
 
-    def recall(
-        self, goal: GoalSignature, theta: float, k: int, actions: Sequence[str] = ()
-    ) -> list[Recall]:
-        """The k best entries of each bucket with d_gamma >= theta, best first.
+    def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
+        """Snippets and lessons with d_gamma * weight >= theta, best first.
 
-        Schemas carry no goal; those of the given actions (the ones the goal's procedure uses)
-        are recalled, most reliable first.
+        Up to ``CHOICE`` times k of each bucket, equal experience of several goals as one: which k
+        of each type fit this home and this moment is for the asker to say.
         """
-        key = (goal, theta, k, tuple(actions))
+        key = (goal, theta, k)
         if key not in self._cache:
             self._cache[key] = self._find(*key)
-        return [recall.copy() for recall in self._cache[key]]
+        return self._cache[key]
+
+    def schemas(self, actions: Iterable[str], k: int) -> list[Candidate]:
+        """The most reliable schema of each of these actions."""
+        rows = [self._schemas[action][0][2] for action in actions if action in self._schemas]
+        entries = [self._entry(row) for row in rows[:k]]
+        return [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
+
+    def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
+        """Where a kind of thing was found: kind of place -> how many held one, of how many.
+
+        What was never found itself is looked for where its category was.
+        """
+        found = self._found.get(kind)
+        if not found:
+            mine = self._categories[kind]
+            alike = [other for other in self._found if self._categories[other] & mine]
+            found = {}
+            for other in alike:
+                for place, count in self._found[other].items():
+                    found[place] = found.get(place, 0) + count
+        return {place: (count, self._looked[place]) for place, count in found.items()}
 
     def nearness(self, goal: GoalSignature, other: GoalSignature) -> float:
-        """d_gamma: exact on type, fuzzy on object category and destination."""
+        """d_gamma, as the head of this file has it."""
         if goal.type != other.type:
             return 0.0
-        alike = self._alike(goal.object, other.object)
-        return (alike + self._alike(goal.destination, other.destination)) / 2
+        alike = OBJECT_SHARE * self._alike(goal.object, other.object)
+        return alike + DESTINATION_SHARE * self._alike(goal.destination, other.destination)
 
     def _alike(self, one: str, other: str) -> float:
-        if one == other:
+        if one == other or fuzz.ratio(one, other) >= SAME_WORD:
             return 1.0
-        if self._categories[one] & self._categories[other]:
-            return SAME_CATEGORY
-        return fuzz.ratio(one, other) / 100
+        return SAME_CATEGORY if self._categories[one] & self._categories[other] else 0.0
 
-    def _find(
-        self, goal: GoalSignature, theta: float, k: int, actions: tuple[str, ...]
-    ) -> list[Recall]:
-        near: dict[Bucket, list[tuple[float, list[Ranked]]]] = defaultdict(list)
+    def _find(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
+        most = CHOICE * k
+        near: dict[Bucket, list[tuple[float, int, str, int]]] = defaultdict(list)
         for signature, group in self._groups.items():
-            score = self.nearness(goal, signature)
-            if score >= theta:
+            if score := self.nearness(goal, signature):
                 for bucket, ranked in group.items():
-                    near[bucket].append((score, ranked))
-        recalls = []
+                    near[bucket] += [
+                        (-score * weight, negated, name, row)
+                        for negated, name, row, weight in ranked[:most]
+                        if score * weight >= theta
+                    ]
+        found: list[Candidate] = []
         for bucket in sorted(near):
-            heads = [[(-s, *rank) for rank in ranked[:k]] for s, ranked in near[bucket]]
-            for score, _, _, row in islice(heapq.merge(*heads), k):
-                recalls.append(self._recall(row, -score))
-        useful = [row for _, _, row, action in self._schemas if action in actions]
-        recalls += [self._recall(row, 1.0) for row in useful[:k]]
-        recalls.sort(key=lambda recall: -recall["score"])
-        return recalls
+            found += self._merge(sorted(near[bucket]))[:most]
+        return sorted(found, key=lambda one: (-one.score, -one.seen, one.entry["id"]))
 
-    def _recall(self, row: int, near: float) -> Recall:
-        entry = ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")
-        weight = float(entry["retrieval_weight"])
-        return Recall(
-            entry=entry, score=near * weight, dropped_by="", reason="", warning="", rule=""
-        )
+    def _merge(self, ranked: Sequence[tuple[float, int, str, int]]) -> list[Candidate]:
+        """One candidate for entries that say the same with roles for names."""
+        merged: dict[str, Candidate] = {}
+        for score, negated, _, row in ranked:
+            entry = self._entry(row)
+            said = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
+            known = merged.get(said)
+            if known is None:
+                merged[said] = Candidate(entry, -score, -negated)
+            else:
+                merged[said] = known._replace(seen=known.seen - negated)
+        return sorted(merged.values(), key=lambda one: (-one.score, -one.seen, one.entry["id"]))
+
+    def _entry(self, row: int) -> dict[str, Any]:
+        return ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")

@@ -6,6 +6,7 @@ format of record; a store is filled from it and can be read back into it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
@@ -35,7 +36,8 @@ def save_to_store(store: BaseStore, env: str, entries: Sequence[Entry]) -> None:
     for start in range(0, len(changes), _BATCH):
         store.batch(changes[start : start + _BATCH])
     # Written last: a reader that finds a matching count finds all entries.
-    store.put((*namespace(env), _HEADER), _HEADER, {"entries": len(wanted)}, index=False)
+    header = {"entries": len(wanted), "version": _version(entries)}
+    store.put((*namespace(env), _HEADER), _HEADER, header, index=False)
 
 
 def load_from_store(store: BaseStore, env: str) -> list[Entry]:
@@ -56,6 +58,21 @@ def load_from_store(store: BaseStore, env: str) -> list[Entry]:
             f"{len(entries)}; save them again"
         )
     return sorted(entries, key=lambda entry: (entry.type, entry.id))
+
+
+def store_version(store: BaseStore, env: str) -> str:
+    """Changes whenever another memory was saved; empty while there is none."""
+    header = store.get((*namespace(env), _HEADER), _HEADER)
+    if header is None or not header.value["entries"]:
+        return ""
+    return str(header.value.get("version", header.value["entries"]))
+
+
+def _version(entries: Sequence[Entry]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for entry in sorted(entries, key=lambda entry: entry.id):
+        digest.update(entry.model_dump_json().encode())
+    return digest.hexdigest()
 
 
 def store_size(store: BaseStore, env: str) -> int:

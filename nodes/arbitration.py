@@ -9,19 +9,16 @@ annotated, never a rule.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
-from rpms.envs import get_environment
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
-    already_done,
     can_work,
     check_action,
     forbidden_by,
@@ -29,10 +26,10 @@ from rpms.rules import (
     refers_to,
     simulate,
 )
-from rpms.vocabulary.belief import Belief, kind_of
+from rpms.rules.predicates import parse_predicate
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.signature import GoalSignature
 
 
 class Conflict(NamedTuple):
@@ -46,12 +43,12 @@ class Conflict(NamedTuple):
 def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
     mode = settings(runtime.context).arbitration
-    manual, read = load_manual(state["env"]), get_environment(state["env"]).read_signature
+    manual = load_manual(state["env"])
     judged = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
             conflict = find_conflict(
-                recall, state["belief"], state["goal"], state["sub_goal"], manual, read=read
+                recall, state["belief"], state["goal"], state["sub_goal"], manual
             )
             if conflict is not None:
                 recall = _settle(recall, conflict, mode)
@@ -78,67 +75,50 @@ def find_conflict(
     goal: GoalSpec,
     sub_goal: SubGoal,
     manual: Manual,
-    *,
-    read: Callable[[str], GoalSignature],
 ) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
-    entry = recall["entry"]
-    if "actions" in entry:
-        recorded = read(entry["goal_signature"]).object
-        actions = transfer(entry["actions"], recorded, belief, goal)
+    kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
+    if kind == "success":
         return snippet_conflict(actions, belief, goal, manual)
-    if "failed_action" in entry:
-        return lesson_conflict(entry, belief, goal, sub_goal, manual)
+    if kind in ("failure", "critical_failure"):
+        return lesson_conflict(recall, belief, goal, sub_goal, manual)
     return None
-
-
-def transfer(actions: Sequence[str], recorded: str, belief: Belief, goal: GoalSpec) -> list[str]:
-    """The advice, recorded for one kind of object, as it reads for the object in hand.
-
-    ``put mug 2 in/on shelf 1`` was said of another home's mug; what it advises to someone who
-    holds cup 1 for the same kind of goal is to put cup 1 there. Judged by its letter, every
-    such entry would violate ``holding``.
-    """
-    held = next((h for h in belief["holding"] if kind_of(h) == goal["object"]), None)
-    if held is None:
-        return list(actions)
-    return [re.sub(rf"\b{re.escape(recorded)} \d+\b", held, action) for action in actions]
 
 
 def snippet_conflict(
     actions: Sequence[str], belief: Belief, goal: GoalSpec, manual: Manual
 ) -> Conflict | None:
-    """The first hard conflict met when the advice is simulated, else the first soft one.
+    """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
-    A step whose effects hold already (the door is open, the agent is there) is passed over:
-    leaving it out is no violation.
+    What later steps leave open will be seen on the way, and whether a walk leads anywhere is found
+    out by walking: neither is worth a warning now.
     """
     imagined = belief
     soft: Conflict | None = None
-    for action in actions:
+    for number, action in enumerate(actions):
         rule = forbidden_by(manual, action, goal)
         if rule:
             return Conflict(True, rule, f"'{action}' is forbidden for this goal")
-        if already_done(manual, action, imagined):
-            continue
         diagnosis = check_action(manual, action, imagined)
         if diagnosis.verdict in ("fails", "no_such_action"):
             return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
-        if diagnosis.verdict == "unknown" and soft is None:
-            soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {diagnosis.unsure[0]}")
+        unsure = zip(diagnosis.unsure_predicates, diagnosis.unsure, strict=True)
+        matters = [words for text, words in unsure if parse_predicate(text).positive]
+        if number == 0 and matters:
+            soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}")
         imagined = simulate(manual, action, imagined)
     return soft
 
 
 def lesson_conflict(
-    entry: Mapping[str, Any], belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
+    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
 ) -> Conflict | None:
     """A lesson says "avoid"; where the rules say "do", the rules win.
 
     A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules
     and stays as it is. The procedure demands an action only with the goal's own object.
     """
-    action = entry["failed_action"]
+    action = recall["advice"]["actions"][0]
     matched = match_action(manual, action)
     if matched is None or not can_work(manual, action, belief):
         return None
@@ -148,7 +128,7 @@ def lesson_conflict(
     serves = manual.domain.advances.get(sub_goal["name"]) == rule.name
     if serves and any(refers_to(name, goal["object"]) for name in names.values()):
         return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
-    if entry["type"] != "critical_failure":
+    if recall["entry"]["type"] != "critical_failure":
         return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")
     # It was possible then too, and fatal: only a task with another answer speaks for it now.
     if serves and any(name in sub_goal["target"] for name in names.values()):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2 import Environment as Jinja
+from langchain_core.messages.utils import count_tokens_approximately
 
 from rpms.envs import Environment
 from rpms.nodes.context import RunContext
@@ -19,10 +20,12 @@ from rpms.rules.manual import RuleLine
 from rpms.vocabulary.decision import Choice
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.recall import surviving
+from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Message
 
 _SHARED = Path(__file__).parent / "templates"
+CEILING = 1200
+"""Tokens that the knowledge blocks may take together, as in the paper."""
 
 
 class Blocks(NamedTuple):
@@ -56,6 +59,31 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
         state=_render(env.prompts, "state.j2", state_lines=lines),
         memory=_render(env.prompts, "memory.j2", recalls=kept) if kept else "",
     )
+
+
+def within_ceiling(
+    state: EpisodeState, context: RunContext, env: Environment
+) -> tuple[Blocks, list[Recall]]:
+    """The blocks in at most ``CEILING`` tokens, and the memories with those marked that had to go.
+
+    The least useful memories go first, from the end of the list; rules and state stay.
+    """
+    recalls = list(state.get("recalls", []))
+    blocks = knowledge_blocks(state, context, env)
+    kept = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
+    while context.memory and kept and tokens(blocks) > CEILING:
+        number = kept.pop()
+        recalls[number] = recalls[number].copy()
+        recalls[number]["dropped_by"] = "budget"
+        recalls[number]["reason"] = f"the blocks may take {CEILING} tokens"
+        blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
+    return blocks, recalls
+
+
+def tokens(texts: Iterable[str]) -> int:
+    """How many tokens texts take together, by LangChain's estimate."""
+    messages = [{"role": "user", "content": text} for text in texts if text]
+    return count_tokens_approximately(messages)
 
 
 def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:

@@ -1,7 +1,12 @@
-"""Stage 3: M_cand, the memories whose goal resembles this one (Eq. 4)."""
+"""Stage 3: M_cand, the memories whose goal resembles this one (Eq. 4), said for this home.
+
+The index answers by goal alone. Here its candidates are filled in for the home and the moment,
+equal ones become one, and the best k of each type go on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,55 +15,133 @@ from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
 from rpms.memory_store import MemoryIndex, load_from_store, load_index
-from rpms.memory_store.stores import store_size
+from rpms.memory_store.stores import store_version
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.instantiation import Moment, instantiate, upcoming
 from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.belief import in_order, kind_of
+from rpms.vocabulary.recall import Recall, new_advice, new_recall
+
+# Beyond that many places a hint where to look is no hint any more.
+MOST_PLACES = 8
+# What is said first; the last is the first to go where there is no room.
+ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read the goal; return the candidates, best first, with their scores."""
+    """Read goal, sub-goal and belief; return the candidates, best first, with their scores."""
     context = settings(runtime.context)
-    index = find_memory(state["env"], context.memory_file, runtime.store)
-    return EpisodeState(recalls=recall(index, state["env"], state["goal"], context))
+    begun = bool(state.get("history"))
+    index = find_memory(state["env"], context.memory_file, runtime.store, begun=begun)
+    world = get_environment(state["env"])
+    manual = load_manual(state["env"])
+    now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], world.keys)
+    return EpisodeState(recalls=recall(index, now, context))
 
 
-def recall(index: MemoryIndex, env: str, goal: GoalSpec, context: RunContext) -> list[Recall]:
-    """Ask an index for a goal, with the schemas of the actions its procedure uses."""
-    domain = load_manual(env).domain
-    steps = domain.procedures.get(goal["type"], [])
-    actions = tuple(domain.advances[step] for step in steps if step in domain.advances)
-    gamma = get_environment(env).read_signature(goal["signature"])
-    return index.recall(gamma, context.theta, context.k, actions)
+def recall(index: MemoryIndex, now: Moment, context: RunContext) -> list[Recall]:
+    """The best k of each type that can be said here, and where to look for what is not seen yet."""
+    near = index.recall(now.gamma, context.theta, context.k)
+    near = [*near, *index.schemas(upcoming(now), context.k)]
+    said: dict[tuple[str, ...], Recall] = {}
+    for entry, score, count in near:
+        advice = instantiate(entry, now)
+        if advice is None:
+            continue
+        state = now.keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
+        key = (entry["type"], state, *advice["actions"], "|", *advice["needs"])
+        if key in said:
+            said[key]["count"] += count
+        else:
+            said[key] = new_recall(entry, score, count, advice)
+    chosen = [*_where_found(index, now), *_best(_without_parts(said), context.k)]
+    return sorted(chosen, key=lambda one: (ORDER.index(one["entry"]["type"]), -one["score"]))
 
 
-def find_memory(env: str, file: str, store: BaseStore | None) -> MemoryIndex:
-    """The named snapshot; else the deployment's store; else the snapshot that the world ships."""
-    if not file and store is not None and (size := _size(store, env)):
-        return _from_store(store, env, size)
+def _without_parts(said: dict[tuple[str, ...], Recall]) -> Iterator[Recall]:
+    """Leave out a snippet that is only the beginning of another one from the same state."""
+    snippets = [key[: key.index("|")] for key in said if key[0] == "success"]
+    for key, one in said.items():
+        mine = key[: key.index("|")]
+        longer = (k for k in snippets if len(k) > len(mine) and k[: len(mine)] == mine)
+        if key[0] != "success" or not any(longer):
+            yield one
+
+
+def _best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
+    taken: dict[str, int] = {}
+    for one in sorted(recalls, key=lambda r: (-r["score"], -r["count"], r["entry"]["id"])):
+        kind = one["entry"]["type"]
+        taken[kind] = taken.get(kind, 0) + 1
+        if taken[kind] <= k:
+            yield one
+
+
+def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
+    """Where such things were found before, for what the goal asks for and nobody has seen yet.
+
+    Places of this home that were not searched, the likeliest first.
+    """
+    belief = now.belief
+    known = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
+    seen = {kind_of(name) for name in known}
+    for kind in dict.fromkeys((now.goal["object"], now.goal["destination"])):
+        if kind in seen and kind != now.sub_goal["target"]:
+            continue
+        counts = index.places_of(kind)
+        ranked = sorted(
+            counts, key=lambda place: (-counts[place][0] / (counts[place][1] + 1), place)
+        )
+        left = sorted((p for p in belief["places"] if p not in belief["searched"]), key=in_order)
+        places = []
+        total = 0
+        for sort in ranked:
+            here = [place for place in left if kind_of(place) == sort][: MOST_PLACES - total]
+            if here:
+                held, looked = counts[sort]
+                places.append(f"{', '.join(here)} ({held} of {looked} held one)")
+                total += len(here)
+        if places:
+            entry = {"id": f"found_{kind}", "type": "found", "object": kind}
+            found = sum(held for held, _ in counts.values())
+            yield new_recall(entry, 1.0, found, new_advice([], places=places))
+
+
+def find_memory(
+    env: str, file: str, store: BaseStore | None, *, begun: bool = False
+) -> MemoryIndex:
+    """The named snapshot; else the deployment's store; else the snapshot shipped with us.
+
+    A store may have grown since the last episode, so each one asks for its version when it
+    begins; while it goes on, that would be a query per step.
+    """
+    if not file and store is not None:
+        if not begun:
+            _versions[id(store), env] = store_version(store, env)
+        if version := _versions.get((id(store), env)) or store_version(store, env):
+            return _from_store(store, env, version)
     return open_memory(env, file)
 
 
-@lru_cache(maxsize=4)
+_versions: dict[tuple[int, str], str] = {}
+
+
 def open_memory(env: str, file: str) -> MemoryIndex:
-    """A snapshot, loaded once per process; a world without one has an empty memory."""
-    world = get_environment(env)
-    path = Path(file) if file else world.memory
+    """A snapshot, loaded once per process and content; a world without one has an empty memory."""
+    path = Path(file) if file else get_environment(env).memory
     if not file and not path.exists():
         return MemoryIndex()
-    return load_index(path, env, load_manual(env).domain.categories, world.keys)
-
-
-# A memory is frozen while it is used, so its size tells whether a new one was saved. Asking the
-# store for that at every step would be a query per step; once per process is enough to find it.
-@lru_cache(maxsize=4)
-def _size(store: BaseStore, env: str) -> int:
-    return store_size(store, env)
+    stamp = path.stat() if path.exists() else None
+    return _open(path, env, (stamp.st_mtime_ns, stamp.st_size) if stamp else None)
 
 
 @lru_cache(maxsize=4)
-def _from_store(store: BaseStore, env: str, size: int) -> MemoryIndex:
+def _open(path: Path, env: str, _stamp: tuple[int, int] | None) -> MemoryIndex:
+    return load_index(path, env, load_manual(env).domain.categories, get_environment(env).keys)
+
+
+@lru_cache(maxsize=4)
+def _from_store(store: BaseStore, env: str, _version: str) -> MemoryIndex:
     categories, keys = load_manual(env).domain.categories, get_environment(env).keys
     return MemoryIndex.of(load_from_store(store, env), categories, keys)

@@ -11,12 +11,17 @@ import asyncio
 from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.nodes.action_arbitration import shortlist
-from rpms.nodes.blocks import knowledge_blocks, load_example, load_system, offered_actions
+from rpms.nodes.blocks import (
+    load_example,
+    load_system,
+    offered_actions,
+    tokens,
+    within_ceiling,
+)
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.context_budget import fit, prompt_room
 from rpms.nodes.stage import Stage, compute
@@ -62,7 +67,7 @@ def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
 
 def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     env = get_environment(state["env"])
-    blocks = knowledge_blocks(state, context, env)
+    blocks, recalls = within_ceiling(state, context, env)
     if context.layout == "cache_friendly":
         # What never changes comes first and the history only grows, so that a provider or a
         # local server can reuse the whole prefix of the previous step.
@@ -87,9 +92,8 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         asked_again=False,
         prompt=messages,
         dropped_turns=dropped,
-        knowledge_tokens=count_tokens_approximately(
-            [{"role": "user", "content": text} for text in (*opening, *closing) if text]
-        ),
+        knowledge_tokens=tokens([*opening, *closing]),
+        recalls=recalls,
     )
 
 

@@ -3,7 +3,7 @@
 ``occupancy`` is the paper's predicate COMPAT, which each world defines on its own state signature
 (in ALFWorld: an entry recorded with an empty hand passes only when the hand is empty now, and the
 other way round). ``preconditions`` goes further and asks whether the first action of the entry's
-advice can work in the current belief.
+advice, as it is said for this home and this moment, can work in the current belief.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
 
 def precondition_conflict(recall: Recall, belief: Belief, manual: Manual) -> str:
     """Why the first advised action cannot work now; empty when it may."""
-    actions = recall["entry"].get("actions")
-    if not actions:
+    if recall["entry"]["type"] != "success":
         return ""
+    actions = recall["advice"]["actions"]
     diagnosis = check_action(manual, actions[0], belief)
     if diagnosis.verdict != "fails":
         return ""

@@ -101,9 +101,9 @@ def _print_step(console: Console, event: StepEvent) -> None:
 def _print_memories(console: Console, recalls: list[Recall]) -> None:
     """Every candidate's fate: its score, what dropped it and why, or the warning it carries."""
     for recall in recalls:
-        entry = recall["entry"]
-        advice = " -> ".join(entry.get("actions", [])) or entry.get("failed_action", "")
-        text = escape(f"{entry['type']} {recall['score']:.2f} {advice or entry['action_template']}")
+        kind, said = recall["entry"]["type"], recall["advice"]
+        advice = " -> ".join(said["actions"]) or "; ".join(said["places"])
+        text = escape(f"{kind} {recall['score']:.2f} {advice}")
         if recall["dropped_by"]:
             rule = f" by {recall['rule']}" if recall["rule"] else ""
             fate = f"[red]dropped in {recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"

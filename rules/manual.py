@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from rpms.rules.schema import (
     Rule,
     UniversalTier,
 )
-from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 
 RULES_FOLDER = Path(__file__).parent
@@ -52,7 +52,7 @@ class Manual:
         self.universal = universal
         self.domain = domain
         self.environment = env
-        self._static: dict[tuple[str, str], ActiveRules] = {}
+        self._fixed: dict[tuple[str, ...], ActiveRules] = {}
 
     @property
     def actions(self) -> list[ActionRule]:
@@ -105,31 +105,31 @@ class Manual:
             belief: decides which situation lines apply.
             refused: the last action and what it violated, when it was just refused.
         """
-        key = (goal["type"], goal["object"])
-        if key not in self._static:
-            self._static[key] = self._assemble(*key)
+        # Only numbered places differ from home to home; the others are the same wherever one is.
+        places = tuple(place for place in belief["places"] if kind_of(place) != place)
+        key = (goal["type"], goal["object"], goal["destination"], *places)
+        if key not in self._fixed:
+            self._fixed[key] = self._assemble(goal, places)
+        fixed = self._fixed[key]
         return ActiveRules(
-            universal=self._static[key]["universal"],
-            domain=self._static[key]["domain"],
-            environment=self._static[key]["environment"],
+            universal=fixed["universal"],
+            domain=fixed["domain"],
+            environment=fixed["environment"],
             situation=self._situations(belief, refused),
         )
 
-    def _assemble(self, goal_type: str, kind: str) -> ActiveRules:
+    def _assemble(self, goal: GoalSpec, places: Sequence[str]) -> ActiveRules:
+        goal_type, kind = goal["type"], goal["object"]
         mine = self.categories_of(kind)
 
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             return by_type and (not rule.about or bool(mine & set(rule.about)))
 
-        locality = [
-            RuleLine(id=rule.id, text=f"{kind} is usually at: {' -> '.join(rule.places)}")
-            for rule in self.domain.likely_places
-            if mine & set(rule.about)
-        ]
+        home = [*self._localities(goal, places), *self._here(goal, places)]
         return ActiveRules(
             universal=[_line(rule) for rule in self.universal.rules if applies(rule)],
-            domain=locality + [_line(rule) for rule in self.domain.rules if applies(rule)],
+            domain=home + [_line(rule) for rule in self.domain.rules if applies(rule)],
             environment=[
                 _action_line(rule, self.environment.understood, self.world)
                 for rule in self.actions
@@ -138,6 +138,33 @@ class Manual:
             + [_line(rule) for rule in self.environment.rules if applies(rule)],
             situation=[],
         )
+
+    def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
+        """Where what the goal names is usually found, unless it is a place itself.
+
+        In places of this home, in the order to try them; as kinds where the home is not known.
+        """
+        for kind in dict.fromkeys((goal["object"], goal["destination"])):
+            mine = self.categories_of(kind)
+            if any(kind_of(place) == kind for place in places):
+                continue
+            for rule in self.domain.likely_places:
+                if mine & set(rule.about):
+                    groups = [_of_kind(sort, places) for sort in rule.places]
+                    order = " -> ".join(group for group in groups if group)
+                    if order:
+                        text = f"{kind} is {rule.how_often} at: {order}"
+                        yield RuleLine(id=rule.id, text=text)
+
+    def _here(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
+        for rule in self.domain.here:
+            if not {"all", goal["type"]} & set(rule.goal_types):
+                continue
+            kind = goal["destination"] if rule.kind == "$destination" else rule.kind
+            named = _of_kind(kind, places)
+            if named or not kind:
+                blanks = {"object": goal["object"], "destination": goal["destination"]}
+                yield RuleLine(id=rule.id, text=rule.text.format(places=named, **blanks))
 
     def _situations(
         self, belief: Belief, refused: tuple[str, Sequence[str]] | None
@@ -159,6 +186,13 @@ class Manual:
             ):
                 lines.append(RuleLine(id=situation.id, text=situation.text.format(**fields)))
         return lines
+
+
+def _of_kind(kind: str, places: Sequence[str]) -> str:
+    """The places of a kind by number, or the kind itself where no place is known yet."""
+    if not places:
+        return kind
+    return ", ".join(sorted((p for p in places if kind_of(p) == kind), key=in_order))
 
 
 def _line(rule: Rule) -> RuleLine:

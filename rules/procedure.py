@@ -15,7 +15,7 @@ from rpms.rules.conditions import Situation, holds, mentioned
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
-from rpms.vocabulary.belief import copy_belief, kind_of
+from rpms.vocabulary.belief import copy_belief, in_order, kind_of
 from rpms.vocabulary.decision import Choice
 
 
@@ -106,7 +106,7 @@ def _offer(now: Situation, services: Sequence[Service]) -> list[Choice]:
 
 def _fitting(now: Situation, service: Service, rule: ActionRule) -> list[dict[str, str]]:
     """The fillings of a pattern, best first; only the likely places while any is left."""
-    found = sorted(_fill(now, service, rule), key=lambda names: [*map(_in_order, names.values())])
+    found = sorted(_fill(now, service, rule), key=lambda names: [*map(in_order, names.values())])
     if not service.likely:
         return found
     places = now.manual.likely_places(now.goal[service.about])
@@ -172,9 +172,3 @@ def _meant(now: Situation) -> str:
     facts = [asked_back.line.format(name=name, place=place) for name, place in places.items()]
     lines = belief["asked"]
     return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
-
-
-def _in_order(name: str) -> tuple[str, int]:
-    kind = kind_of(name)
-    number = name.removeprefix(kind).strip()
-    return kind, int(number) if number.isdigit() else 0

@@ -50,11 +50,33 @@ class Rule(_Strict):
 
 
 class Locality(_Strict):
-    """Where a category of objects is usually found, likeliest first."""
+    """Where a category of objects is found, likeliest first, and how often it is there."""
 
     id: RuleId
     about: list[str]
     places: list[str] = Field(min_length=1)
+    how_often: str = "usually"
+
+
+HERE_BLANKS = ("object", "destination", "places")
+
+
+class Here(_Strict):
+    """A sentence that names the places of this very home: its tools, its destinations.
+
+    ``kind`` is the kind of place that ``{places}`` stands for, or ``$destination``; where the home
+    has none of it the sentence is left out.
+    """
+
+    id: RuleId
+    text: Text
+    goal_types: list[str] = Field(default=["all"], alias="for")
+    kind: str = ""
+
+    @model_validator(mode="after")
+    def _fillable(self) -> Here:
+        _check_blanks(self.text, HERE_BLANKS)
+        return self
 
 
 class ActionRule(_Strict):
@@ -198,6 +220,7 @@ class DomainTier(_Strict):
     idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
+    here: list[Here] = []
     rules: list[Rule]
 
     @property

@@ -6,7 +6,7 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -96,14 +96,17 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
 
 
 def already_done(manual: Manual, action: str, belief: Belief) -> bool:
-    """Whether everything the action would bring about holds already, so it can be left out."""
+    """Whether everything the action would bring about holds already, so it can be left out.
+
+    What has no door need not be opened.
+    """
     matched = match_action(manual, action)
     if matched is None or not matched[0].effects:
         return False
     rule, bindings = matched
-    return all(
-        evaluate(parse_predicate(text), belief, manual.world, bindings) for text in rule.effects
-    )
+    effects = (parse_predicate(text) for text in rule.effects)
+    wanted = [p._replace(name="accessible") if p.name == "open" else p for p in effects]
+    return all(evaluate(p, belief, manual.world, bindings) for p in wanted)
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
@@ -117,49 +120,19 @@ def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, .
     return diagnosis.unsure or ("reason unknown",)
 
 
-def corrective_rule(manual: Manual, action: str, belief: Belief) -> tuple[str, str]:
-    """(failure type, corrective rule) of a refused action, in words that fit other homes too."""
-    matched = match_action(manual, action)
-    if matched is None:
-        return "unknown_action", f"'{action.split()[0] if action else ''}' is no available action"
-    rule = matched[0]
-    diagnosis = check_action(manual, action, belief)
-    blanks = {name: f"<{name}>" for name in rule.parameters}
-    broken = diagnosis.violated_predicates
-    if not broken and rule.if_refused:
-        return "precondition_not_met", rule.if_refused.format(**blanks)
-    # It was refused, so one of the preconditions the belief could not settle did not hold.
-    broken = broken or diagnosis.unsure_predicates
-    if broken:
-        predicates = map(parse_predicate, broken)
-        needs = "; ".join(phrase(predicate, blanks, manual.world) for predicate in predicates)
-        return "precondition_not_met", f"before {blank_syntax(rule)}: {needs}"
-    return "unexplained", f"{blank_syntax(rule)} was refused for an unknown reason"
-
-
-def fatal_rule(manual: Manual, action: str, goal: GoalSpec) -> str:
-    """The rule that an action broke which ended an episode at once with the worst score.
-
-    If no forbidden pattern names it, the action's own warning stands.
-    """
-    broken = forbidden_by(manual, action, goal)
-    rules = [*manual.domain.rules, *manual.environment.rules]
-    if text := next((rule.text for rule in rules if rule.id == broken), ""):
-        return text
-    matched = match_action(manual, action)
-    return (matched[0].critical if matched else "") or f"'{action}' ended the task"
-
-
 def blank_syntax(rule: ActionRule) -> str:
     """The syntax as people read it: ``take <object> from <place>``."""
     return rule.syntax.replace("{", "<").replace("}", ">")
 
 
-def needed_actions(manual: Manual, actions: Sequence[str]) -> list[str]:
+def needed_actions(
+    manual: Manual, actions: Sequence[str], goals: Collection[str] = ()
+) -> list[str]:
     """The actions of a sequence without which its last one would not have been possible.
 
     Works backwards from the last action, keeping those whose effects a later kept action
-    needs: the detours of a search drop out, the way to the object stays.
+    needs: the detours of a search drop out, the way to the object stays. An action whose name is
+    among ``goals`` is wanted for its own sake.
     """
     kept: list[str] = []
     needed: set[tuple[str, ...]] = set()
@@ -173,7 +146,7 @@ def needed_actions(manual: Manual, actions: Sequence[str]) -> list[str]:
             made.add(_SOMEWHERE)
         if any(name in _REVEALING for name, *_ in made):
             made.add(_IN_VIEW)
-        if kept and not made & needed:
+        if kept and not made & needed and rule.name not in goals:
             continue
         kept.append(action)
         needed -= made

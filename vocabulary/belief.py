@@ -108,6 +108,14 @@ def kind_of(name: str) -> str:
     return head if head and tail.isdigit() else name
 
 
+@lru_cache(maxsize=65536)
+def in_order(name: str) -> tuple[str, int]:
+    """Sorts ``drawer 10`` behind ``drawer 9``."""
+    kind = kind_of(name)
+    number = name.removeprefix(kind).strip()
+    return kind, int(number) if number.isdigit() else 0
+
+
 def objects_at(belief: Belief, place: str) -> list[str]:
     """Objects last seen at a place, in the order they were seen."""
     return [thing for thing, where in belief["last_seen"].items() if where == place]

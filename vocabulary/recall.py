@@ -6,7 +6,25 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-Stage = Literal["", "scf", "arbitration"]
+Stage = Literal["", "scf", "arbitration", "budget"]
+
+
+class Advice(TypedDict):
+    """What an entry says in this home and at this moment, in names that exist here.
+
+    The state filter and the arbiter judge these words, and the prompt prints them.
+
+    Attributes:
+        actions: what to do, or for a lesson what not to do.
+        needs: conditions, in words.
+        then: what follows, in words.
+        places: where to look, best first.
+    """
+
+    actions: list[str]
+    needs: list[str]
+    then: list[str]
+    places: list[str]
 
 
 class Recall(TypedDict):
@@ -17,7 +35,9 @@ class Recall(TypedDict):
 
     Attributes:
         entry: the stored entry, as plain data.
-        score: retrieval score d_gamma times the entry's weight.
+        advice: what it says here and now.
+        score: retrieval score, d_gamma times the entry's weight.
+        count: how often its like was seen.
         dropped_by: the stage that removed it, empty while it is still in.
         reason: why it was removed.
         warning: the arbiter's note for an entry that stays in.
@@ -25,11 +45,32 @@ class Recall(TypedDict):
     """
 
     entry: dict[str, Any]
+    advice: Advice
     score: float
+    count: int
     dropped_by: Stage
     reason: str
     warning: str
     rule: str
+
+
+def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) -> Recall:
+    """A candidate that nothing has happened to yet."""
+    return Recall(
+        entry=entry, advice=advice, score=score, count=count,
+        dropped_by="", reason="", warning="", rule="",
+    )  # fmt: skip
+
+
+def new_advice(
+    actions: list[str],
+    *,
+    needs: list[str] | None = None,
+    then: list[str] | None = None,
+    places: list[str] | None = None,
+) -> Advice:
+    """Advice with nothing but what is given."""
+    return Advice(actions=actions, needs=needs or [], then=then or [], places=places or [])
 
 
 def surviving(recalls: list[Recall]) -> list[Recall]:

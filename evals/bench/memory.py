@@ -26,6 +26,7 @@ from rpms.memory_store.snapshot import FORMAT, SCHEMA_VERSION
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import recall
+from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import load_manual
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
@@ -64,7 +65,7 @@ def _load(file: Path, size: int) -> tuple[MemoryIndex, dict[str, float]]:
     states = list(situations())
     first = time.perf_counter()
     for state in states:
-        recall(index, "alfworld", state["goal"], CONTEXT)
+        recall(index, _moment(state), CONTEXT)
     return index, {
         "entries": size,
         "load_s": loaded,
@@ -92,10 +93,15 @@ def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
     """Seconds of one step's retrieval, filter and arbitration."""
     runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
     start = time.perf_counter()
-    state["recalls"] = recall(index, "alfworld", state["goal"], CONTEXT)
+    state["recalls"] = recall(index, _moment(state), CONTEXT)
     state["recalls"] = scf(state, runtime)["recalls"]
     arbitration(state, runtime)
     return time.perf_counter() - start
+
+
+def _moment(state: EpisodeState) -> Moment:
+    manual = load_manual("alfworld")
+    return Moment(manual, state["goal"], state["sub_goal"], state["belief"])
 
 
 def situations() -> Iterator[EpisodeState]:
@@ -151,11 +157,14 @@ def _success(rng: random.Random, goals: list[tuple[str, str, str]]) -> dict[str,
     name, spot = f"{thing} {rng.randint(1, 4)}", f"{place} {rng.randint(1, 9)}"
     if rng.random() < 0.5:
         held, actions = "none", [f"go to {spot}", f"open {spot}", f"take {name} from {spot}"]
+        there = "object's place"
+        lifted = [f"go to {{{there}}}", f"open {{{there}}}", f"take {{object}} from {{{there}}}"]
     else:
         held, actions = name, [f"go to {spot}", f"put {name} in/on {spot}"]
+        lifted = ["go to {destination}", "put {object} in/on {destination}"]
     return {
         "type": "success", "goal_signature": signature, "state_signature": f"holding={held}",
-        "sub_goal_type": "take_object", "actions": actions,
+        "sub_goal_type": "take_object", "actions": actions, "lifted": lifted,
         "success_count": rng.randint(1, 9), "retrieval_weight": 1.0,
     }  # fmt: skip
 
@@ -166,7 +175,8 @@ def _failure(rng: random.Random, goals: list[tuple[str, str, str]]) -> dict[str,
     return {
         "type": "failure", "goal_signature": signature,
         "state_signature": f"holding={rng.choice(['none', name])}",
-        "failed_action": f"take {name} from {spot}", "failure_type": "precondition_not_met",
+        "failed_action": f"take {name} from {spot}", "violated": ["at(place)"],
+        "lifted": "take {object} from {object's place}", "failure_type": "precondition_not_met",
         "failure_message": "Nothing happens.", "corrective_rule": "be at <place>",
         "occurrence_count": rng.randint(1, 9), "retrieval_weight": 1.0,
     }  # fmt: skip

@@ -22,7 +22,9 @@ LINE = {
     "condition", "env", "split", "task", "index", "type", "goal", "signature", "success", "score",
     "steps", "invalid_actions", "format_errors", "failure_mode", "error", "prompt_tokens",
     "cached_tokens", "output_tokens", "knowledge_tokens", "cost_usd", "model_calls", "cache_hits",
-    "drift_steps", "checked_steps", "recalled", "dropped_scf", "dropped_arbitration", "warned",
+    "drift_steps", "checked_steps", "recalled", "dropped_scf", "dropped_arbitration",
+    "dropped_budget",
+    "warned",
     "seconds", "env_seconds", "model_seconds", "started", "first_observation", "history",
 }  # fmt: skip
 STEP = {

@@ -15,20 +15,29 @@ words = st.sampled_from(["mug", "apple", "plate"])
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
     thing, place = draw(words), draw(st.sampled_from(["fridge 1", "shelf 2"]))
-    kind = draw(st.sampled_from(["success", "failure", "schema"]))
+    kind = draw(st.sampled_from(["success", "failure", "schema", "found"]))
     data: dict[str, Any] = {"id": "new", "type": kind}
-    if kind != "schema":
+    if kind in ("success", "failure"):
         data["goal_signature"] = f"pick_and_place_simple:{thing}:none:fridge"
         data["state_signature"] = draw(st.sampled_from(["holding=none", f"holding={thing} 1"]))
     if kind == "success":
-        data |= {"sub_goal_type": "take_object", "actions": [f"take {thing} 1 from {place}"]}
+        data |= {
+            "sub_goal_type": "take_object",
+            "actions": [f"take {thing} 1 from {place}"],
+            "lifted": draw(st.sampled_from([[], ["take {object} from {object's place}"]])),
+        }
+    elif kind == "found":
+        data |= {"place": place.split()[0], "looked": draw(st.integers(1, 5)),
+                 "objects": draw(st.dictionaries(words, st.integers(1, 3)))}  # fmt: skip
     elif kind == "failure":
         data |= {"failed_action": f"open {place}", "failure_message": "Nothing happens.",
                  "corrective_rule": "be there"}  # fmt: skip
     else:
-        good, bad = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-        data |= {"action_template": f"take {thing}", "action_type": "take", "preconditions": [],
-                 "effects": [], "success_count": good, "failure_count": bad,
+        use = {"before": {"at(place)": draw(st.booleans())}, "worked": draw(st.booleans()),
+               "after": ["at(place)"], "count": draw(st.integers(1, 3))}  # fmt: skip
+        data |= {"action_template": "take {object}", "action_type": "take", "uses": [use],
+                 "kinds": {"object": {thing: 1}}, "success_count": use["count"] * use["worked"],
+                 "failure_count": use["count"] * (not use["worked"]),
                  "confidence": 0.5}  # fmt: skip
     return parse_entry(data)
 
@@ -55,7 +64,19 @@ def test_counts_are_preserved_and_ids_are_unique(items: list[Entry]) -> None:
     merged = merge_entries(items)
     assert total(merged) == total(items)
     assert len({entry.id for entry in merged}) == len(merged)
-    for entry in merged:
-        if entry.type == "schema" and entry.success_count + entry.failure_count:
-            share = entry.success_count / (entry.success_count + entry.failure_count)
-            assert abs(entry.confidence - share) < 1e-4
+    looked = [sum(e.looked for e in rows if e.type == "found") for rows in (merged, items)]
+    assert looked[0] == looked[1]
+
+
+def test_two_homes_that_teach_the_same_are_one_entry() -> None:
+    def taken(name: str, place: str) -> Entry:
+        return parse_entry(
+            {"id": "new", "type": "success", "state_signature": f"holding=none|open={place}",
+             "goal_signature": "pick_and_place_simple:mug:none:shelf",
+             "sub_goal_type": "take_object", "actions": [f"take {name} from {place}"],
+             "lifted": ["take {object} from {object's place}"]}
+        )  # fmt: skip
+
+    (one,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
+    assert one.type == "success" and one.success_count == 2
+    assert one.actions == ["take mug 1 from fridge 3"]

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rpms.envs import get_environment
+import pytest
+
 from rpms.memory_store import MemoryIndex, parse_entry
 from rpms.memory_store.entries import Entry
-from rpms.vocabulary.signature import GoalSignature, hand_was_empty
+from rpms.vocabulary.signature import GoalSignature, hand_was_empty, read_signature
 
 KINDS = {"dishes": ["mug", "cup", "plate"], "containers": ["fridge", "cabinet"]}
 HEAT = "pick_heat_then_place_in_recep"
@@ -20,59 +21,78 @@ def snippet(number: int, goal: str, count: int = 1, held: str = "none") -> Entry
 
 
 def ids(index: MemoryIndex, goal: GoalSignature, theta: float = 0.6, k: int = 3) -> list[str]:
-    return [recall["entry"]["id"] for recall in index.recall(goal, theta, k)]
+    return [candidate.entry["id"] for candidate in index.recall(goal, theta, k)]
 
 
-def test_type_is_exact_and_object_and_destination_are_fuzzy() -> None:
+def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
     index = MemoryIndex.of(
         [snippet(1, f"{HEAT}:mug:hot:cabinet"), snippet(2, f"{HEAT}:cup:hot:fridge"),
-         snippet(3, f"{HEAT}:apple:hot:desk"),
-         snippet(4, "pick_and_place_simple:mug:none:cabinet")],
+         snippet(3, f"{HEAT}:mug:hot:desk"), snippet(4, f"{HEAT}:apple:hot:cabinet"),
+         snippet(5, "pick_and_place_simple:mug:none:cabinet")],
         KINDS,
     )  # fmt: skip
     goal = GoalSignature(HEAT, "mug", "cabinet")
-    assert ids(index, goal) == ["success_1", "success_2"]
-    scores = [recall["score"] for recall in index.recall(goal, 0.6, 3)]
-    assert scores == [1.0, 0.8]
+    found = {one.entry["id"]: round(one.score, 2) for one in index.recall(goal, 0.6, 3)}
+    assert found == {"success_1": 1.0, "success_2": 0.8, "success_3": 0.6}
     assert ids(index, goal, theta=0.9) == ["success_1"]
     assert ids(index, GoalSignature("look_at_obj_in_light", "mug", "cabinet")) == []
 
 
-def test_k_limits_each_type_and_counts_break_ties() -> None:
+@pytest.mark.parametrize(
+    ("one", "other"), [("pot", "potato"), ("pan", "pen"), ("apple", "plate"), ("bed", "bread")]
+)
+def test_likeness_of_spelling_alone_counts_for_nothing(one: str, other: str) -> None:
+    index = MemoryIndex.of([snippet(1, f"{HEAT}:{one}:hot:desk")])
+    assert ids(index, GoalSignature(HEAT, other, "desk")) == []
+    assert ids(index, GoalSignature(HEAT, f"{one}s", "desk")) == ["success_1"]
+
+
+def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
     index = MemoryIndex.of([snippet(n, f"{HEAT}:mug:hot:desk", count=n) for n in range(1, 9)])
     goal = GoalSignature(HEAT, "mug", "desk")
-    assert ids(index, goal, k=3) == ["success_8", "success_7", "success_6"]
+    assert ids(index, goal, k=1) == ["success_8", "success_7", "success_6"]
     assert ids(index, goal, k=0) == []
 
 
 def test_both_states_of_the_hand_have_their_share() -> None:
     full = [snippet(n, f"{HEAT}:mug:hot:desk", count=9, held="mug 1") for n in range(5)]
     empty = [snippet(n, f"{HEAT}:mug:hot:desk", count=1) for n in range(5, 10)]
-    recalls = MemoryIndex.of([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 2)
-    hands = [hand_was_empty(recall["entry"]["state_signature"]) for recall in recalls]
-    assert sorted(hands) == [False, False, True, True]
+    found = MemoryIndex.of([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
+    hands = [hand_was_empty(one.entry["state_signature"]) for one in found]
+    assert sorted(hands) == [False] * 3 + [True] * 3
 
 
-def test_weights_lift_critical_failures(paper_entries: list[dict[str, Any]]) -> None:
-    world = get_environment("scienceworld")
-    index = MemoryIndex.of((parse_entry(data) for data in paper_entries), keys=world.keys)
-    recalls = index.recall(GoalSignature("F3", "water", "melt"), 0.6, 3)
-    assert [(r["entry"]["type"], r["score"]) for r in recalls] == [("critical_failure", 2.0)]
+def test_equal_advice_of_several_goals_is_one_with_all_counts() -> None:
+    entries = []
+    for number, goal in enumerate((f"{HEAT}:mug:hot:desk", f"{HEAT}:cup:hot:desk")):
+        data = snippet(number, goal, count=2).model_dump()
+        entries.append(parse_entry({**data, "lifted": ["go to {a desk}"]}))
+    (found,) = MemoryIndex.of(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
+    assert (found.score, found.seen) == (1.0, 4)
 
 
-def test_schemas_are_recalled_for_the_actions_of_the_procedure(
-    paper_entries: list[dict[str, Any]],
-) -> None:
+def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[str, Any]]) -> None:
+    critical = paper_entries[3]
+    far = {**critical, "id": "far", "goal_signature": "F3:boil:water"}
+    light = {**far, "id": "light", "retrieval_weight": 1.0}
+    index = MemoryIndex.of(parse_entry(data) for data in (critical, far, light))
+    goal = read_signature(critical["goal_signature"])
+    found = [(one.entry["id"], one.score) for one in index.recall(goal, 0.7, 3)]
+    assert found == [(critical["id"], 2.0), ("far", 1.2)]
+
+
+def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) -> None:
     index = MemoryIndex.of([parse_entry(paper_entries[2])])
-    goal = GoalSignature("pick_cool_then_place_in_recep", "mug", "desk")
-    assert [r["entry"]["id"] for r in index.recall(goal, 0.6, 3, ("take", "cool"))] == [
-        "schema_000222"
-    ]
-    assert index.recall(goal, 0.6, 3, ("take", "heat")) == []
+    assert [one.entry["id"] for one in index.schemas(["take", "cool"], 3)] == ["schema_000222"]
+    assert index.schemas(["take", "heat"], 3) == []
 
 
-def test_a_recall_is_a_copy_that_a_stage_may_mark() -> None:
-    index = MemoryIndex.of([snippet(1, f"{HEAT}:mug:hot:desk")])
-    goal = GoalSignature(HEAT, "mug", "desk")
-    index.recall(goal, 0.6, 3)[0]["dropped_by"] = "scf"
-    assert index.recall(goal, 0.6, 3)[0]["dropped_by"] == ""
+def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> None:
+    def found(place: str, looked: int, **objects: int) -> Entry:
+        data = {"id": place, "type": "found", "place": place, "looked": looked, "objects": objects}
+        return parse_entry(data)
+
+    index = MemoryIndex.of([found("desk", 4, mug=1), found("shelf", 9, mug=2, plate=3)], KINDS)
+    assert index.places_of("mug") == {"desk": (1, 4), "shelf": (2, 9)}
+    assert index.places_of("cup") == {"desk": (1, 4), "shelf": (5, 9)}
+    assert index.places_of("cow") == {}

@@ -69,6 +69,13 @@ MEMORIES: list[dict[str, Any]] = [
         "failure_count": 0,
         "confidence": 1.0,
     },
+    {
+        "id": "found_1",
+        "type": "found",
+        "place": "countertop",
+        "looked": 5,
+        "objects": {"apple": 2, "fork": 4},
+    },
 ]
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.nodes.arbitration import arbitration, transfer
+from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context import RunContext
+from rpms.nodes.instantiation import Moment, instantiate
 from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import SubGoal
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
@@ -24,16 +26,12 @@ def belief(**fields: Any) -> Belief:
     return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
 
 
-def snippet(
-    *actions: str, goal: str = "pick_cool_then_place_in_recep:apple:cool:countertop"
-) -> Recall:
-    entry = {"type": "success", "goal_signature": goal, "actions": list(actions)}
-    return Recall(entry=entry, score=1.0, dropped_by="", reason="", warning="", rule="")
+def snippet(*actions: str) -> Recall:
+    return new_recall({"type": "success"}, 1.0, 1, new_advice(list(actions)))
 
 
 def lesson(action: str) -> Recall:
-    entry = {"type": "failure", "failed_action": action, "goal_signature": "x:y:z:w"}
-    return Recall(entry=entry, score=1.0, dropped_by="", reason="", warning="", rule="")
+    return new_recall({"type": "failure"}, 1.0, 1, new_advice([action]))
 
 
 def judge(recall: Recall, sentence: str, now: Belief, mode: str = "hard+soft") -> Recall:
@@ -48,6 +46,10 @@ def judge(recall: Recall, sentence: str, now: Belief, mode: str = "hard+soft") -
 
 HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1": "open"},
                  searched=["fridge 1"])  # fmt: skip
+
+
+# Whether the countertop is at this very spot, and what is on it, nobody has looked yet.
+UNSURE = belief(location="cabinet 1", searched=["cabinet 1"])
 
 
 def test_putting_the_apple_into_the_fridge_before_cooling_is_removed() -> None:
@@ -81,8 +83,7 @@ def test_the_whole_advice_is_simulated_not_only_its_first_action() -> None:
 
 
 def test_what_the_belief_does_not_settle_is_kept_with_a_warning() -> None:
-    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
-    judged = judge(advice, COOL, belief(location="fridge 1"))
+    judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE)
     assert judged["dropped_by"] == ""
     assert judged["rule"] == "E-ACT-004" and "countertop 1" in judged["warning"]
 
@@ -122,8 +123,7 @@ MEASURE = (
 
 
 def judge_fatal(action: str, sentence: str, step: str, target: str) -> Recall:
-    entry = {"type": "critical_failure", "failed_action": action, "goal_signature": "F3:melt:lead"}
-    recall = Recall(entry=entry, score=2.0, dropped_by="", reason="", warning="", rule="")
+    recall = new_recall({"type": "critical_failure"}, 2.0, 1, new_advice([action]))
     goal = get_environment("scienceworld").parse_goal(sentence)
     now = belief(location="kitchen", visible=["stove", "tin", "lead", "red box", "blue box"])
     state = EpisodeState(
@@ -171,19 +171,33 @@ def test_modes_on_a_hard_conflict(mode: str, dropped: bool, warned: bool) -> Non
     ("mode", "warned"), [("hard+soft", True), ("soft", True), ("hard", False), ("none", False)]
 )
 def test_modes_on_a_soft_conflict(mode: str, warned: bool) -> None:
-    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
-    judged = judge(advice, COOL, belief(location="fridge 1"), mode)
+    judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE, mode)
     assert judged["dropped_by"] == "" and bool(judged["warning"]) is warned
 
 
-def test_advice_is_read_for_the_object_in_hand() -> None:
-    goal = ENV.parse_goal(COOL)
-    recorded = "pick_cool_then_place_in_recep:tomato:cool:countertop"
-    advice = ["go to countertop 1", "put tomato 2 in/on countertop 1"]
-    assert transfer(advice, "tomato", HOLDING, goal)[1] == "put apple 1 in/on countertop 1"
-    assert transfer(advice, "tomato", belief(), goal) == advice
-    judged = judge(snippet(*advice, goal=recorded), COOL, HOLDING)
-    assert judged["dropped_by"] == ""
+def test_what_later_steps_leave_open_is_not_warned_about() -> None:
+    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
+    assert judge(advice, COOL, belief(location="fridge 1"))["warning"] == ""
+
+
+def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
+    """Goal: cool a cup. An entry of another home puts a mug into the fridge to cool it."""
+    goal = ENV.parse_goal("cool some cup and put it in countertop")
+    now = belief(location="fridge 1", holding=["cup 1"], containers={"fridge 1": "open"},
+                 searched=["fridge 1"])  # fmt: skip
+    entry = {
+        "type": "success", "sub_goal_type": "cool_object", "state_signature": "holding=mug 2",
+        "goal_signature": "pick_cool_then_place_in_recep:mug:cool:desk",
+        "actions": ["put mug 2 in/on fridge 3", "take mug 2 from fridge 3",
+                    "cool mug 2 with fridge 3"],
+    }  # fmt: skip
+    moment = Moment(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
+    entry["actions"] = ["put mug 2 in/on fridge 3"]
+    advice = instantiate(entry, moment)
+    assert advice is not None and advice["actions"] == ["put cup 1 in/on fridge 1"]
+    sentence = "cool some cup and put it in countertop"
+    judged = judge(new_recall(entry, 1.0, 1, advice), sentence, now)
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "D-COOL-001")
 
 
 def test_an_entry_that_scf_dropped_is_left_alone() -> None:

@@ -18,16 +18,29 @@ from rpms.vocabulary.recall import Recall
 ENV = get_environment("alfworld")
 
 
+HOME = "You are in the middle of a room. Looking quickly around you, you see a desk 1, a drawer 2, \
+a drawer 1, a fridge 1, a microwave 1, and a shelf 1."
+
+
 def entry(name: str, goal: str) -> Any:
     return parse_entry(
         {"id": name, "type": "success", "goal_signature": goal, "state_signature": "holding=none",
-         "sub_goal_type": "take_object", "actions": ["go to desk 1"]}
+         "sub_goal_type": "take_object", "actions": ["open drawer 3", "take pen 2 from drawer 3"]}
     )  # fmt: skip
 
 
-def recall(sentence: str, store: InMemoryStore | None = None, **settings: Any) -> list[Recall]:
+def recall(
+    sentence: str, store: InMemoryStore | None = None, *, seen: bool = True, **settings: Any
+) -> list[Recall]:
     runtime = SimpleNamespace(context=RunContext(**settings), store=store)
-    state = EpisodeState(env="alfworld", goal=ENV.parse_goal(sentence))
+    goal = ENV.parse_goal(sentence)
+    belief = ENV.first_belief(HOME)
+    if seen:
+        text = f"On the shelf 1, you see a {goal['object']} 1."
+        belief = ENV.update_belief(belief, "go to shelf 1", text)
+    state = EpisodeState(
+        env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, [])
+    )
     return goal_retrieval(state, runtime)["recalls"]  # type: ignore[arg-type]
 
 
@@ -37,6 +50,8 @@ def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:
     write_snapshot(file, "alfworld", [near, entry("far", "pick_and_place_simple:egg:none:fridge")])
     found = recall("put a pen in desk", memory_file=str(file))
     assert [(r["entry"]["id"], r["score"]) for r in found] == [("near", 1.0)]
+    assert found[0]["advice"]["actions"] == ["take pen 1 from shelf 1"]
+    assert recall("put a pen in desk", memory_file=str(file), seen=False) == []
     assert recall("put a pen in desk", memory_file=str(file), k=0) == []
 
 
@@ -55,17 +70,41 @@ def test_an_empty_store_falls_back_to_the_shipped_memory() -> None:
     assert {r["entry"]["type"] for r in found} >= {"success", "schema"}
 
 
-def test_schemas_come_for_the_actions_of_the_goals_procedure() -> None:
+def test_a_store_that_grows_is_seen_by_the_next_episode() -> None:
+    store = InMemoryStore()
+    goal = "pick_and_place_simple:pen:none:desk"
+    save_to_store(store, "alfworld", [entry("one", goal)])
+    assert [r["entry"]["id"] for r in recall("put a pen in desk", store)] == ["one"]
+    other = {
+        **entry("two", goal).model_dump(),
+        "actions": ["take pen 1 from drawer 1", "go to desk 1", "put pen 1 in/on desk 1"],
+        "state_signature": "holding=pen 1",
+    }
+    save_to_store(store, "alfworld", [entry("one", goal), parse_entry(other)])
+    assert len(recall("put a pen in desk", store)) == 2
+
+
+def test_schemas_come_for_the_actions_still_to_come() -> None:
     found = recall("put a hot apple in fridge")
-    verbs = {r["entry"]["action_type"] for r in found if r["entry"]["type"] == "schema"}
-    assert verbs == {"take", "heat", "put"}
+    said = [r["advice"]["actions"][0] for r in found if r["entry"]["type"] == "schema"]
+    assert sorted(text.split()[0] for text in said) == ["heat", "put", "take"]
+    assert "heat apple 1 with microwave 1" in said
+
+
+def test_what_nobody_has_seen_yet_is_looked_for_where_it_was_found_before() -> None:
+    (found,) = [r for r in recall("put a pen in desk", seen=False) if r["entry"]["type"] == "found"]
+    assert found["entry"]["object"] == "pen" and found["advice"]["actions"] == []
+    named = " ".join(found["advice"]["places"])
+    assert "desk 1" in named and "held one" in named
+    assert "countertop" not in named  # this home has none
+    assert all(r["entry"]["type"] != "found" for r in recall("put a pen in desk"))
 
 
 def test_the_shipped_memory_was_learned_in_generated_homes_alone() -> None:
     header, entries = read_snapshot(ENV.memory)
     assert header.env == "alfworld" and len(entries) > 100
     assert all("generated_seen" in source for source in header.sources)
-    assert {e.type for e in entries} == {"success", "failure", "schema"}
+    assert {e.type for e in entries} == {"success", "failure", "schema", "found"}
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:

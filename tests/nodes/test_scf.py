@@ -10,13 +10,13 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import Belief, empty_belief
-from rpms.vocabulary.recall import Recall, surviving
+from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 
 GOAL = get_environment("alfworld").parse_goal("put a hot mug in cabinet")
 
 
 def recall(**entry: Any) -> Recall:
-    return Recall(entry=entry, score=1.0, dropped_by="", reason="", warning="", rule="")
+    return new_recall(entry, 1.0, 1, new_advice(entry.get("actions", [])))
 
 
 def belief(**fields: Any) -> Belief:

@@ -113,10 +113,11 @@ function rulesPanel(step) {
         el("ul", { class: "plain" }, rules[key].map((id) => ruleLine(id))))));
 }
 
-function advice(entry) {
-  if ((entry.actions || []).length) return entry.actions.join(" \u2192 ");
-  if (entry.failed_action) return `${entry.failed_action}: ${entry.corrective_rule || ""}`;
-  return entry.action_template || JSON.stringify(entry);
+function advice(recall) {
+  const said = recall.advice || {};
+  const what = (said.actions || []).join(" \u2192 ") || (said.places || []).join("; ");
+  const why = [...(said.needs || []), ...(said.then || []).map((text) => `then ${text}`)];
+  return why.length ? `${what}: ${why.join("; ")}` : what;
 }
 
 function memoryLine(recall) {
@@ -130,7 +131,7 @@ function memoryLine(recall) {
   return el("li", { class: recall.dropped_by ? "dropped" : null },
     el("div", { class: "fate" }, fate[0],
       el("span", { class: "muted" }, `${recall.entry.type} ${Number(recall.score).toFixed(2)}`)),
-    el("div", { class: "advice" }, advice(recall.entry)),
+    el("div", { class: "advice" }, advice(recall)),
     fate[1] || rule ? el("div", { class: "why" }, rule, fate[1]) : null);
 }
 

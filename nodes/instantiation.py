@@ -1,0 +1,248 @@
+"""Fill a memory in for this home and this moment: names for roles, steps already done left out.
+
+What comes out is what state filter and arbiter judge and what the prompt prints. A memory that
+cannot be said in names that exist here, or that has nothing left to say, is no candidate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rpms.memory_store.schemas import only_kind
+from rpms.rules import Manual, already_done, match_action, needed_actions, refers_to, simulate
+from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.roles import (
+    BLANK,
+    NAMED_OBJECT,
+    OBJECT,
+    fill,
+    is_place,
+    lift,
+    parts,
+    tool_kind,
+)
+from rpms.rules.schema import ActionRule
+from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.recall import Advice, new_advice
+from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
+
+# Conditions in the memory's own words: they were observed, not read in the manual.
+WORDS = {
+    "at": "at {0}",
+    "holding": "holding {0}",
+    "in_inventory": "holding {0}",
+    "hand_empty": "a free hand",
+    "open": "{0} open",
+    "accessible": "{0} open",
+    "closed": "{0} shut",
+    "in": "{0} in or on {1}",
+    "here": "{0} in sight",
+    "visible": "{0} in sight",
+    "activated": "{0} running",
+}
+_UNKNOWN = "?"
+
+
+class Moment(NamedTuple):
+    """All that filling-in looks at."""
+
+    manual: Manual
+    goal: GoalSpec
+    sub_goal: SubGoal
+    belief: Belief
+    keys: Keys = PAPER
+
+    @property
+    def gamma(self) -> GoalSignature:
+        """The goal's signature."""
+        return self.keys.goal(self.goal["signature"])
+
+
+def instantiate(entry: Mapping[str, Any], now: Moment) -> Advice | None:
+    """What an entry says here and now; None if nothing can be said."""
+    if entry["type"] == "success":
+        return _snippet(entry, now)
+    if entry["type"] == "schema":
+        return _schema(entry, now)
+    return _lesson(entry, now)
+
+
+def _snippet(entry: Mapping[str, Any], now: Moment) -> Advice | None:
+    recorded = now.keys.goal(entry["goal_signature"])
+    lifted = entry.get("lifted") or _lifted(now.manual, recorded, tuple(entry["actions"]))
+    if not lifted:
+        return None
+    names = cast(now, (role for template in lifted for role in BLANK.findall(template)))
+    if names.get(OBJECT) == _UNKNOWN:
+        return None
+    left = _left_to_do(now, [fill(template, names) for template in lifted])
+    if not left or any(_UNKNOWN in action for action in left):
+        return None
+    return new_advice(left)
+
+
+# An entry without its lifted form (written by hand) is lifted when it is first asked for.
+_lifted = lru_cache(maxsize=4096)(lift)
+
+
+def _left_to_do(now: Moment, actions: list[str]) -> list[str]:
+    """The steps whose effects do not hold yet and that the rest still needs.
+
+    A step that serves a sub-goal which lies behind the agent is done too: not every change can be
+    seen in the belief. If the last one is done there is nothing left to say.
+    """
+    if _passed(now, actions[-1]):
+        return []
+    left, before = [action for action in actions if not _passed(now, action)], list[str]()
+    while left and left != before:
+        before, kept, imagined = left, list[str](), now.belief
+        for action in left:
+            if not already_done(now.manual, action, imagined):
+                kept.append(action)
+                imagined = simulate(now.manual, action, imagined)
+        left = needed_actions(now.manual, kept, upcoming(now))
+    return left
+
+
+def _passed(now: Moment, action: str) -> bool:
+    matched = match_action(now.manual, action)
+    if matched is None:
+        return False
+    return matched[0].name not in upcoming(now) and matched[0].name in _procedure(now).values()
+
+
+def upcoming(now: Moment) -> list[str]:
+    """The actions that complete this sub-goal and those after it, in order."""
+    steps = list(_procedure(now))
+    name = now.sub_goal["name"]
+    start = steps.index(name) if name in steps else 0
+    return list(dict.fromkeys(list(_procedure(now).values())[start:]))
+
+
+def _procedure(now: Moment) -> dict[str, str]:
+    """Each sub-goal of this type of goal with the action that completes it, in order."""
+    domain = now.manual.domain
+    steps = domain.procedures.get(now.goal["type"], [])
+    return {step: domain.advances.get(step, "") for step in steps}
+
+
+def _lesson(entry: Mapping[str, Any], now: Moment) -> Advice | None:
+    """A refusal that would happen here and now: what was missing then is missing again."""
+    recorded = now.keys.goal(entry["goal_signature"])
+    lifted = (
+        entry.get("lifted")
+        or (_lifted(now.manual, recorded, (entry["failed_action"],)) or [""])[-1]
+    )
+    action = fill(lifted, cast(now, BLANK.findall(lifted)))
+    if not action or _UNKNOWN in action:
+        return None
+    matched = match_action(now.manual, action)
+    violated = entry.get("violated", [])
+    if matched is None or not violated:
+        return new_advice([action], needs=[entry["corrective_rule"]])
+    names = matched[1]
+    truths = [evaluate(parse_predicate(t), now.belief, now.manual.world, names) for t in violated]
+    if False not in truths:
+        return None
+    return new_advice([action], needs=[f"only when {in_words(text, names)}" for text in violated])
+
+
+def _schema(entry: Mapping[str, Any], now: Moment) -> Advice | None:
+    goal = now.gamma
+    rule = next((r for r in now.manual.actions if r.name == entry["action_type"]), None)
+    if rule is None:
+        return None
+    roles = parts(
+        rule, goal, {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
+    )
+    if not all(roles.values()):
+        return None
+    names = cast(now, (str(role) for role in roles.values()))
+    filled = {parameter: names[str(role)] for parameter, role in roles.items()}
+    if _UNKNOWN in filled.values():
+        return None
+    action = rule.syntax.format(**filled)
+    if not entry.get("uses"):  # written by hand, in words
+        return new_advice([action], needs=entry["preconditions"], then=entry["effects"])
+    if not entry["preconditions"] and not entry["effects"]:
+        return None
+    worked = [use["before"] for use in entry["uses"] if use["worked"]]
+    still = {text for text in entry["effects"] if all(held.get(text) for held in worked)}
+    return new_advice(
+        [action],
+        needs=[in_words(text, filled) for text in entry["preconditions"]],
+        then=[
+            f"{'still ' if text in still else ''}{in_words(text, filled)}"
+            for text in entry["effects"]
+        ],
+    )
+
+
+def _usual_kind(entry: Mapping[str, Any], rule: ActionRule, parameter: str, now: Moment) -> str:
+    """What a parameter stands for under this goal, going by what it stood for before."""
+    seen = entry.get("kinds", {}).get(parameter, {})
+    wanted = [now.goal["object"], now.goal["destination"]]
+    if is_place(rule, parameter):
+        return only_kind(seen) or tool_kind(rule, parameter) or wanted[1]
+    return next((kind for kind in wanted if kind in seen), wanted[0])
+
+
+def in_words(text: str, names: Mapping[str, str]) -> str:
+    """A condition with names filled in, as someone would say it who saw it."""
+    predicate = parse_predicate(text)
+    arguments = [names.get(argument, argument) for argument in predicate.arguments]
+    form = WORDS.get(predicate.name, f"{predicate.name.replace('_', ' ')}: {', '.join(arguments)}")
+    words = form.format(*arguments)
+    return words if predicate.positive else f"not {words}"
+
+
+def cast(now: Moment, roles: Iterable[str]) -> dict[str, str]:
+    """Who plays each role here; ``?`` where nobody does."""
+    return {role: _play(now, role) for role in dict.fromkeys(roles)}
+
+
+def _play(now: Moment, role: str) -> str:
+    if role == NAMED_OBJECT:
+        return now.goal["object"]
+    if role.endswith("'s place"):
+        thing = _play(now, role.removesuffix("'s place"))
+        return now.belief["last_seen"].get(thing, _UNKNOWN)
+    if role == OBJECT:
+        return _object(now)
+    kind = role.removeprefix("a ") if role.startswith("a ") else now.goal["destination"]
+    return _one_of(now, kind)
+
+
+def _object(now: Moment) -> str:
+    """What the goal asks for: what is in hand, else what the sub-goal names, else one seen."""
+    belief, kind = now.belief, now.goal["object"]
+    mine = [name for name in belief["holding"] if refers_to(name, kind)]
+    seen = [name for name in belief["last_seen"] if kind_of(name) == kind]
+    named = [name for name in seen if _names(now.sub_goal["target"], name)]
+    loose = [n for n in seen if kind_of(belief["last_seen"][n]) != now.goal["destination"]]
+    return next(iter([*mine, *named, *loose]), _UNKNOWN)
+
+
+def _one_of(now: Moment, kind: str) -> str:
+    """The place or thing of a kind that is nearest at hand.
+
+    Where some of the goal's objects have been brought already comes first, then where the agent
+    is, then the lowest number.
+    """
+    belief = now.belief
+    used = [
+        place for thing, place in belief["last_seen"].items()
+        if kind_of(thing) == now.goal["object"] and kind == now.goal["destination"]
+    ]  # fmt: skip
+    here = [belief["location"] or "", *belief["reachable"]]
+    others = sorted(belief["places"], key=in_order)
+    known = [*used, *here, *others, *belief["last_seen"], *belief["holding"]]
+    return next((name for name in known if kind_of(name) == kind), _UNKNOWN)
+
+
+def _names(sentence: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?! ?\w*\d)", sentence) is not None

@@ -1,0 +1,118 @@
+"""Every line of memory, at every step of whole games, in names of the home that is played.
+
+Official games where they are given, else generated ones; pytest's summary says which.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rpms.envs import get_environment
+from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.envs.base import Task
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.blocks import CEILING, Blocks, tokens, within_ceiling
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.rule_assembly import rule_assembly
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.rules import load_manual
+from rpms.rules.predicates import parse_predicate, phrase
+from rpms.vocabulary.belief import kind_of
+from rpms.vocabulary.recall import surviving
+from rpms.vocabulary.turn import Turn
+
+ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
+PARTS = 4
+DETOURS = 0.35
+NAME = re.compile(r"\b((?!of |confidence )[a-z]+ \d+)\b")
+
+
+def phrases() -> Iterator[re.Pattern[str]]:
+    """Every sentence of the manual, and every precondition as it is printed with an action."""
+    for rule in [*MANUAL.universal.rules, *MANUAL.domain.rules, *MANUAL.environment.rules]:
+        yield re.compile(re.escape(rule.text))
+    for rule in MANUAL.actions:
+        blanks = dict.fromkeys(rule.parameters, "BLANK")
+        for text in rule.preconditions:
+            words = re.escape(phrase(parse_predicate(text), blanks))
+            yield re.compile(words.replace("BLANK", r"(?:<\w+>|[a-z]+ \d+)"))
+        if rule.critical:
+            yield re.compile(re.escape(rule.critical))
+
+
+def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[EpisodeState]:
+    """A game on the way of its stored solution, with detours and refused actions."""
+    spec = Task(env="alfworld", split="g", index=0, id=file.parent.name, goal="", source=str(file))
+    first = game.reset(spec)
+    goal = ENV.parse_goal(first.rpartition("Your task is to: ")[2])
+    belief, history = ENV.first_belief(first), list[Turn]()
+    script = [ENV.read_action(step) for step in json.loads(file.read_text())["walkthrough"]]
+    while True:
+        yield EpisodeState(
+            env="alfworld", goal=goal, belief=belief, history=list(history),
+            sub_goal=ENV.sub_goal(goal, belief, history),
+        )  # fmt: skip
+        if not script:
+            return
+        if rng.random() < DETOURS and len(history) < 40:
+            place = rng.choice(belief["places"])
+            action = rng.choice([f"go to {place}", f"open {place}", "use desklamp 1", script[-1]])
+        else:
+            action = script.pop(0)
+        outcome = game.step(action)
+        failed = ENV.failed(outcome.observation)
+        belief = ENV.update_belief(belief, action, outcome.observation)
+        history.append(
+            Turn(step=len(history) + 1, thought="", action=action, reply="", failed=failed,
+                 observation=outcome.observation)
+        )  # fmt: skip
+        if outcome.done:
+            return
+
+
+def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
+    context = RunContext.for_condition(condition)
+    runtime = SimpleNamespace(context=context, store=None)
+    now = EpisodeState(**{**state, **rule_assembly(state)})  # type: ignore[typeddict-item]
+    for stage in (goal_retrieval, scf, *([arbitration] if context.rules else [])):
+        now.update(stage(now, runtime))  # type: ignore[arg-type]
+    made, now["recalls"] = within_ceiling(now, context, ENV)
+    return now, made
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("part", range(PARTS))
+def test_memory_speaks_of_this_home_and_this_goal(part: int, official_games: list[Path]) -> None:
+    """0 lines with a thing or place that is not here, or about a thing the goal does not name."""
+    seen = [file for file in official_games if "valid_seen" in file.parts] or official_games
+    game, rng, lines, steps = AlfworldGame(), random.Random(part), 0, 0
+    taught = list(phrases())
+    for file in seen[part::PARTS]:
+        for state in states(game, file, rng):
+            steps += 1
+            belief, goal = state["belief"], state["goal"]
+            known = {*belief["places"], *belief["holding"], *belief["last_seen"]}
+            mine = {goal["object"], goal["destination"]}
+            for condition in "CD":
+                now, made = blocks(state, condition)
+                assert tokens(made) <= CEILING
+                for name in NAME.findall(made.memory):
+                    assert name in known, (made.memory, name)
+                    assert name in belief["places"] or kind_of(name) in mine, (made.memory, name)
+                kept = surviving(now["recalls"])
+                for recall in kept:
+                    assert all(action in made.memory for action in recall["advice"]["actions"])
+                lines += len(kept)
+                if condition == "C":
+                    for pattern in taught:
+                        assert not pattern.search("\n".join(made)), pattern.pattern
+    assert lines > steps / 2, (lines, steps)
