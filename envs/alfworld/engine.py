@@ -136,12 +136,11 @@ class GameEngine:
         assert self._game is not None and self._world is not None
         choices: dict[str, Spoken] = {}
         write = self._writer.write
-        for action, clause, row in self._world.applicable():
-            key = (id(clause), row)
+        for key in self._world.applicable():
             if key in self._spoken:
                 known = self._spoken[key]
             else:
-                known = self._spoken[key] = self._describe(action, clause, row)
+                known = self._spoken[key] = self._describe(key)
             if known is None:
                 continue
             spoken, command = known
@@ -156,11 +155,11 @@ class GameEngine:
         self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
         return self._state
 
-    def _describe(self, action: Any, clause: Any, row: Row) -> tuple[Spoken, str | None] | None:
+    def _describe(self, key: tuple[int, Row]) -> tuple[Spoken, str | None] | None:
         game = self._loaded()
-        operator = game.rules.operator(action, clause, row)
+        operator = game.rules.operator(*key)
         if operator is None:
             return None
         spoken = game.describe(operator)
-        constant = game.constant[action.name]
+        constant = game.constant[operator.action]
         return spoken, self._writer.write(spoken.command, spoken.context) if constant else None

@@ -14,7 +14,7 @@ from itertools import product
 
 from rpms.envs.alfworld.conditions import Atom, Clause, Literal, ground
 from rpms.envs.alfworld.forms import PddlError
-from rpms.envs.alfworld.joins import BoundPlan, Plan, Relation, Row, make_plan, type_predicate
+from rpms.envs.alfworld.joins import Plan, Relation, Row, make_plan, type_predicate
 from rpms.envs.alfworld.reachable import goal_in_reach, reachable_facts
 from rpms.envs.alfworld.rules import Action, Domain, Effect, Problem
 
@@ -72,8 +72,9 @@ class Ground:
         derived = not self.problem.plain_goal and State(self).won()
         return frozenset([*self.problem.init, *([GOAL_FACT] if derived else [])])
 
-    def operator(self, action: Action, clause: Clause, row: Row) -> Operator | None:
-        """A ground operator; None where it would change nothing."""
+    def operator(self, number: int, row: Row) -> Operator | None:
+        """The operator of a plan and its objects; None where it would change nothing."""
+        action, clause, _ = self.plans[number]
         names = [name for name, _ in action.parameters + clause.variables]
         values = dict(zip(names, row, strict=True))
         known = self._simplified(clause.literals, values) or ()
@@ -204,17 +205,14 @@ class State:
             name: relation.copy() if name in self._fluents else relation
             for name, relation in ground_rules.start.items()
         }
-        self._plans: list[tuple[Action, Clause, BoundPlan]] = [
-            (action, clause, plan.attach(self.relations))
-            for action, clause, plan in ground_rules.plans
-        ]
+        self._plans = [plan.attach(self.relations) for _, _, plan in ground_rules.plans]
         self._goals = [plan.attach(self.relations) for plan in ground_rules.goals]
 
-    def applicable(self) -> Iterable[tuple[Action, Clause, Row]]:
-        """Every clause of an action that holds now, and for which objects."""
-        for action, clause, plan in self._plans:
+    def applicable(self) -> Iterable[tuple[int, Row]]:
+        """Every plan of the game's that holds now, by its number, and for which objects."""
+        for number, plan in enumerate(self._plans):
             for row in plan.rows():
-                yield action, clause, row
+                yield number, row
 
     def won(self) -> bool:
         """Whether the goal is met."""
