@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
@@ -41,16 +41,20 @@ class Task(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """What one command led to. Success is ``won``; ``done`` alone never counts as success."""
+    """What one command led to. Success is ``won``; ``done`` alone never counts as success.
+
+    ``world`` is the simulator's state after it, where that is plain data.
+    """
 
     observation: str
     done: bool
     won: bool
     score: float
+    world: dict[str, Any] | None = None
 
 
 class LiveGame(Protocol):
-    """One running simulator, owned by one thread of one process."""
+    """One running simulator."""
 
     def reset(self, task: Task) -> str:
         """Start the task and return the first observation."""
@@ -65,6 +69,18 @@ class LiveGame(Protocol):
         """Free the simulator."""
 
 
+@runtime_checkable
+class Restorable(LiveGame, Protocol):
+    """A simulator whose state is plain data: what its outcomes carry brings it back."""
+
+    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+        """Go where ``world`` was taken, just after ``observation`` was given.
+
+        Raises:
+            EnvironmentFault: it is not the same game, or not the same point of it.
+        """
+
+
 class Environment(Protocol):
     """A world the agent can act in.
 
@@ -72,7 +88,9 @@ class Environment(Protocol):
         name: as on the command line and in a run's input.
         max_steps: the step budget of the paper's experiments.
         max_tokens: how long a reply may be.
-        max_live: how many running games one process can hold.
+        max_live: how many simulators one process can hold, all on one thread and each rebuilt by
+            replay when it is needed again; None where games are Restorable and independent
+            objects, which need neither thread nor limit nor replay.
         prompts: the folder with system.md, examples/ and, where this world prints its blocks in
             its own way, templates/.
         blocks: the order of the knowledge blocks in the paper's listing for this world.
@@ -83,11 +101,14 @@ class Environment(Protocol):
     name: str
     max_steps: int
     max_tokens: int
-    max_live: int
     prompts: Path
     blocks: tuple[BlockName, ...]
     graded: bool
     learning_split: str
+
+    @property
+    def max_live(self) -> int | None:
+        """See above."""
 
     def goal_types(self) -> list[str]:
         """Every goal type (or family) the world has; the manual must cover them all."""

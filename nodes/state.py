@@ -5,6 +5,8 @@ Plain data only. The live environment is not here; nodes reach it through ``rpms
 
 from __future__ import annotations
 
+from typing import Any
+
 from typing_extensions import TypedDict
 
 from rpms.envs.base import Task
@@ -75,6 +77,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
+        world: the environment's own state, where that is plain data; the agent never sees it.
         belief: b_t.
         sub_goal: where the agent is within the goal.
         rules: R_active, while rules are on.
@@ -97,6 +100,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     episode_id: str
     spec: Task
     observation: str
+    world: dict[str, Any] | None
     belief: Belief
     sub_goal: SubGoal
     rules: ActiveRules

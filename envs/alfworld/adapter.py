@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
-from rpms.envs.alfworld import goals, wording
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
+from rpms.envs.alfworld import goals, stock, wording
+from rpms.envs.alfworld.stock import chosen_engine
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks
 from rpms.envs.alfworld.wheel import command_templates
 from rpms.envs.base import BlockName, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.turn import Turn
 
 
 class AlfworldGame:
-    """One TextWorld engine, reused from game to game, speaking the paper's wording."""
+    """One game, speaking the paper's wording; its state is plain data."""
 
     def __init__(self) -> None:
         """The engine is imported here, so that listing tasks and rules never pays for it."""
@@ -28,21 +31,31 @@ class AlfworldGame:
 
     def reset(self, task: Task) -> str:
         """Load the task's game file and start it."""
-        file = Path(task["source"])
-        self._dialect = wording.dialect_of(read_game(file)["grammar"])
-        self._engine.load(file)
+        self._load(task)
         self._state = self._engine.reset()
         return wording.to_agent(self._state.feedback)
 
     def step(self, action: str) -> Outcome:
         """Play one action. Only a win ends an ALFWorld game."""
         self._state = state = self._engine.step(wording.to_game(action, self._dialect))
+        observation = wording.to_agent(state.feedback)
         return Outcome(
-            observation=wording.to_agent(state.feedback),
+            observation=observation,
             done=state.done,
             won=state.won,
             score=1.0 if state.won else 0.0,
+            world={**self._engine.snapshot(), "said": _mark(observation)},
         )
+
+    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+        """Load the task's game file and go where the state was taken."""
+        if world["said"] != _mark(observation):
+            raise EnvironmentFault(
+                f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
+                "record ends"
+            )
+        self._load(task)
+        self._state = self._engine.restore(world)
 
     def facts(self) -> Any:
         """TextWorld's true facts, for tests and metrics."""
@@ -53,8 +66,16 @@ class AlfworldGame:
         return self._state.admissible_commands
 
     def close(self) -> None:
-        """Free the engine's native library."""
+        """Let go of the game."""
         self._engine.close()
+
+    def _load(self, task: Task) -> None:
+        self._engine.load(task["source"])
+        self._dialect = wording.dialect_of(self._engine.grammar)
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Alfworld:
@@ -63,13 +84,16 @@ class Alfworld:
     name = "alfworld"
     max_steps = 50
     max_tokens = 256
-    # Engines are reused and share their memoised parts, so an open game is a few megabytes.
-    max_live = 64
     prompts = Path(__file__).parent / "prompts"
     # As in the paper's equation for the prompt.
     blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
     graded = False
     learning_split = "generated_seen"
+
+    @property
+    def max_live(self) -> int | None:
+        """Our engine knows no limit; stock TextWorld is native code, with a library per game."""
+        return None if chosen_engine() == "python" else stock.MAX_LIVE
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
@@ -93,8 +117,8 @@ class Alfworld:
         return goals.parse_goal(task["goal"])["type"]
 
     def open_game(self) -> LiveGame:
-        """A fresh engine."""
-        return AlfworldGame()
+        """A fresh engine: ours, or stock TextWorld's where the run asked for it."""
+        return AlfworldGame() if chosen_engine() == "python" else stock.StockGame()
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """Read the goal from the sentence alone."""

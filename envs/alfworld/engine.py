@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.conditions import Atom
 from rpms.envs.alfworld.facts import FactBase
-from rpms.envs.alfworld.game import Game, Spoken
+from rpms.envs.alfworld.game import Game, Spoken, denial
 from rpms.envs.alfworld.joins import Row
 from rpms.envs.alfworld.texts import Reference, Text
 from rpms.envs.alfworld.world import State
@@ -27,6 +27,10 @@ from rpms.vocabulary.errors import EnvironmentFault
 NOTHING_HAPPENS = "Nothing happens."
 _INTRO: Text = (Reference("intro"),)
 _NOWHERE = Context({}, {})
+# A fact of the rules, and what the texts know of it: the two part where a condition was not met.
+_TRUE, _TOLD, _DENIED = 1, 2, 4
+
+Snapshot = dict[str, Any]
 
 
 class Fact(NamedTuple):
@@ -55,12 +59,18 @@ class GameEngine:
         self._world: State | None = None
         self._spoken: dict[tuple[int, Row], tuple[Spoken, str | None] | None] = {}
         self._choices: dict[str, Spoken] = {}
+        self._touched: set[Atom] = set()
 
     @property
     def walkthrough(self) -> list[str] | None:
         """The solution stored in the game file, if any; nothing is ever planned."""
         steps = self._loaded().walkthrough
         return None if steps is None else list(steps)
+
+    @property
+    def grammar(self) -> str:
+        """The source of the game's texts."""
+        return self._loaded().texts
 
     def load(self, gamefile: str | Path) -> None:
         """Read a game file and make it the current game.
@@ -86,6 +96,7 @@ class GameEngine:
         with self._describing(game):
             assert self._world is not None
             self._world.apply(spoken.operator)
+            self._touched.update(spoken.operator.added, spoken.operator.removed)
             for true, false, row in spoken.effects:
                 self._facts.remove(false, row)
                 self._facts.add(true, row)
@@ -99,6 +110,42 @@ class GameEngine:
             for predicate, row in self._facts
         ]
 
+    def snapshot(self) -> Snapshot:
+        """The state as plain data: which game, and every fact that was touched since its start."""
+        game = self._started()
+        assert self._world is not None
+        facts = {}
+        for name, args in sorted(self._touched):
+            signature, row = game.typed((name, args))
+            facts[" ".join([name, *(str(game.numbers[arg]) for arg in args)])] = (
+                _TRUE * (args in self._world.relations[name])
+                + _TOLD * self._facts.holds(signature, row)
+                + _DENIED * self._facts.holds(denial(signature), row)
+            )
+        return {"game": game.mark, "facts": facts}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
+        """Take the loaded game to where a snapshot was taken; nothing is played again.
+
+        Raises:
+            EnvironmentFault: the snapshot was taken in another game.
+        """
+        game = self._begin()
+        if snapshot["game"] != game.mark:
+            raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")
+        assert self._world is not None
+        names = list(game.numbers)
+        for text, flags in snapshot["facts"].items():
+            name, *numbers = text.split()
+            atom = (name, tuple(names[int(number)] for number in numbers))
+            self._touched.add(atom)
+            self._world.relations[name].set(atom[1], bool(flags & _TRUE))
+            signature, row = game.typed(atom)
+            self._facts.set(signature, row, bool(flags & _TOLD))
+            self._facts.set(denial(signature), row, bool(flags & _DENIED))
+        with self._describing(game):
+            return self._observe("")
+
     def close(self) -> None:
         """Let go of the game."""
         self._game = self._world = None
@@ -108,6 +155,7 @@ class GameEngine:
         game = self._loaded()
         self._world = State(game.rules)
         self._facts = FactBase(game.types, game.start)
+        self._touched = set()
         self._writer = Writer(game.grammar, self._facts, game.entities)
         return game
 

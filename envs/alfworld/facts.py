@@ -124,6 +124,16 @@ class FactBase:
             for row in rows:
                 yield name, row
 
+    def holds(self, signature: Signature, row: Arguments) -> bool:
+        """Whether a fact is true."""
+        rows = self._facts.get(signature, [])
+        at = bisect_left(rows, row)
+        return at < len(rows) and rows[at] == row
+
+    def set(self, signature: Signature, row: Arguments, true: bool) -> None:
+        """Make a fact true or not."""
+        (self.add if true else self.remove)(signature, row)
+
     def add(self, signature: Signature, row: Arguments) -> None:
         """Make a fact true."""
         rows = self._facts.setdefault(signature, [])

@@ -49,6 +49,7 @@ class Game:
         """
         data, self.mark = _read_json(path)
         self.path = path
+        self.texts: str = data["grammar"]
         steps = data.get("walkthrough")
         self.walkthrough = [str(step) for step in steps] if isinstance(steps, list) else None
         try:
@@ -60,6 +61,7 @@ class Game:
                     raise ValueError(f"the grammar has no words for the action {action.name}")
         except ValueError as error:
             raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
+        self.numbers = {name: at for at, name in enumerate(self.rules.problem.objects)}
         self.types = TypeTable(domain.types)
         self._parameters = {
             action.name: [(name.strip("?"), kind) for name, kind in action.parameters]
@@ -100,8 +102,13 @@ class Game:
     def _effect(self, atom: Atom, *, negated: bool) -> Effect:
         """As TextWorld does it: a fact replaces its own negation, and is replaced by it."""
         positive, row = self.typed(atom)
-        negative = (f"not_{positive[0]}", positive[1])
+        negative = denial(positive)
         return (negative, positive, row) if negated else (positive, negative, row)
+
+
+def denial(signature: Signature) -> Signature:
+    """The signature TextWorld keeps a fact under once it has been made false."""
+    return f"not_{signature[0]}", signature[1]
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any], str]:

@@ -61,6 +61,13 @@ class Relation:
                 _enter(index, shape, row)
         return self._indexes[shape]
 
+    def set(self, row: Row, true: bool) -> None:
+        """Make a fact true or not."""
+        if true:
+            self.add(row)
+        else:
+            self.remove(row)
+
     def add(self, row: Row) -> bool:
         """Make a fact true; whether it was not."""
         if row in self.rows:

@@ -232,18 +232,6 @@ class State:
             if not false:
                 self.relations[name].add(args)
 
-    def facts(self) -> set[Atom]:
-        """Everything changeable that is true now."""
-        return {(name, row) for name in self._fluents for row in self.relations[name].rows}
-
-    def change_to(self, facts: set[Atom]) -> None:
-        """Make exactly these changeable facts true."""
-        now = self.facts()
-        for name, args in now - facts:
-            self.relations[name].remove(args)
-        for name, args in facts - now:
-            self.relations[name].add(args)
-
 
 def _can_remove(
     atom: Atom, condition: _Condition, adds: list[_Condition], required: Mapping[Atom, bool]
