@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.conditions import Atom
 from rpms.envs.alfworld.facts import FactBase
 from rpms.envs.alfworld.game import Game, Spoken, denial
 from rpms.envs.alfworld.joins import Row
@@ -31,6 +30,8 @@ _NOWHERE = Context({}, {})
 _TRUE, _TOLD, _DENIED = 1, 2, 4
 
 Snapshot = dict[str, Any]
+_Key = tuple[int, Row]
+"""An operator: the number of its plan, and its objects."""
 
 
 class Fact(NamedTuple):
@@ -57,9 +58,10 @@ class GameEngine:
         """An engine without a game."""
         self._game: Game | None = None
         self._world: State | None = None
-        self._spoken: dict[tuple[int, Row], tuple[Spoken, str | None] | None] = {}
-        self._choices: dict[str, Spoken] = {}
-        self._touched: set[Atom] = set()
+        self._commands: dict[_Key, str | None] = {}
+        self._spoken: dict[_Key, Spoken] = {}
+        self._choices: dict[str, _Key] = {}
+        self._touched: dict[str, int] = {}
 
     @property
     def walkthrough(self) -> list[str] | None:
@@ -90,16 +92,22 @@ class GameEngine:
     def step(self, command: str) -> EngineState:
         """Play one command; one that is not admissible changes nothing and says so."""
         game = self._started()
-        spoken = self._choices.get(command.strip())
-        if spoken is None:
+        key = self._choices.get(command.strip())
+        if key is None:
             return replace(self._state, feedback=NOTHING_HAPPENS)
         with self._describing(game):
             assert self._world is not None
+            spoken = self._operator(key)
             self._world.apply(spoken.operator)
-            self._touched.update(spoken.operator.added, spoken.operator.removed)
             for true, false, row in spoken.effects:
                 self._facts.remove(false, row)
                 self._facts.add(true, row)
+            for mark, (name, args), signature, row in spoken.touched:
+                self._touched[mark] = (
+                    _TRUE * (args in self._world.relations[name])
+                    + _TOLD * self._facts.holds(signature, row)
+                    + _DENIED * self._facts.holds(denial(signature), row)
+                )
             return self._observe(self._writer.write(spoken.feedback, spoken.context))
 
     def facts(self) -> list[Fact]:
@@ -112,17 +120,7 @@ class GameEngine:
 
     def snapshot(self) -> Snapshot:
         """The state as plain data: which game, and every fact that was touched since its start."""
-        game = self._started()
-        assert self._world is not None
-        facts = {}
-        for name, args in sorted(self._touched):
-            signature, row = game.typed((name, args))
-            facts[" ".join([name, *(str(game.numbers[arg]) for arg in args)])] = (
-                _TRUE * (args in self._world.relations[name])
-                + _TOLD * self._facts.holds(signature, row)
-                + _DENIED * self._facts.holds(denial(signature), row)
-            )
-        return {"game": game.mark, "facts": facts}
+        return {"game": self._started().mark, "facts": dict(self._touched)}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
         """Take the loaded game to where a snapshot was taken; nothing is played again.
@@ -134,12 +132,10 @@ class GameEngine:
         if snapshot["game"] != game.mark:
             raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")
         assert self._world is not None
-        names = list(game.numbers)
-        for text, flags in snapshot["facts"].items():
-            name, *numbers = text.split()
-            atom = (name, tuple(names[int(number)] for number in numbers))
-            self._touched.add(atom)
-            self._world.relations[name].set(atom[1], bool(flags & _TRUE))
+        for key, flags in snapshot["facts"].items():
+            name, args = atom = game.atom(key)
+            self._touched[key] = flags
+            self._world.relations[name].set(args, bool(flags & _TRUE))
             signature, row = game.typed(atom)
             self._facts.set(signature, row, bool(flags & _TOLD))
             self._facts.set(denial(signature), row, bool(flags & _DENIED))
@@ -149,13 +145,13 @@ class GameEngine:
     def close(self) -> None:
         """Let go of the game."""
         self._game = self._world = None
-        self._spoken, self._choices = {}, {}
+        self._commands, self._spoken, self._choices = {}, {}, {}
 
     def _begin(self) -> Game:
         game = self._loaded()
         self._world = State(game.rules)
         self._facts = FactBase(game.types, game.start)
-        self._touched = set()
+        self._touched = {}
         self._writer = Writer(game.grammar, self._facts, game.entities)
         return game
 
@@ -182,32 +178,43 @@ class GameEngine:
 
     def _observe(self, feedback: str) -> EngineState:
         assert self._game is not None and self._world is not None
-        choices: dict[str, Spoken] = {}
-        write = self._writer.write
+        choices: dict[str, _Key] = {}
         for key in self._world.applicable():
-            if key in self._spoken:
-                known = self._spoken[key]
+            if key in self._commands:
+                command = self._commands[key]
             else:
-                known = self._spoken[key] = self._describe(key)
-            if known is None:
-                continue
-            spoken, command = known
+                command = self._command(key)
             if command is None:
-                command = write(spoken.command, spoken.context)
+                continue
             # The same words may fit several operators; as in TextWorld, the first one answers.
-            other = choices.get(command)
-            if other is None or spoken.operator.order < other.operator.order:
-                choices[command] = spoken
+            if command in choices and self._before(choices[command], key):
+                continue
+            choices[command] = key
         self._choices = choices
         won = self._world.won()
         self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
         return self._state
 
-    def _describe(self, key: tuple[int, Row]) -> tuple[Spoken, str | None] | None:
+    def _command(self, key: _Key) -> str | None:
+        """The words for an operator; None where there is no such operator."""
         game = self._loaded()
-        operator = game.rules.operator(*key)
-        if operator is None:
+        action = game.rules.plans[key[0]][0].name
+        if not game.rules.changes_something(*key):
+            self._commands[key] = None
             return None
-        spoken = game.describe(operator)
-        constant = game.constant[operator.action]
-        return spoken, self._writer.write(spoken.command, spoken.context) if constant else None
+        text = game.grammar.actions[action].command
+        command = self._writer.write(text, game.context(action, key[1]))
+        if game.constant[action]:
+            self._commands[key] = command
+        return command
+
+    def _before(self, one: _Key, other: _Key) -> bool:
+        return self._operator(one).operator.order <= self._operator(other).operator.order
+
+    def _operator(self, key: _Key) -> Spoken:
+        if key not in self._spoken:
+            game = self._loaded()
+            operator = game.rules.operator(*key)
+            assert operator is not None  # or it would have no words
+            self._spoken[key] = game.describe(operator)
+        return self._spoken[key]

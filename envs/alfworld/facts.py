@@ -165,8 +165,14 @@ class FactBase:
             yield dict(bound)
             return
         pattern = query[depth]
+        known = [
+            (at, bound[hole]) for at, hole in enumerate(pattern.placeholders) if hole in bound
+        ]
         for signature in self._types.covered(pattern.signature):
-            for row in self._facts.get(signature, ()):
+            rows = self._facts.get(signature, ())
+            for at, variable in known:
+                rows = [row for row in rows if row[at] == variable]
+            for row in rows:
                 fresh = []
                 for hole, variable in zip(pattern.placeholders, row, strict=True):
                     existing = bound.get(hole)

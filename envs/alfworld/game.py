@@ -13,6 +13,7 @@ from typing import Any
 from rpms.envs.alfworld.conditions import Atom
 from rpms.envs.alfworld.facts import Arguments, Signature, TypeTable
 from rpms.envs.alfworld.forms import PddlError
+from rpms.envs.alfworld.joins import Row
 from rpms.envs.alfworld.rules import read_domain, read_problem
 from rpms.envs.alfworld.texts import Grammar, Text, parse_grammar
 from rpms.envs.alfworld.world import Ground, Operator
@@ -31,10 +32,11 @@ class Spoken:
     """An operator in the game's words."""
 
     operator: Operator
-    command: Text
     feedback: Text
     context: Context
     effects: tuple[Effect, ...]
+    touched: tuple[tuple[str, Atom, Signature, Arguments], ...]
+    """What it may change, each with a short key for snapshots."""
 
 
 class Game:
@@ -61,7 +63,8 @@ class Game:
                     raise ValueError(f"the grammar has no words for the action {action.name}")
         except ValueError as error:
             raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
-        self.numbers = {name: at for at, name in enumerate(self.rules.problem.objects)}
+        self._names = list(self.rules.problem.objects)
+        self._numbers = {name: at for at, name in enumerate(self._names)}
         self.types = TypeTable(domain.types)
         self._parameters = {
             action.name: [(name.strip("?"), kind) for name, kind in action.parameters]
@@ -85,19 +88,37 @@ class Game:
         row = tuple((name, objects[name]) for name in atom[1])
         return (atom[0], tuple(kind for _, kind in row)), row
 
-    def describe(self, operator: Operator) -> Spoken:
-        """Put an operator into the game's words."""
-        wording = self.grammar.actions[operator.action]
-        pairs = list(zip(self._parameters[operator.action], operator.args, strict=True))
-        context = Context(
+    def key(self, atom: Atom) -> str:
+        """A fact in few letters: objects by their place in the problem."""
+        return " ".join([atom[0], *(str(self._numbers[name]) for name in atom[1])])
+
+    def atom(self, key: str) -> Atom:
+        """The fact of a key."""
+        name, *numbers = key.split()
+        return name, tuple(self._names[int(number)] for number in numbers)
+
+    def context(self, action: str, row: Row) -> Context:
+        """The things an operator is about, under the names its texts have for them."""
+        pairs = list(zip(self._parameters[action], row, strict=False))
+        return Context(
             {hole[0]: self.entities[arg] for hole, arg in pairs},
             {hole: (arg, hole[1]) for hole, arg in pairs},
         )
+
+    def describe(self, operator: Operator) -> Spoken:
+        """Put an operator into the game's words."""
         effects = [
             *(self._effect(atom, negated=False) for atom in operator.added),
             *(self._effect(atom, negated=True) for atom in operator.removed),
         ]
-        return Spoken(operator, wording.command, wording.feedback, context, tuple(effects))
+        atoms = dict.fromkeys(operator.added + operator.removed)
+        return Spoken(
+            operator=operator,
+            feedback=self.grammar.actions[operator.action].feedback,
+            context=self.context(operator.action, operator.args),
+            effects=tuple(effects),
+            touched=tuple((self.key(atom), atom, *self.typed(atom)) for atom in atoms),
+        )
 
     def _effect(self, atom: Atom, *, negated: bool) -> Effect:
         """As TextWorld does it: a fact replaces its own negation, and is replaced by it."""

@@ -64,6 +64,13 @@ class Ground:
             for action in domain.actions
             for clause in action.clauses
         ]
+        self._quick = [
+            (
+                [e.literal for e in action.effects if not e.condition and not e.literal.negated],
+                [one for one in clause.literals if not one.negated],
+            )
+            for action, clause, _ in self.plans
+        ]
         self.goals = [self._plan(clause, None) for clause in problem.goal]
 
     @cached_property
@@ -75,8 +82,7 @@ class Ground:
     def operator(self, number: int, row: Row) -> Operator | None:
         """The operator of a plan and its objects; None where it would change nothing."""
         action, clause, _ = self.plans[number]
-        names = [name for name, _ in action.parameters + clause.variables]
-        values = dict(zip(names, row, strict=True))
+        values = self._values(number, row)
         known = self._simplified(clause.literals, values) or ()
         required = {atom: not negated for atom, negated in known}
         adds: dict[Atom, list[_Condition]] = {}
@@ -114,6 +120,25 @@ class Ground:
             added=tuple(added),
             removed=tuple(removed),
         )
+
+    def changes_something(self, number: int, row: Row) -> bool:
+        """Whether a plan's operator exists at all, as a rule without working it out."""
+        plain, required = self._quick[number]
+        values = None
+        for literal in plain:
+            same = [one for one in required if one.predicate == literal.predicate]
+            if not same:
+                return True
+            values = values or self._values(number, row)
+            ((atom, _),) = ground((literal,), values)
+            if all(atom != one for one, _ in ground(tuple(same), values)):
+                return True
+        return self.operator(number, row) is not None
+
+    def _values(self, number: int, row: Row) -> dict[str, str]:
+        action, clause, _ = self.plans[number]
+        names = [name for name, _ in action.parameters + clause.variables]
+        return dict(zip(names, row, strict=True))
 
     def _instantiate(
         self,
