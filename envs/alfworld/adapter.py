@@ -9,6 +9,7 @@ from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, stock, wording
+from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import chosen_engine
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks
 from rpms.envs.alfworld.wheel import command_templates
@@ -23,9 +24,7 @@ class AlfworldGame:
     """One game, speaking the paper's wording; its state is plain data."""
 
     def __init__(self) -> None:
-        """The engine is imported here, so that listing tasks and rules never pays for it."""
-        from rpms.envs.alfworld.engine import GameEngine
-
+        """No game yet."""
         self._engine = GameEngine()
         self._dialect: wording.Dialect = "move"
 
