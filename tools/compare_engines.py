@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,17 +86,17 @@ def note(engine: GameEngine | Stock, command: str | None) -> Seen:
 
 def proposals(
     rng: random.Random, walkthrough: Sequence[str], before: int, after: int
-) -> Iterator[str | None]:
+) -> Generator[str | None, Seen, None]:
     """Commands to play, None for a reset; ``send`` it what the game said last."""
-    seen: Seen = yield None
+    seen = yield None
     played: list[str] = []
-    for number in range(before):
+    for _ in range(before):
         played.append(_propose(rng, seen, played))
         seen = yield played[-1]
     seen = yield None
     for command in walkthrough:
         seen = yield command
-    for number in range(after):
+    for _ in range(after):
         seen = yield _propose(rng, seen, played)
 
 
@@ -121,7 +121,7 @@ def play(
         seen = note(engine, command)
         yield seen
         try:
-            command = commands.send(seen)  # type: ignore[attr-defined]
+            command = commands.send(seen)
         except StopIteration:
             return
 

@@ -141,5 +141,3 @@ def _all(parts: list[tuple[Clause, ...]]) -> tuple[Clause, ...]:
         )
         for choice in product(*parts)
     )
-
-

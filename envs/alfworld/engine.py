@@ -135,10 +135,10 @@ class GameEngine:
         for key, flags in snapshot["facts"].items():
             name, args = atom = game.atom(key)
             self._touched[key] = flags
-            self._world.relations[name].set(args, bool(flags & _TRUE))
+            self._world.relations[name].put(args, bool(flags & _TRUE))
             signature, row = game.typed(atom)
-            self._facts.set(signature, row, bool(flags & _TOLD))
-            self._facts.set(denial(signature), row, bool(flags & _DENIED))
+            self._facts.put(signature, row, bool(flags & _TOLD))
+            self._facts.put(denial(signature), row, bool(flags & _DENIED))
         with self._describing(game):
             return self._observe("")
 
@@ -180,10 +180,7 @@ class GameEngine:
         assert self._game is not None and self._world is not None
         choices: dict[str, _Key] = {}
         for key in self._world.applicable():
-            if key in self._commands:
-                command = self._commands[key]
-            else:
-                command = self._command(key)
+            command = self._commands[key] if key in self._commands else self._command(key)
             if command is None:
                 continue
             # The same words may fit several operators; as in TextWorld, the first one answers.

@@ -130,7 +130,7 @@ class FactBase:
         at = bisect_left(rows, row)
         return at < len(rows) and rows[at] == row
 
-    def set(self, signature: Signature, row: Arguments, true: bool) -> None:
+    def put(self, signature: Signature, row: Arguments, true: bool) -> None:
         """Make a fact true or not."""
         (self.add if true else self.remove)(signature, row)
 
@@ -165,9 +165,7 @@ class FactBase:
             yield dict(bound)
             return
         pattern = query[depth]
-        known = [
-            (at, bound[hole]) for at, hole in enumerate(pattern.placeholders) if hole in bound
-        ]
+        known = [(at, bound[hole]) for at, hole in enumerate(pattern.placeholders) if hole in bound]
         for signature in self._types.covered(pattern.signature):
             rows = self._facts.get(signature, ())
             for at, variable in known:

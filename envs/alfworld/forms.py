@@ -33,7 +33,9 @@ class Form(list["Node"]):
         """The elements from ``start`` on, which must all be single words."""
         found = tuple(item for item in self[start:] if isinstance(item, str))
         if len(found) != len(self) - start:
-            raise PddlError(f"line {self.line}: ({self.head} ...) holds brackets where names belong")
+            raise PddlError(
+                f"line {self.line}: ({self.head} ...) holds brackets where names belong"
+            )
         return found
 
 

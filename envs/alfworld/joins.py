@@ -61,7 +61,7 @@ class Relation:
                 _enter(index, shape, row)
         return self._indexes[shape]
 
-    def set(self, row: Row, true: bool) -> None:
+    def put(self, row: Row, true: bool) -> None:
         """Make a fact true or not."""
         if true:
             self.add(row)
@@ -129,7 +129,7 @@ class BoundPlan:
     def __init__(self, plan: Plan, relations: Mapping[str, Relation]) -> None:
         """Look the indexes up once; they follow the facts by themselves."""
         self._arrange = plan.arrange
-        self._steps = [
+        self._steps: list[tuple[bool, Any, Callable[[Row], Any], Callable[[Row], Row] | None]] = [
             (
                 step.negated,
                 relations[step.predicate].rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rpms.envs.alfworld.conditions import Clause, Literal, Typed
+from rpms.envs.alfworld.conditions import Literal, Typed
 from rpms.envs.alfworld.joins import BoundPlan, Relation, make_plan
 from rpms.envs.alfworld.rules import Action, Domain, Problem
 
@@ -28,9 +28,7 @@ def reachable_facts(
         for name, relation in start.items()
     }
     rules = [
-        rule
-        for action in domain.actions
-        for rule in _rules(action, asked, relations, certain)
+        rule for action in domain.actions for rule in _rules(action, asked, relations, certain)
     ]
     changed = set(relations)
     while changed:
@@ -42,7 +40,9 @@ def reachable_facts(
 def goal_in_reach(problem: Problem, relations: Relations, certain: Certain) -> bool:
     """Whether some clause of the goal could hold."""
     return any(
-        make_plan(_positive(clause.literals), clause.variables, (), relations, certain, project=True)
+        make_plan(
+            _positive(clause.literals), clause.variables, (), relations, certain, project=True
+        )
         .attach(relations)
         .rows()
         for clause in problem.goal
@@ -78,18 +78,14 @@ class _Rule:
 def _rules(
     action: Action, asked: set[str], relations: Relations, certain: Certain
 ) -> Iterable[_Rule]:
-    bodies: list[tuple[frozenset[Literal], Clause]] = []
-    for clause in action.clauses:
-        bodies.append((frozenset(_positive(clause.literals)), clause))
     effects = [e for e in action.effects if not e.literal.negated and e.literal.predicate in asked]
-    for body, clause in bodies:
+    done: list[tuple[frozenset[Literal], frozenset[tuple[str, str]]]] = []
+    for clause in sorted(action.clauses, key=lambda one: len(_positive(one.literals))):
+        body = frozenset(_positive(clause.literals))
         # What asks for less, of no more objects, already leads to everything this one does.
-        if any(
-            (other < body or (other == body and bodies.index((other, rival)) < bodies.index((body, clause))))
-            and set(rival.variables) <= set(clause.variables)
-            for other, rival in bodies
-        ):  # fmt: skip
+        if any(less <= body and fewer <= set(clause.variables) for less, fewer in done):
             continue
+        done.append((body, frozenset(clause.variables)))
         variables = action.parameters + clause.variables
         plain = [e.literal for e in effects if not _positive(e.condition)]
         if plain:

@@ -179,7 +179,8 @@ def _action(entry: Form, reader: ConditionReader) -> Action | None:
     keys = [item for item in entry[2::2] if isinstance(item, str)]
     expected = [key for key in (":parameters", ":precondition", ":effect") if key in keys]
     if not isinstance(name, str) or keys != expected or len(entry) != 2 + 2 * len(keys):
-        raise PddlError(f"line {entry.line}: (:action ...) needs a name and {' '.join(expected)}")
+        odd = next((key for key in keys if key not in expected), "its parts, or their order,")
+        raise PddlError(f"line {entry.line}: (:action {name} ...): {odd} is not supported")
     parts = dict(zip(keys, entry[3::2], strict=True))
     parameters = typed_list(_a_form(parts.get(":parameters", Form(entry.line)), entry), 0)
     scope = frozenset(variable for variable, _ in parameters)

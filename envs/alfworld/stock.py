@@ -30,8 +30,10 @@ _NEEDED = ("textworld", "fast_downward", "alfworld", "numpy")
 def chosen_engine() -> EngineName:
     """Which engine plays ALFWorld in this process."""
     name = os.environ.get(VARIABLE, "") or "python"
-    if name == "python" or name == "textworld":
-        return name
+    if name == "python":
+        return "python"
+    if name == "textworld":
+        return "textworld"
     raise RpmsError(f"unknown engine '{name}'; choose python or textworld")
 
 
@@ -79,9 +81,7 @@ def start_stock(gamefile: Path) -> Any:
 
 def facts_of(state: Any) -> list[Fact]:
     """The facts of a stock state, in the form our engine reports them."""
-    return [
-        Fact(fact.name, tuple(name.strip() for name in fact.names)) for fact in state["facts"]
-    ]
+    return [Fact(fact.name, tuple(name.strip() for name in fact.names)) for fact in state["facts"]]
 
 
 class StockGame:

@@ -14,7 +14,6 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 import rpms.nodes.llm_call
 from rpms.envs import live
-from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.graph import (
     arun_episode,
     astream_episode,
@@ -66,9 +65,9 @@ async def test_step_by_step_asynchronously() -> None:
 
 async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """More episodes than the registry keeps open, so some are rebuilt on the way."""
-    monkeypatch.setattr(ENVIRONMENT, "max_live", 4)
+    monkeypatch.setattr(live, "KEPT", 4)
     tasks = [(task, condition) for task in range(3) for condition in "AB"]
-    assert len(tasks) > ENVIRONMENT.max_live
+    assert len(tasks) > live.KEPT
     contexts = [RunContext.for_condition(c, max_steps=8) for _, c in tasks]
     together = await asyncio.gather(
         *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))
