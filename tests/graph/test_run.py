@@ -175,7 +175,7 @@ def test_a_record_that_does_not_fit_the_world_is_never_continued() -> None:
     live.close_all()
     result = graph.invoke(None, config("t"), context=B)
     assert result["failure_mode"] == "infrastructure_error"
-    assert "parted from its record at step 1" in result["error"]
+    assert "not taken after 'You see a dragon.'" in result["error"]
     assert "dragon" in result["error"]
     assert not result["success"]
 
