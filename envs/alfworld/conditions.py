@@ -33,10 +33,6 @@ class Clause(NamedTuple):
     variables: Typed
     literals: tuple[Literal, ...]
 
-    def ground(self, values: Mapping[str, str]) -> tuple[tuple[Atom, bool], ...]:
-        """The literals with values for their variables, as (atom, negated)."""
-        return ground(self.literals, values)
-
 
 def ground(
     literals: tuple[Literal, ...], values: Mapping[str, str]

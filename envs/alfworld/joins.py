@@ -112,10 +112,9 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A clause in the order it is looked up; rows come out in the order of ``columns``."""
+    """A clause in the order it is looked up; ``arrange`` picks what was asked for."""
 
     steps: tuple[_Step, ...]
-    columns: tuple[str, ...]
     arrange: Callable[[Row], Row]
 
     def attach(self, relations: Mapping[str, Relation]) -> BoundPlan:
@@ -195,7 +194,7 @@ def make_plan(
                 keep = _getter([columns.index(name) for name in kept])
                 columns = kept
         steps.append(_Step(best.predicate, best.negated, shape, key, keep))
-    return Plan(tuple(steps), tuple(wanted), _getter([columns.index(name) for name in wanted]))
+    return Plan(tuple(steps), _getter([columns.index(name) for name in wanted]))
 
 
 def _cost(literal: Literal, columns: Sequence[str], relation: Relation) -> tuple[float, int]:
