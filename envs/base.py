@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
@@ -56,16 +56,20 @@ class Task(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """What one command led to. Success is ``won``; ``done`` alone never counts as success."""
+    """What one command led to. Success is ``won``; ``done`` alone never counts as success.
+
+    ``world`` is the simulator's state after it, where that is plain data.
+    """
 
     observation: str
     done: bool
     won: bool
     score: float
+    world: dict[str, Any] | None = None
 
 
 class LiveGame(Protocol):
-    """One running simulator, owned by one thread of one process."""
+    """One running simulator."""
 
     def reset(self, task: Task) -> str:
         """Start the task and return the first observation."""
@@ -89,6 +93,18 @@ class Demo(NamedTuple):
     each: int
 
 
+@runtime_checkable
+class Restorable(LiveGame, Protocol):
+    """A simulator whose state is plain data: what its outcomes carry brings it back."""
+
+    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+        """Go where ``world`` was taken, just after ``observation`` was given.
+
+        Raises:
+            EnvironmentFault: it is not the same game, or not the same point of it.
+        """
+
+
 class Environment(ABC):
     """A world the agent can act in.
 
@@ -97,7 +113,9 @@ class Environment(ABC):
             import path gets the name it was found by.
         max_steps: the step budget of an episode.
         max_tokens: how long a reply may be.
-        max_live: how many running games one process can hold.
+        max_live: how many simulators one process can hold, all on one thread and each rebuilt by
+            replay when it is needed again; None where games are Restorable and independent
+            objects, which need neither thread nor limit nor replay.
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: whether scores between lost and won mean something.
         signature: the fields of the printed goal signatures, in their order.
@@ -108,12 +126,16 @@ class Environment(ABC):
     name: str = ""
     max_steps: int = 50
     max_tokens: int = 256
-    max_live: int = 64
     blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
     graded: bool = False
     signature: tuple[str, ...] = PRINTED
     demo: Demo | None = None
     packages: tuple[str, ...] = ()
+
+    @property
+    def max_live(self) -> int | None:
+        """See above."""
+        return 64
 
     # What a world must give.
 

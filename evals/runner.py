@@ -233,7 +233,8 @@ def capacity_of(env: str, workers: int, concurrency: int) -> int:
     """How many episodes each worker may have in flight."""
     if workers < 0 or concurrency < 1:
         raise RpmsError("--workers must not be negative, and --concurrency at least 1")
-    return min(ceil(concurrency / max(workers, 1)), get_environment(env).max_live)
+    share = ceil(concurrency / max(workers, 1))
+    return min(share, get_environment(env).max_live or share)
 
 
 def local_pool(plan: RunPlan, workers: int, meter: Meter | None = None) -> Pool:

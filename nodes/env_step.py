@@ -21,7 +21,9 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     outcome = None
     try:
         if action:
-            outcome = episodes.play(state["episode_id"], state["spec"], state["history"], action)
+            outcome = episodes.play(
+                state["episode_id"], state["spec"], state["history"], action, state.get("world")
+            )
         update = _conclude(state, runtime, thought, action, outcome)
     except EnvironmentFault as fault:
         update = _broken(fault)
@@ -37,7 +39,7 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
     try:
         if action:
             outcome = await episodes.aplay(
-                state["episode_id"], state["spec"], state["history"], action
+                state["episode_id"], state["spec"], state["history"], action, state.get("world")
             )
         update = _conclude(state, runtime, thought, action, outcome)
     except EnvironmentFault as fault:
@@ -63,7 +65,9 @@ def _conclude(
     context = settings(runtime.context)
     env = get_environment(state["env"])
     step = state["steps"] + 1
-    observation, done, won, score = outcome or Outcome(NO_ACTION, False, False, state["score"])
+    observation, done, won, score, world = outcome or Outcome(
+        NO_ACTION, False, False, state["score"], state.get("world")
+    )
     failed = outcome is None or env.failed(observation)
     turn = Turn(
         step=step,
@@ -78,6 +82,7 @@ def _conclude(
     out_of_steps = step >= (context.max_steps or env.max_steps)
     update = EpisodeState(
         observation=observation,
+        world=world,
         history=[turn],
         action="",
         steps=step,

@@ -88,6 +88,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
         first_observation="",
         observation="",
+        world=None,
         belief=empty_belief(),
         rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
         recalls=[],

@@ -117,6 +117,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
+        world: the environment's own state, where that is plain data; the agent never sees it.
         belief: b_t.
         sub_goal: where the agent is within the goal.
         rules: R_active, while rules are on.
@@ -139,6 +140,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     episode_id: str
     spec: Task
     observation: str
+    world: dict[str, Any] | None
     belief: Belief
     sub_goal: SubGoal
     rules: ActiveRules

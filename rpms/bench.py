@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rpms.envs import get_environment
+from rpms.envs.alfworld.stock import missing_stock
+from rpms.evals.bench.engine import PARTS as BENCHED
 from rpms.evals.bench.engine import bench_engine
 from rpms.evals.bench.memory import SIZES, bench_memory
 from rpms.evals.bench.pipeline import bench_pipeline
@@ -25,7 +27,13 @@ def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
     console = Console()
     if only in ("", "engine"):
-        console.print(engine_table(games))
+        absent = missing_stock()
+        console.print(
+            f"engine: stock TextWorld is not installed ({', '.join(absent)} missing), so there is "
+            "nothing to compare with; pip install 'rpms[textworld]'"
+            if absent
+            else engine_table(games)
+        )
     if only in ("", "memory"):
         console.print(memory_table(largest))
     if only in ("", "pipeline"):
@@ -43,7 +51,7 @@ def engine_table(games: int) -> Table:
     tasks = get_environment("alfworld").tasks("generated_seen", games)
     result = bench_engine([Path(task["source"]) for task in tasks], steps=10)
     table = Table("engine", "stock", "ours", "times faster", title=f"{games} generated games")
-    for part in ("load", "reset", "step"):
+    for part in BENCHED:
         stock, ours = result[f"stock_{part}_s"], result[f"ours_{part}_s"]
         table.add_row(
             part, f"{stock * 1000:.1f} ms", f"{ours * 1000:.2f} ms", f"{stock / ours:.0f}x"
@@ -77,7 +85,11 @@ def pipeline_table(games: int) -> Table:
         ("  of which LangGraph between stages", "langgraph_ms"),
         ("  of which our stages and the chat model interface", "own_ms"),
     ):
-        table.add_row(name, f"{found[key]:.2f} ms", f"{found[key] / found['engine_ms']:.1f}x")
+        if key in found:
+            ratio = found[key] / found["engine_ms"]
+            table.add_row(name, f"{found[key]:.2f} ms", f"{ratio:.1f}x")
+        else:
+            table.add_row(name, "not installed", "")
     return table
 
 

@@ -48,6 +48,9 @@ ConstrainOption = Annotated[
 ContextOption = Annotated[
     int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
 ]
+EngineOption = Annotated[
+    str, typer.Option(help="python | textworld: play ALFWorld on stock TextWorld, an extra.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 
@@ -65,6 +68,14 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
+
+
+def _choose(engine: str) -> None:
+    """Nothing asked for leaves the choice to RPMS_ENGINE, and without that to ours."""
+    if engine:
+        from rpms.envs.alfworld.stock import choose_engine
+
+        choose_engine(engine)
 
 
 @app.command()
@@ -88,9 +99,11 @@ def run(
     context_tokens: ContextOption = 0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
+    engine: EngineOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Play one episode and watch each decision."""
+    _choose(engine)
     from rpms.nodes.context import RunContext
     from rpms.terminal import play
 
@@ -203,8 +216,10 @@ def evaluate(
     context_tokens: ContextOption = 0,
     budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
     budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
+    engine: EngineOption = "",
 ) -> None:
     """Play a whole split under several conditions; run it again to go on where it stopped."""
+    _choose(engine)
     from rpms.evals.budget import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all

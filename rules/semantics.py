@@ -194,8 +194,9 @@ def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
     elif name in ("open", "closed"):
         belief["containers"][names[0]] = "open" if name == "open" else "closed"
     elif name == "holding":
-        if positive:
+        if positive and names[0] not in belief["holding"]:
             belief["holding"].append(names[0])
+        if positive:
             belief["last_seen"].pop(names[0], None)
         elif names[0] in belief["holding"]:
             belief["holding"].remove(names[0])

@@ -21,6 +21,7 @@ from hypothesis import settings
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.stock import missing_stock
 from rpms.envs.base import Task
 from rpms.models.local import missing
 from rpms.rules import load_manual
@@ -43,14 +44,17 @@ WHICH_GAMES = (
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
+NO_STOCK = "stock TextWorld is not installed (pip install 'rpms[textworld]')"
 
 
 def pytest_report_header() -> list[str]:
     """Say on which games, browser and model this run's results stand."""
     absent = " and ".join(missing())
+    stock = f"transcripts only, {NO_STOCK}" if missing_stock() else "transcripts and live"
     model = f"left out, {absent} not installed (make local)" if absent else "SmolLM2-135M"
     return [
         f"ALFWorld games: {WHICH_GAMES}",
+        f"equality with stock TextWorld: {stock}",
         f"browser: {BROWSER or NO_BROWSER}",
         f"local language model: {model}",
     ]
@@ -69,12 +73,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
         left.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
+    passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
+    recorded, live = (
+        sum(f"test_stock.py::{name}[" in nodeid for nodeid in passed)
+        for name in ("test_plays_as_stock_did", "test_plays_as_stock_does")
+    )
+    if recorded or live:
+        terminalreporter.section("equality with stock TextWorld")
+        terminalreporter.write_line(f"{recorded} transcripts of its games replayed without it")
+        why = NO_STOCK if missing_stock() else "not asked for in this run"
+        told = f"{live} sets of games compared" if live else f"not compared, {why}"
+        terminalreporter.write_line(f"live: {told}")
     if left:
         terminalreporter.section("left out")
     for reason, names in left.items():
         terminalreporter.write_line(f"{len(names)} tests did not run, {reason}:")
         for name in names:
             terminalreporter.write_line(f"  {name}")
+
+
+@pytest.fixture(scope="session")
+def stock_textworld() -> None:
+    """Asked for by tests that need stock TextWorld, which is an extra."""
+    if missing_stock():
+        pytest.skip(NO_STOCK)
 
 
 def _unpack(*names: str) -> Path:

@@ -58,7 +58,8 @@ def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:
     while not won and len(history) < STEPS.stop:
         thought, action = decide(goal, belief, history)
         said = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
-        observation, _, won, _ = game.step(action)
+        outcome = game.step(action)
+        observation, won = outcome.observation, outcome.won
         belief = ENVIRONMENT.update_belief(belief, action, observation)
         messages += [
             Message(role="assistant", content=said),

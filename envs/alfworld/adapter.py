@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
-from rpms.envs.alfworld import goals, wording
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
+from rpms.envs.alfworld import goals, stock, wording
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld.stock import chosen_engine
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks
 from rpms.envs.alfworld.wheel import command_templates
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.errors import EnvironmentFault
 
 SHIPPED = Path(__file__).parents[2]
 
 
 class AlfworldGame(LiveGame):
-    """One TextWorld engine, reused from game to game, speaking the paper's wording."""
+    """One game, speaking the paper's wording; its state is plain data."""
 
     def __init__(self) -> None:
-        """The engine is imported here, so that listing tasks and rules never pays for it."""
-        from rpms.envs.alfworld.engine import GameEngine
-
+        """No game yet."""
         self._engine = GameEngine()
         self._dialect: wording.Dialect = "move"
 
     def reset(self, task: Task) -> str:
         """Load the task's game file and start it."""
-        file = Path(task["source"])
-        self._dialect = wording.dialect_of(read_game(file)["grammar"])
-        self._engine.load(file)
+        self._load(task)
         self._state = self._engine.reset()
         return wording.to_agent(self._state.feedback)
 
     def step(self, action: str) -> Outcome:
         """Play one action. Only a win ends an ALFWorld game."""
         self._state = state = self._engine.step(wording.to_game(action, self._dialect))
+        observation = wording.to_agent(state.feedback)
         return Outcome(
-            observation=wording.to_agent(state.feedback),
+            observation=observation,
             done=state.done,
             won=state.won,
             score=1.0 if state.won else 0.0,
+            world={**self._engine.snapshot(), "said": _mark(observation)},
         )
+
+    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+        """Load the task's game file and go where the state was taken."""
+        if world["said"] != _mark(observation):
+            raise EnvironmentFault(
+                f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
+                "record ends"
+            )
+        self._load(task)
+        self._state = self._engine.restore(world)
 
     def facts(self) -> Any:
         """TextWorld's true facts, for tests and metrics."""
@@ -52,15 +65,20 @@ class AlfworldGame(LiveGame):
         return self._state.admissible_commands
 
     def close(self) -> None:
-        """Free the engine's native library."""
+        """Let go of the game."""
         self._engine.close()
+
+    def _load(self, task: Task) -> None:
+        self._engine.load(task["source"])
+        self._dialect = wording.dialect_of(self._engine.grammar)
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Alfworld(Environment):
-    """The household world: six task types, one hand, silent failures, as the defaults have it.
-
-    Engines are reused and share their memoised parts, so an open game is a few megabytes.
-    """
+    """The household world: six task types, one hand, silent failures, as the defaults have it."""
 
     name = "alfworld"
     rules = SHIPPED / "rules" / "alfworld"
@@ -76,6 +94,11 @@ class Alfworld(Environment):
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)
     read_action = staticmethod(wording.read_action)
+
+    @property
+    def max_live(self) -> int | None:
+        """Our engine knows no limit; stock TextWorld is native code, with a library per game."""
+        return None if chosen_engine() == "python" else stock.MAX_LIVE
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
@@ -101,8 +124,8 @@ class Alfworld(Environment):
         return list_tasks(split, count)
 
     def open_game(self) -> LiveGame:
-        """A fresh engine."""
-        return AlfworldGame()
+        """A fresh engine: ours, or stock TextWorld's where the run asked for it."""
+        return AlfworldGame() if chosen_engine() == "python" else stock.StockGame()
 
     def drift(self, belief: Belief, facts: Any) -> list[str]:
         """Where belief and TextWorld's facts part."""

@@ -1,33 +1,37 @@
-"""Play ALFWorld games on the real TextWorld engine, many times faster than its stock wrapper.
+"""Play ALFWorld games by their own rules and words, in plain Python.
 
-fast-downward's own library holds the state, says which operators apply, applies them and checks
-the goal; TextWorld's parsers read the game's grammar. What changes is what is not done again:
-parsing, translating, copying. Feedback, admissible commands and flags equal the stock engine's
-word for word (a test replays games both ways).
+A game file carries its rules (PDDL), its start and its texts. This engine holds the state, finds
+what can be done, and answers word for word as stock TextWorld does with fast-downward underneath:
+feedback, admissible commands, flags and facts (``python -m tools.compare_engines`` compares them
+game by game). An engine is an object like any other: it shares nothing that changes, so any
+number may be open, on any thread, and its state is plain data.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.facts import FactBase
-from rpms.envs.alfworld.game import Game, Operator, prepare_game
-from rpms.envs.alfworld.grammar import Context, Reference, Text, Writer
-from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.folders import cache_dir
+from rpms.envs.alfworld.game import Game, Spoken, denial
+from rpms.envs.alfworld.joins import Row
+from rpms.envs.alfworld.texts import Reference, Text
+from rpms.envs.alfworld.world import State
+from rpms.envs.alfworld.writer import Context, Writer
+from rpms.vocabulary.errors import EnvironmentFault
 
 NOTHING_HAPPENS = "Nothing happens."
 _INTRO: Text = (Reference("intro"),)
 _NOWHERE = Context({}, {})
-# Unloading a C++ library does not give its memory back, so closed engines leave theirs here.
-_spare_libraries: list[Any] = []
+# A fact of the rules, and what the texts know of it: the two part where a condition was not met.
+_TRUE, _TOLD, _DENIED = 1, 2, 4
+
+Snapshot = dict[str, Any]
+_Key = tuple[int, Row]
+"""An operator: the number of its plan, and its objects."""
 
 
 class Fact(NamedTuple):
@@ -48,28 +52,16 @@ class EngineState:
 
 
 class GameEngine:
-    """One live TextWorld game; ``load`` another game into the same object to keep memory flat.
+    """One running game; ``load`` another to play that instead."""
 
-    The library underneath is not thread-safe, so an engine belongs to the process and thread
-    that first loaded a game into it, until ``close``.
-    """
-
-    def __init__(self, *, cache: Path | bool = True) -> None:
-        """Prepare an engine.
-
-        Args:
-            cache: keep translated games on disk in the default folder (True), in this folder,
-                or not at all (False).
-        """
-        self._cache = cache
-        self._owner: tuple[int, int] | None = None
-        self._library: Any = None
-        self._return_library: weakref.finalize[..., GameEngine] | None = None
+    def __init__(self) -> None:
+        """An engine without a game."""
         self._game: Game | None = None
-        self._facts: FactBase | None = None
-        self._choices: dict[str, Operator] = {}
-        self._state: EngineState | None = None
-        self._fresh = False
+        self._world: State | None = None
+        self._commands: dict[_Key, str | None] = {}
+        self._spoken: dict[_Key, Spoken] = {}
+        self._choices: dict[str, _Key] = {}
+        self._touched: dict[str, int] = {}
 
     @property
     def walkthrough(self) -> list[str] | None:
@@ -77,144 +69,149 @@ class GameEngine:
         steps = self._loaded().walkthrough
         return None if steps is None else list(steps)
 
+    @property
+    def grammar(self) -> str:
+        """The source of the game's texts."""
+        return self._loaded().texts
+
     def load(self, gamefile: str | Path) -> None:
         """Read a game file and make it the current game.
 
         Raises:
             RpmsError: the file is missing, damaged or no ALFWorld game.
         """
-        self._check_owner()
-        self._forget_game()
-        cache = cache_dir() if self._cache is True else self._cache or None
-        game = prepare_game(Path(gamefile), cache)
-        if self._library is None:
-            self._library = _borrow_library()
-            self._return_library = weakref.finalize(self, _give_back, self._library)
-            self._return_library.atexit = False
-        self._owner = (os.getpid(), threading.get_ident())
-        self._library.load_sas(game.sas)
-        self._fresh = True
-        try:
-            game.enter(self._library)
-        except (KeyError, ValueError, AssertionError) as error:
-            raise RpmsError(
-                f"{game.path}: unplayable game: it uses a name it never declares ({error})"
-            ) from error
-        self._game = game
+        self.close()
+        self._game = Game(Path(gamefile))
 
     def reset(self) -> EngineState:
         """Start the loaded game from its beginning."""
-        game = self._loaded()
-        if not self._fresh:
-            self._library.load_sas(game.sas)
-        self._facts = FactBase(game.types, game.start)
-        writer = Writer(game.grammar, self._facts, game.infos)
+        game = self._begin()
         with self._describing(game):
-            return self._observe(game, writer, writer.write(_INTRO, _NOWHERE))
+            return self._observe(self._writer.write(_INTRO, _NOWHERE))
 
     def step(self, command: str) -> EngineState:
         """Play one command; one that is not admissible changes nothing and says so."""
-        game = self._loaded()
-        if self._facts is None or self._state is None:
-            raise EnvironmentFault(f"{game.path}: reset() the game before the first step()")
-        operator = self._choices.get(command.strip())
-        if operator is None:
+        game = self._started()
+        key = self._choices.get(command.strip())
+        if key is None:
             return replace(self._state, feedback=NOTHING_HAPPENS)
-        writer = Writer(game.grammar, self._facts, game.infos)
         with self._describing(game):
-            self._fresh = False
-            self._apply(game, operator, self._facts)
-            feedback = writer.write(operator.feedback, operator.context)
-            return self._observe(game, writer, feedback)
+            assert self._world is not None
+            spoken = self._operator(key)
+            self._world.apply(spoken.operator)
+            for true, false, row in spoken.effects:
+                self._facts.remove(false, row)
+                self._facts.add(true, row)
+            for mark, (name, args), signature, row in spoken.touched:
+                self._touched[mark] = (
+                    _TRUE * (args in self._world.relations[name])
+                    + _TOLD * self._facts.holds(signature, row)
+                    + _DENIED * self._facts.holds(denial(signature), row)
+                )
+            return self._observe(self._writer.write(spoken.feedback, spoken.context))
 
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
-        game = self._loaded()
-        if self._facts is None:
-            raise EnvironmentFault(f"{game.path}: reset() the game before asking for facts()")
-        names = {key: info.name.strip() for key, info in game.infos.items()}
+        names = {key: one.name.strip() for key, one in self._started().entities.items()}
         return [
             Fact(predicate, tuple(names.get(name, name) for name, _ in row))
             for predicate, row in self._facts
         ]
 
+    def snapshot(self) -> Snapshot:
+        """The state as plain data: which game, and every fact that was touched since its start."""
+        return {"game": self._started().mark, "facts": dict(self._touched)}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
+        """Take the loaded game to where a snapshot was taken; nothing is played again.
+
+        Raises:
+            EnvironmentFault: the snapshot was taken in another game.
+        """
+        game = self._begin()
+        if snapshot["game"] != game.mark:
+            raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")
+        assert self._world is not None
+        for key, flags in snapshot["facts"].items():
+            name, args = atom = game.atom(key)
+            self._touched[key] = flags
+            self._world.relations[name].put(args, bool(flags & _TRUE))
+            signature, row = game.typed(atom)
+            self._facts.put(signature, row, bool(flags & _TOLD))
+            self._facts.put(denial(signature), row, bool(flags & _DENIED))
+        with self._describing(game):
+            return self._observe("")
+
     def close(self) -> None:
-        """Let go of the game; the engine may be loaded again, by any thread."""
-        self._check_owner()
-        self._forget_game()
-        self._library = self._owner = None
-        if self._return_library is not None:
-            self._return_library()
-            self._return_library = None
+        """Let go of the game."""
+        self._game = self._world = None
+        self._commands, self._spoken, self._choices = {}, {}, {}
 
-    def _forget_game(self) -> None:
-        self._game = self._facts = self._state = None
-        self._choices = {}
-
-    def _check_owner(self) -> None:
-        if self._owner not in (None, (os.getpid(), threading.get_ident())):
-            raise EnvironmentFault(
-                "a GameEngine was used outside the process or thread that loaded its game; "
-                "give each worker its own engine"
-            )
+    def _begin(self) -> Game:
+        game = self._loaded()
+        self._world = State(game.rules)
+        self._facts = FactBase(game.types, game.start)
+        self._touched = {}
+        self._writer = Writer(game.grammar, self._facts, game.entities)
+        return game
 
     def _loaded(self) -> Game:
-        self._check_owner()
         if self._game is None:
             raise EnvironmentFault("no game is loaded; call load() first")
         return self._game
+
+    def _started(self) -> Game:
+        game = self._loaded()
+        if self._world is None:
+            raise EnvironmentFault(f"{game.path}: reset() the game before playing in it")
+        return game
 
     @contextmanager
     def _describing(self, game: Game) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # The texts are data: what goes wrong in them is anyone's guess.
-            self._facts = self._state = None
+            self._world = None
             raise EnvironmentFault(
                 f"{game.path}: the grammar cannot describe this state ({error})"
             ) from error
 
-    def _observe(self, game: Game, writer: Writer, feedback: str) -> EngineState:
-        import fast_downward
-
-        count = self._library.get_applicable_operators_count()
-        found = (fast_downward.Operator * count)()
-        self._library.get_applicable_operators(found)
-        # The same words may fit several operators; as in TextWorld, the first one answers.
-        choices: dict[str, Operator] = {}
-        for entry in found:
-            operator = game.operators.get(entry.id)
-            if operator is None:
-                operator = game.operators[entry.id] = game.describe(writer, entry)
-            command = operator.command
+    def _observe(self, feedback: str) -> EngineState:
+        assert self._game is not None and self._world is not None
+        choices: dict[str, _Key] = {}
+        for key in self._world.applicable():
+            command = self._commands[key] if key in self._commands else self._command(key)
             if command is None:
-                command = writer.write(operator.template, operator.context)
-            choices.setdefault(command, operator)
+                continue
+            # The same words may fit several operators; as in TextWorld, the first one answers.
+            if command in choices and self._before(choices[command], key):
+                continue
+            choices[command] = key
         self._choices = choices
-        won = bool(self._library.check_goal())
+        won = self._world.won()
         self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
         return self._state
 
-    def _apply(self, game: Game, operator: Operator, facts: FactBase) -> None:
-        if operator.effects is not None:
-            self._library.apply_operator(operator.id, None)
-        else:
-            import fast_downward
+    def _command(self, key: _Key) -> str | None:
+        """The words for an operator; None where there is no such operator."""
+        game = self._loaded()
+        action = game.rules.plans[key[0]][0].name
+        if not game.rules.changes_something(*key):
+            self._commands[key] = None
+            return None
+        text = game.grammar.actions[action].command
+        command = self._writer.write(text, game.context(action, key[1]))
+        if game.constant[action]:
+            self._commands[key] = command
+        return command
 
-            atoms = (fast_downward.Atom * operator.effect_count)()
-            self._library.apply_operator(operator.id, atoms)
-            operator.effects = [game.effect(atom.name) for atom in atoms]
-        for true, false, row in operator.effects:
-            facts.remove(false, row)
-            facts.add(true, row)
+    def _before(self, one: _Key, other: _Key) -> bool:
+        return self._operator(one).operator.order <= self._operator(other).operator.order
 
-
-def _borrow_library() -> Any:
-    import fast_downward
-
-    return _spare_libraries.pop() if _spare_libraries else fast_downward.load_lib()
-
-
-def _give_back(library: Any) -> None:
-    library.cleanup()
-    _spare_libraries.append(library)
+    def _operator(self, key: _Key) -> Spoken:
+        if key not in self._spoken:
+            game = self._loaded()
+            operator = game.rules.operator(*key)
+            assert operator is not None  # or it would have no words
+            self._spoken[key] = game.describe(operator)
+        return self._spoken[key]

@@ -7,8 +7,10 @@ because the order is sorted, no list in a description depends on hashing.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,45 +34,80 @@ class Pattern:
 Query = tuple[Pattern, ...]
 
 
+_PREDICATE = re.compile(r"\s*(!?)([\w/]+)\s*\(([^()]*)\)\s*")
+_HOLE = re.compile(r"\s*([\w']+)\s*(?::\s*([\w/-]+)\s*)?")
+
+
 @lru_cache(maxsize=1024)
 def parse_query(source: str) -> Query:
-    """Parse a conjunction such as ``openable(r:receptacle) & opened(r:receptacle)``, once."""
-    from textworld.logic import Rule
+    """Parse a conjunction such as ``openable(r:receptacle) & opened(r:receptacle)``, once.
 
-    return tuple(
-        Pattern(
-            (predicate.name, tuple(predicate.types)),
-            tuple((hole.name, hole.type) for hole in predicate.parameters),
-        )
-        for predicate in Rule.parse_conjunctive_query(source).preconditions
-    )
+    Raises:
+        ValueError: it is none.
+    """
+    patterns = []
+    for part in source.split("&"):
+        found = _PREDICATE.fullmatch(part)
+        if found is None:
+            raise ValueError(f"'{source.strip()}' is no query")
+        negation, name, inside = found.groups()
+        holes = tuple(_hole(text, source) for text in inside.split(",")) if inside.strip() else ()
+        types: dict[str, str] = {}
+        if any(types.setdefault(hole, kind) != kind for hole, kind in holes):
+            raise ValueError(f"'{source.strip()}' gives one name two types")
+        kinds = tuple(kind for _, kind in holes)
+        patterns.append(Pattern((f"not_{name}" if negation else name, kinds), holes))
+    return tuple(patterns)
+
+
+def _hole(text: str, source: str) -> Placeholder:
+    """``o:object``; a name without a type is its own type, less apostrophes."""
+    found = _HOLE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{source.strip()}' is no query")
+    name, kind = found.groups()
+    return name, kind or name.rstrip("'")
 
 
 class TypeTable:
     """Which concrete signatures a query predicate covers, in TextWorld's order."""
 
-    def __init__(self, types: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        """Build TextWorld's own hierarchy from (type, parents) pairs."""
-        from textworld.logic import Type, TypeHierarchy
-
-        self._hierarchy = TypeHierarchy()
-        known: set[str] = set()
-        for name, parents in types:
-            if name not in known:  # The translator lists the root type "object" twice.
-                known.add(name)
-                self._hierarchy.add(Type(name, parents))
+    def __init__(self, types: Mapping[str, tuple[str, ...]]) -> None:
+        """Types with everything they are a kind of."""
+        self._children: dict[str, list[str]] = {name: [] for name in types}
+        for name, above in types.items():
+            for parent in above:
+                self._children.setdefault(parent, []).append(name)
+        for names in self._children.values():
+            names.sort()
         self._covered: dict[Signature, tuple[Signature, ...]] = {}
 
     def covered(self, signature: Signature) -> tuple[Signature, ...]:
         """Return the signatures whose facts may satisfy a predicate of this signature."""
         found = self._covered.get(signature)
         if found is None:
-            kinds = [self._hierarchy.get(kind) for kind in signature[1]]
-            found = self._covered[signature] = tuple(
-                (signature[0], tuple(kind.name for kind in combination))
-                for combination in self._hierarchy.multi_subtypes(kinds)
-            )
+            name, kinds = signature
+            found = tuple((name, combination) for combination in self._subtypes(kinds))
+            self._covered[signature] = found
         return found
+
+    def _subtypes(self, kinds: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """The types themselves, then breadth first; TextWorld may name one twice, and so do we."""
+        yield kinds
+        queue = deque(self._narrower(kinds))
+        seen: set[tuple[str, ...]] = set()
+        while queue:
+            one = queue.popleft()
+            yield one
+            for narrower in self._narrower(one):
+                if narrower not in seen:
+                    seen.add(narrower)
+                    queue.append(narrower)
+
+    def _narrower(self, kinds: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for at, kind in enumerate(kinds):
+            for child in self._children[kind]:
+                yield (*kinds[:at], child, *kinds[at + 1 :])
 
 
 class FactBase:
@@ -86,6 +123,16 @@ class FactBase:
         for (name, _), rows in self._facts.items():
             for row in rows:
                 yield name, row
+
+    def holds(self, signature: Signature, row: Arguments) -> bool:
+        """Whether a fact is true."""
+        rows = self._facts.get(signature, [])
+        at = bisect_left(rows, row)
+        return at < len(rows) and rows[at] == row
+
+    def put(self, signature: Signature, row: Arguments, true: bool) -> None:
+        """Make a fact true or not."""
+        (self.add if true else self.remove)(signature, row)
 
     def add(self, signature: Signature, row: Arguments) -> None:
         """Make a fact true."""
@@ -118,8 +165,12 @@ class FactBase:
             yield dict(bound)
             return
         pattern = query[depth]
+        known = [(at, bound[hole]) for at, hole in enumerate(pattern.placeholders) if hole in bound]
         for signature in self._types.covered(pattern.signature):
-            for row in self._facts.get(signature, ()):
+            rows = self._facts.get(signature, ())
+            for at, variable in known:
+                rows = [row for row in rows if row[at] == variable]
+            for row in rows:
                 fresh = []
                 for hole, variable in zip(pattern.placeholders, row, strict=True):
                     existing = bound.get(hole)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment, live
+from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -98,15 +99,17 @@ def turn(step: int, action: str, observation: str) -> Turn:
 
 
 class Player:
-    """Plays an episode as the graph does: the history grows by what came back."""
+    """Plays an episode as the graph does: history and state grow by what came back."""
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, self.task = name, task
         self.history: list[Turn] = []
+        self.world: dict[str, Any] | None = None
         self.first = live.start(name, task)
 
     def play(self, action: str) -> Outcome:
-        outcome = live.play(self.name, self.task, self.history, action)
+        outcome = live.play(self.name, self.task, self.history, action, self.world)
+        self.world = outcome.world
         self.history.append(turn(len(self.history) + 1, action, outcome.observation))
         return outcome
 
@@ -156,6 +159,56 @@ def test_a_lost_episode_is_rebuilt_and_goes_on_as_if_never_lost(
 
 
 @pytest.mark.engine
+def test_a_state_of_plain_data_comes_back_without_replay(
+    solved: list[tuple[Task, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the action itself is played; the record before it is not played again."""
+    played: list[str] = []
+    step = AlfworldGame.step
+    monkeypatch.setattr(
+        AlfworldGame, "step", lambda self, action: played.append(action) or step(self, action)
+    )
+    task, plan = solved[2]
+    player = Player("one", task)
+    for action in plan:
+        live.close_all()
+        outcome = player.play(action)
+    assert outcome.won
+    assert played == plan
+    # Without a state the record is enough, as in checkpoints of older versions.
+    live.close_all()
+    player.world = None
+    player.play("look")
+    assert played == [*plan, *plan, "look"]
+
+
+@pytest.mark.engine
+def test_a_state_that_belongs_elsewhere_is_refused(solved: list[tuple[Task, list[str]]]) -> None:
+    (task, plan), (other, _) = solved[0], solved[1]
+    player = Player("one", task)
+    for action in plan[:2]:
+        player.play(action)
+    live.close_all()
+    with pytest.raises(EnvironmentFault, match="not the game"):
+        live.play("one", other, player.history, plan[2], player.world)
+    with pytest.raises(EnvironmentFault, match="where its record ends"):
+        live.play("one", task, player.history[:1], plan[2], player.world)
+    assert live.play("one", task, player.history, plan[2], player.world).observation
+
+
+@pytest.mark.engine
+def test_more_episodes_than_are_kept_at_hand(
+    solved: list[tuple[Task, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "KEPT", 2)
+    players = [(Player(f"e{n}", task), plan) for n, (task, plan) in enumerate(solved)]
+    for at in range(max(len(plan) for _, plan in players)):
+        for player, plan in players:
+            if at < len(plan):
+                assert player.play(plan[at]).won == (at == len(plan) - 1)
+
+
+@pytest.mark.engine
 def test_another_process_takes_an_episode_up(
     solved: list[tuple[Task, list[str]]], tmp_path: Path
 ) -> None:
@@ -164,11 +217,11 @@ def test_another_process_takes_an_episode_up(
     for action in plan[:-1]:
         player.play(action)
     record = tmp_path / "record.json"
-    record.write_text(json.dumps([task, player.history, plan[-1]]))
+    record.write_text(json.dumps([task, player.history, plan[-1], player.world]))
     program = (
-        "import json, sys; from pathlib import Path; from envs import live;"
-        "task, history, action = json.loads(Path(sys.argv[1]).read_text());"
-        "print(live.play('one', task, history, action).won)"
+        "import json, sys; from pathlib import Path; from rpms.envs import live;"
+        "task, history, action, world = json.loads(Path(sys.argv[1]).read_text());"
+        "print(live.play('one', task, history, action, world).won)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(record)],
@@ -208,11 +261,12 @@ def test_an_older_state_of_an_episode_continues_from_its_own_point(
     player = Player("one", task)
     for action in plan[:2]:
         player.play(action)
-    earlier = list(player.history)
+    earlier, world = list(player.history), player.world
     first = player.play(plan[2])
     player.play(plan[3])
     assert first.observation != "Nothing happens."
     assert live.play("one", task, earlier, plan[2]) == first
+    assert live.play("one", task, earlier, plan[2], world) == first
 
 
 def test_replies_without_an_action_never_reached_the_simulator(world: EchoWorld) -> None:

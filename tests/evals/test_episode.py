@@ -123,10 +123,10 @@ async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_play
 ) -> None:
     real = live._step
 
-    def breaking(episode_id: str, action: str) -> Any:
-        if len(live._open[episode_id].played) == 2:
+    def breaking(game: Any, action: str) -> Any:
+        if len(game.played) == 2:
             raise EnvironmentFault("the simulator fell over")
-        return real(episode_id, action)
+        return real(game, action)
 
     monkeypatch.setattr(live, "_step", breaking)
     line, _ = result = await play(job(condition="B"))

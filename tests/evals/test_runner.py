@@ -153,9 +153,9 @@ def test_capacity_is_shared_and_bounded_by_the_world(monkeypatch: pytest.MonkeyP
     assert capacity_of("alfworld", 2, 60) == 30
     assert capacity_of("alfworld", 4, 6) == 2
     assert capacity_of("alfworld", 0, 5) == 5
-    assert capacity_of("alfworld", 1, 1000) == 64
-    monkeypatch.setattr(runner.get_environment("alfworld"), "max_live", 1)
-    assert capacity_of("alfworld", 2, 60) == 1
+    assert capacity_of("alfworld", 1, 1000) == 1000
+    monkeypatch.setattr(runner.get_environment("scienceworld"), "max_live", 1)
+    assert capacity_of("scienceworld", 2, 60) == 1
     with pytest.raises(RpmsError, match="--workers"):
         capacity_of("alfworld", -1, 4)
     with pytest.raises(RpmsError, match="--concurrency"):

@@ -134,7 +134,8 @@ def test_rules_on_their_own(goal_type: str) -> None:
 def test_system_text_names_every_action_of_the_manual() -> None:
     text = load_system(ENVIRONMENT.prompts)
     # Slicing is left out on purpose, as in the paper: no task needs it.
-    verbs = {rule.syntax.split()[0] for rule in load_manual("alfworld").actions}
+    taught = [rule for rule in load_manual("alfworld").actions if rule.printed]
+    verbs = {rule.syntax.split()[0] for rule in taught}
     assert not [verb for verb in verbs if f". {verb}" not in text]
     assert "Thought:" in text
     assert "Action:" in text

@@ -31,7 +31,9 @@ class World:
         self.finished: list[str] = []
         self.events: list[dict[str, Any]] = []
 
-    def play(self, episode_id: str, spec: Any, history: Any, action: str) -> Outcome:
+    def play(
+        self, episode_id: str, spec: Any, history: Any, action: str, world: Any = None
+    ) -> Outcome:
         self.played.append(action)
         outcome = next(self.outcomes)
         if isinstance(outcome, Exception):

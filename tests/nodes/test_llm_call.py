@@ -17,6 +17,7 @@ from langgraph.types import RetryPolicy
 
 import rpms.graph.build
 import rpms.nodes.llm_call
+from rpms.envs import Outcome
 from rpms.graph import build_graph
 from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import RETRY, is_transient
@@ -37,7 +38,7 @@ def run(
 ) -> Run:
     """An episode against the server, with the real policy but shorter pauses."""
     play_script("A", script=[])  # puts the recorded game underneath
-    put_underneath(monkeypatch, play=lambda *_: ("Nothing happens.", False, False, 0.0))
+    put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
     monkeypatch.setattr(rpms.graph.build, "RETRY", quick)
@@ -343,7 +344,7 @@ def test_a_model_may_offer_only_one_kind_of_call(
     play_script: Callable[..., list[EpisodeState]],
 ) -> None:
     play_script("A", script=[])
-    put_underneath(monkeypatch, play=lambda *_: ("Nothing happens.", False, False, 0.0))
+    put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
     app = build_graph(model=OneKind(kind=kind))
     context = RunContext.for_condition("A", max_steps=2)
     if played == "sync":

@@ -71,7 +71,7 @@ def test_every_plan_wins_in_the_real_engine(
     split: Split, dialect: Dialect, numbers: range, tmp_path: Path
 ) -> None:
     paths = ensure_games(split, numbers.stop, dialect, tmp_path)
-    engine = GameEngine(cache=False)
+    engine = GameEngine()
     for index in numbers:
         game = sample_home(split, index, dialect)
         engine.load(paths[index])
@@ -89,7 +89,7 @@ def test_every_plan_wins_in_the_real_engine(
 @pytest.mark.engine
 def test_older_wording_speaks_as_the_older_games_did(tmp_path: Path) -> None:
     (path,) = ensure_games("generated_seen", 1, "put", tmp_path)
-    engine = GameEngine(cache=False)
+    engine = GameEngine()
     engine.load(path)
     engine.reset()
     said = [engine.step(command).feedback for command in engine.walkthrough or []]

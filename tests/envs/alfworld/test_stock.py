@@ -1,0 +1,115 @@
+"""Equality with stock TextWorld: against transcripts everywhere, live where it is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpms.envs.alfworld import stock
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.stock import StockGame, choose_engine, chosen_engine
+from rpms.envs.base import Task
+from rpms.vocabulary.errors import RpmsError
+from tools import record_alfworld
+from tools.compare_engines import Stock, compare
+
+pytestmark = pytest.mark.engine
+
+RECORDED = record_alfworld.read()
+
+
+@pytest.mark.parametrize("number", range(len(RECORDED)))
+def test_plays_as_stock_did(number: int, tmp_path: Path) -> None:
+    """Word for word and fact for fact what stock TextWorld said, without having it."""
+    entries = RECORDED[number]
+    ours = record_alfworld.replay(entries, tmp_path)
+    recorded = [json.dumps(entry, separators=(",", ":")) for entry in entries]
+    for mine, theirs in zip(ours.splitlines(), recorded, strict=True):
+        assert mine == theirs
+
+
+def test_the_transcripts_cover_what_they_should() -> None:
+    heads = [entries[0] for entries in RECORDED]
+    assert [(h["split"], h["dialect"], h["index"]) for h in heads] == record_alfworld.kinds()
+    assert len(heads) >= 40
+    assert Counter(h["dialect"] for h in heads) == {"move": 24, "put": 24}
+    steps = [entry for entries in RECORDED for entry in entries[1:]]
+    assert sum(entry[1] == "Nothing happens." for entry in steps) > 40
+    assert sum(entry[2] for entry in steps) >= len(heads)  # every home is won
+    assert record_alfworld.OUT.stat().st_size < 1_000_000
+
+
+def test_recording_again_gives_the_same_bytes(stock_textworld: None) -> None:
+    whole = record_alfworld.OUT.read_text(encoding="utf-8")
+    for kind in (record_alfworld.kinds()[1], record_alfworld.kinds()[-1]):
+        assert record_alfworld.record(kind) in whole
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_plays_as_stock_does(
+    part: int, official_games: list[Path], put_games: list[Path], stock_textworld: None
+) -> None:
+    """Live, in official games of both wordings where they are at hand; stock is slow."""
+    by_size = sorted(official_games, key=lambda path: (path.stat().st_size, path))
+    games = [*by_size[:4], *by_size[:: max(1, len(by_size) // 4)][:4], *put_games[:4]]
+    ours, theirs = GameEngine(), Stock()
+    for file in games[part::4]:
+        count, difference = compare(file, ours, theirs, steps=9)
+        assert not difference, file
+        assert count > 12
+
+
+def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(stock.VARIABLE, raising=False)
+    assert chosen_engine() == "python"
+    assert ENVIRONMENT.max_live is None
+    assert isinstance(ENVIRONMENT.open_game(), AlfworldGame)
+    with pytest.raises(RpmsError, match="choose python or textworld"):
+        choose_engine("jericho")
+    assert chosen_engine() == "python"
+    monkeypatch.setattr(stock, "_NEEDED", ("no_such_package",))
+    with pytest.raises(RpmsError, match=r"pip install 'rpms\[textworld\]'"):
+        choose_engine("textworld")
+    assert chosen_engine() == "python"
+
+
+def test_a_missing_stock_is_one_line_on_the_command_line() -> None:
+    program = (
+        "import sys; from rpms.envs.alfworld import stock;"
+        "stock._NEEDED = ('no_such_package',);"
+        "from rpms.cli import main; sys.argv = ['rpms', 'run', '--engine', 'textworld'];"
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "rpms[textworld]" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_stock_plays_behind_the_same_face(
+    monkeypatch: pytest.MonkeyPatch, stock_textworld: None
+) -> None:
+    monkeypatch.setenv(stock.VARIABLE, "textworld")
+    file = ensure_games("generated_seen", 1)[0]
+    task = Task(env="alfworld", split="", index=0, id="t", goal="", source=str(file))
+    theirs: Any = ENVIRONMENT.open_game()
+    ours = AlfworldGame()
+    assert isinstance(theirs, StockGame)
+    assert ENVIRONMENT.max_live == stock.MAX_LIVE
+    assert theirs.reset(task) == ours.reset(task)
+    for action in ("look", "dance", *json.loads(file.read_text())["walkthrough"]):
+        mine, other = ours.step(action), theirs.step(action)
+        assert mine[:4] == other[:4]
+        assert set(ours.facts()) == set(theirs.facts())
+    assert other.won
+    theirs.close()

@@ -1,0 +1,188 @@
+"""``python -m tools.compare_engines FILES...``: our engine against stock TextWorld, word by word.
+
+Every game is played on both: some steps at random, valid and invalid, then again from the start
+its walkthrough and more random steps. Feedback, admissible commands, won, done and facts must be
+equal after each. Games that stock cannot load must be refused by ours as well. Folders are
+searched for game files. The exit code is 1 if anything differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rpms.envs.alfworld.engine import EngineState, Fact, GameEngine
+from rpms.envs.alfworld.stock import facts_of, start_stock
+from rpms.vocabulary.errors import RpmsError
+
+NONSENSE = (
+    "", "dance", "LOOK", "go to moon 1", "take from", "put mug 1 in/on", " look ", "  inventory",
+    "examine", "help me", "use", "open fridge", "close", "go to", "move mug 1 to",
+)  # fmt: skip
+
+
+class Seen(NamedTuple):
+    """What a game said after a reset (no command) or a step."""
+
+    command: str | None
+    feedback: str
+    admissible: tuple[str, ...]
+    won: bool
+    done: bool
+    facts: frozenset[Fact]
+
+    def differences(self, other: Seen) -> list[str]:
+        """In what two of them differ."""
+        return [name for name, a, b in zip(self._fields, self, other, strict=True) if a != b]
+
+
+class Stock:
+    """Stock TextWorld with our engine's face."""
+
+    def __init__(self) -> None:
+        """It starts with the first game."""
+        self._env: Any = None
+        self._state: Any = None
+
+    def load(self, file: Path) -> None:
+        """Load a game; whatever stops stock from it is for the caller to judge."""
+        if self._env is None:
+            self._env = start_stock(file)
+        else:
+            self._env.load(str(file))
+
+    def reset(self) -> EngineState:
+        """Start the loaded game."""
+        self._state = self._env.reset()
+        return self._seen(bool(self._state["won"]))
+
+    def step(self, command: str) -> EngineState:
+        """Play one command."""
+        self._state, _, done = self._env.step(command)
+        return self._seen(bool(done))
+
+    def facts(self) -> list[Fact]:
+        """The true facts."""
+        return facts_of(self._state)
+
+    def _seen(self, done: bool) -> EngineState:
+        state = self._state
+        commands = tuple(state["admissible_commands"])
+        return EngineState(state["feedback"], commands, bool(state["won"]), done)
+
+
+def note(engine: GameEngine | Stock, command: str | None) -> Seen:
+    """Reset (no command) or step an engine and write down all it says."""
+    state = engine.reset() if command is None else engine.step(command)
+    return Seen(
+        command, state.feedback, state.admissible_commands, state.won, state.done,
+        frozenset(engine.facts()),
+    )  # fmt: skip
+
+
+def proposals(
+    rng: random.Random, walkthrough: Sequence[str], before: int, after: int
+) -> Generator[str | None, Seen, None]:
+    """Commands to play, None for a reset; ``send`` it what the game said last."""
+    seen = yield None
+    played: list[str] = []
+    for _ in range(before):
+        played.append(_propose(rng, seen, played))
+        seen = yield played[-1]
+    seen = yield None
+    for command in walkthrough:
+        seen = yield command
+    for _ in range(after):
+        seen = yield _propose(rng, seen, played)
+
+
+def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
+    """Three of four valid, verbs taking turns: most commands of a game are walks."""
+    chance = rng.random()
+    if chance < 0.75:
+        verbs = sorted({command.split()[0] for command in seen.admissible})
+        verb = rng.choice(verbs)
+        command = rng.choice([c for c in seen.admissible if c.split()[0] == verb])
+        return f"  {command} " if chance < 0.05 else command
+    return rng.choice(played) if played and chance < 0.9 else rng.choice(NONSENSE)
+
+
+def play(
+    engine: GameEngine | Stock, name: str, walkthrough: Sequence[str], before: int, after: int
+) -> Iterator[Seen]:
+    """One game as it goes; the same name always proposes the same."""
+    commands = proposals(random.Random(name), walkthrough, before, after)
+    command = next(commands)
+    while True:
+        seen = note(engine, command)
+        yield seen
+        try:
+            command = commands.send(seen)
+        except StopIteration:
+            return
+
+
+def compare(file: Path, ours: GameEngine, stock: Stock, steps: int) -> tuple[int, str]:
+    """How many steps one game was compared for, and the first difference, if there is one."""
+    refused = ""
+    try:
+        ours.load(file)
+    except RpmsError as error:
+        refused = str(error)
+    try:
+        stock.load(file)
+    except Exception as error:  # Stock falls over in many ways, each of them a refusal.
+        return 0, "" if refused else f"stock cannot load it ({error!r}), ours can"
+    if refused:
+        return 0, f"ours refuses it ({refused}), stock does not"
+    count = 0
+    walkthrough = ours.walkthrough or []
+    for theirs in play(stock, f"{file.parent.name}", walkthrough, steps, steps // 3):
+        mine = note(ours, theirs.command)
+        count += 1
+        if differing := theirs.differences(mine):
+            where = f"step {count}, {theirs.command!r}: {', '.join(differing)}"
+            return count, f"{where}: stock {theirs.feedback!r}, ours {mine.feedback!r}"
+    return count, ""
+
+
+def find_games(paths: Sequence[Path]) -> list[Path]:
+    """The game files among and below some paths, in order."""
+    return [
+        file
+        for path in paths
+        for file in (sorted(path.rglob("*.tw-pddl")) if path.is_dir() else [path])
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare; the exit code."""
+    parser = argparse.ArgumentParser(prog="compare_engines", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, help="game files, or folders with some")
+    parser.add_argument("--steps", type=int, default=50, help="random steps per game")
+    parser.add_argument("--part", default="1/1", help="such as 2/4: every fourth game")
+    options = parser.parse_args(arguments)
+    part, parts = (int(number) for number in options.part.split("/"))
+    ours, stock = GameEngine(), Stock()
+    games = steps = differing = 0
+    for file in find_games(options.files)[part - 1 :: parts]:
+        count, difference = compare(file, ours, stock, options.steps)
+        games += 1
+        steps += count
+        if difference:
+            differing += 1
+            print(f"{file}: {difference}")
+        print(f"\r{games} games, {steps} steps, {differing} differing", end="", file=sys.stderr)
+    print(f"\n{games} games, {steps} steps, {differing} games with a difference")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except RpmsError as error:
+        sys.exit(f"compare_engines: {error}")
