@@ -49,7 +49,7 @@ def veto(now: Situation, action: str) -> Veto | None:
         return None
     diagnosis = check_action(now.manual, action, now.belief)
     if diagnosis.verdict == "no_such_action":
-        return Veto("U-FAIL-003", diagnosis.violated[0])
+        return Veto("O-FAIL-003", diagnosis.violated[0])
     if diagnosis.verdict == "fails":
         return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
     if rule := forbidden_by(now.manual, action, now.goal):

@@ -56,7 +56,7 @@ def test_reask_sends_a_vetoed_action_back_once_with_the_rule() -> None:
     assert update["decisions"][-1]["verdict"] == "asked_again"
     *_, said, question = update["prompt"]
     assert said == {"role": "assistant", "content": now["reply"]}
-    assert question["content"].startswith("Not played [E-ACT-004]: 'take apple 1 from fridge 1'")
+    assert question["content"].startswith("Not played [O-ACT-004]: 'take apple 1 from fridge 1'")
     assert "be at fridge 1" in question["content"]
     again = EpisodeState(**{**now, **update})
     insisted = judged("reask", again)
@@ -67,7 +67,7 @@ def test_reask_sends_a_vetoed_action_back_once_with_the_rule() -> None:
 def test_shortlist_only_notes_what_speaks_against_an_action() -> None:
     update = judged("shortlist", state("Action: open fridge 1", location="sofa 1"))
     assert update["action"] == "open fridge 1"
-    assert update["decisions"][-1]["rule"] == "E-ACT-002"
+    assert update["decisions"][-1]["rule"] == "O-ACT-002"
 
 
 def test_constrain_plays_the_nearest_of_the_shortlist() -> None:

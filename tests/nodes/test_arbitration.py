@@ -55,7 +55,7 @@ UNSURE = belief(location="cabinet 1", searched=["cabinet 1"])
 def test_putting_the_apple_into_the_fridge_before_cooling_is_removed() -> None:
     advice = snippet("put apple 1 in/on fridge 1", "cool apple 1 with fridge 1")
     judged = judge(advice, COOL, HOLDING)
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "D-COOL-001")
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-COOL-001")
     assert judged["reason"] == "'put apple 1 in/on fridge 1' is forbidden for this goal"
 
 
@@ -72,7 +72,7 @@ def test_putting_into_the_fridge_is_fine_when_the_fridge_is_the_destination() ->
 def test_advice_that_cannot_work_is_removed_with_the_rule() -> None:
     advice = snippet("take apple 1 from fridge 1")
     judged = judge(advice, COOL, belief(location="cabinet 1", spots={"cabinet 1": ["cabinet 1"]}))
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-004")
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-ACT-004")
     assert judged["reason"] == "'take apple 1 from fridge 1' needs: be at fridge 1"
 
 
@@ -85,12 +85,12 @@ def test_the_whole_advice_is_simulated_not_only_its_first_action() -> None:
 def test_what_the_belief_does_not_settle_is_kept_with_a_warning() -> None:
     judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE)
     assert judged["dropped_by"] == ""
-    assert judged["rule"] == "E-ACT-004" and "countertop 1" in judged["warning"]
+    assert judged["rule"] == "O-ACT-004" and "countertop 1" in judged["warning"]
 
 
 def test_a_lesson_against_what_a_rule_demands_is_caught() -> None:
     judged = judge(lesson("cool apple 1 with fridge 1"), COOL, HOLDING)
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-007")
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-ACT-007")
     assert judged["reason"] == "'cool apple 1 with fridge 1' is what cool_object demands now"
 
 
@@ -197,7 +197,7 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
     assert advice is not None and advice["actions"] == ["put cup 1 in/on fridge 1"]
     sentence = "cool some cup and put it in countertop"
     judged = judge(new_recall(entry, 1.0, 1, advice), sentence, now)
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "D-COOL-001")
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-COOL-001")
 
 
 def test_an_entry_that_scf_dropped_is_left_alone() -> None:

@@ -102,11 +102,11 @@ def test_warnings_are_shown_and_dropped_memories_are_not(play_script: Play) -> N
     state = play_script("D")[0]
     state["recalls"] = [
         recall(*SUCCESS, dropped_by="scf", reason="hand"),
-        recall(*FAILURE, warning="may not hold", rule="E-ACT-004"),
+        recall(*FAILURE, warning="may not hold", rule="O-ACT-004"),
     ]
     block = blocks_of(state, "D").memory
     assert "OK:" not in block
-    assert block.splitlines()[-1] == "    WARNING [E-ACT-004]: may not hold"
+    assert block.splitlines()[-1] == "    WARNING [O-ACT-004]: may not hold"
     state["recalls"] = [recall(*SUCCESS, dropped_by="arbitration")]
     assert blocks_of(state, "D").memory == ""
 

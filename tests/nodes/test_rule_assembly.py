@@ -22,7 +22,7 @@ def test_three_tiers_for_the_goal_type(play_script: Play) -> None:
     assert all(name.startswith("D-") for name in ids(state, "domain"))
     assert all(name.startswith("E-") for name in ids(state, "environment"))
     assert "D-HEAT-001" in ids(state, "domain")
-    assert "D-COOL-001" not in ids(state, "domain")
+    assert "O-COOL-001" not in ids(state, "domain")
     other = EpisodeState(**{**state, "goal": {**state["goal"], "type": "look_at_obj_in_light"}})
     assert "D-HEAT-001" not in ids(other, "domain")
     assert "D-EXAM-001" in ids(other, "domain")
@@ -33,7 +33,7 @@ def test_the_situation_follows_the_hand(play_script: Play) -> None:
     assert "S-002" in situations(states[0])
     held = situations(states[-1])
     assert "S-002" not in held
-    assert "apple 1" in held["S-001"]
+    assert "apple 1" in held["OS-001"]
 
 
 def refusal(state: EpisodeState) -> list[str]:

@@ -23,8 +23,8 @@ from rpms.vocabulary.errors import RpmsError
             "    critcal: true\n    text: Only one object",
             "D-CONT-002", r"critcal: unknown key", id="unknown key"),
         pytest.param(
-            "universal.yaml", "  - id: U-SEARCH-002\n",
-            "  - <!>id: U-NEW-001\n    group: new\n  - id: U-SEARCH-002\n",
+            "universal.yaml", "  - id: O-SEARCH-002\n",
+            "  - <!>id: U-NEW-001\n    group: new\n  - id: O-SEARCH-002\n",
             "U-NEW-001", r"text: Field required", id="missing text"),
         pytest.param(
             "universal.yaml", "    text: Check open spaces before closed containers.",
@@ -42,27 +42,27 @@ from rpms.vocabulary.errors import RpmsError
         pytest.param(
             "alfworld/environment.yaml", "    preconditions: [at(place), closed(place)]",
             "    preconditions: [at(place), closed(place]",
-            "E-ACT-002", r"preconditions: 'closed\(place' is not a", id="bad precondition"),
+            "O-ACT-002", r"preconditions: 'closed\(place' is not a", id="bad precondition"),
         pytest.param(
             "alfworld/environment.yaml", "    effects: [closed(place)]",
             "    effects: [\n      <!>is closed(place)]",
-            "E-ACT-003", r"effects: 'is closed\(place\)' is not a predicate", id="bad effect"),
+            "O-ACT-003", r"effects: 'is closed\(place\)' is not a predicate", id="bad effect"),
         pytest.param(
             "alfworld/environment.yaml", "    when: [here_closed]", "    when: [here closed!]",
-            "S-003", r"when: 'here closed!' is not a predicate", id="bad condition"),
+            "OS-003", r"when: 'here closed!' is not a predicate", id="bad condition"),
         pytest.param(
             "alfworld/environment.yaml",
-            "  - id: S-001\n    when: [not hand_empty]\n    text: Holding {held}",
-            "  - <!>id: S-001\n    when: [not hand_empty]\n    text: Holding {hold}",
-            "S-001", r"nothing fills the blank '\{hold\}'", id="blank of a situation"),
+            "  - id: OS-001\n    when: [not hand_empty]\n    text: Holding {held}",
+            "  - <!>id: OS-001\n    when: [not hand_empty]\n    text: Holding {hold}",
+            "OS-001", r"nothing fills the blank '\{hold\}'", id="blank of a situation"),
         pytest.param(
             "alfworld/environment.yaml",
-            "  - id: E-ACT-001\n    name: go_to\n    syntax: go to {place}",
-            "  - <!>id: E-ACT-001\n    name: go_to\n    syntax: go to {there}",
-            "E-ACT-001", r"nothing fills the blank '\{place\}'", id="blank of an action"),
+            "  - id: O-ACT-001\n    name: go_to\n    syntax: go to {place}",
+            "  - <!>id: O-ACT-001\n    name: go_to\n    syntax: go to {there}",
+            "O-ACT-001", r"nothing fills the blank '\{place\}'", id="blank of an action"),
         pytest.param(
             "alfworld/environment.yaml", "    critical: Only one object fits in the hand.",
-            "    critical: [one, two]", "E-ACT-004", r"critical: .*string", id="wrong type"),
+            "    critical: [one, two]", "O-ACT-004", r"critical: .*string", id="wrong type"),
         pytest.param(
             "alfworld/domain.yaml", "tier: domain", "tier: domian", "", r"tier: ", id="wrong tier"),
     ],

@@ -15,12 +15,12 @@ STATE_CHANGE = {"D-TRANS-001", "D-TRANS-003"}
 
 # goal sentence -> the domain rules of its type, besides those of all types and the locality
 BY_TYPE = {
-    "put a cd in safe": {"D-PLACE-001"},
+    "put a cd in safe": {"O-PLACE-001"},
     "look at cd under the desklamp": {"D-EXAM-001", "D-EXAM-003"},
-    "put a clean cd in safe": STATE_CHANGE | {"D-CLEAN-001"},
+    "put a clean cd in safe": STATE_CHANGE | {"O-CLEAN-001"},
     "put a hot cd in safe": STATE_CHANGE | {"D-HEAT-001"},
-    "put a cool cd in safe": STATE_CHANGE | {"D-COOL-001"},
-    "put two cd in safe": {"D-TWO-001", "D-TWO-002"},
+    "put a cool cd in safe": STATE_CHANGE | {"O-COOL-001"},
+    "put two cd in safe": {"O-TWO-001", "O-TWO-002"},
 }
 
 
@@ -66,9 +66,9 @@ def test_every_domain_rule_is_active_for_some_goal() -> None:
     ("thing", "rule", "first"),
     [
         ("apple", "D-LOC-001", "fridge -> countertop -> diningtable"),
-        ("mug", "D-LOC-002", "countertop -> cabinet"),
+        ("mug", "O-LOC-002", "countertop -> cabinet"),
         ("laptop", "D-LOC-003", "desk -> shelf -> drawer -> sidetable"),
-        ("pillow", "D-LOC-008", "bed -> sofa"),
+        ("pillow", "O-LOC-008", "bed -> sofa"),
     ],
 )
 def test_only_the_locality_of_the_goal_s_own_object_is_shown(
@@ -102,10 +102,10 @@ def test_every_portable_kind_is_in_one_category_at_most() -> None:
     [
         ({}, {"S-002": "Hands empty - can pick up an object."}),
         ({"holding": ["mug 2"]},
-         {"S-001": "Holding mug 2 - no other object can be taken until it is put down."}),
+         {"OS-001": "Holding mug 2 - no other object can be taken until it is put down."}),
         ({"location": "safe 1", "containers": {"safe 1": "closed"}},
          {"S-002": "Hands empty - can pick up an object.",
-          "S-003": "safe 1 is closed - open it before looking, taking or putting."}),
+          "OS-003": "safe 1 is closed - open it before looking, taking or putting."}),
         ({"location": "safe 1", "containers": {"safe 1": "open", "safe 2": "closed"}},
          {"S-002": "Hands empty - can pick up an object."}),
     ],
@@ -121,8 +121,8 @@ def test_a_refused_action_is_explained_once() -> None:
     goal = parse_goal("put a cd in safe")
     lines = MANUAL.active(goal, belief, (action, diagnosis.violated))["situation"]
     told = {line["id"]: line["text"] for line in lines}
-    assert told["S-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
-    assert "S-004" not in {line["id"] for line in MANUAL.active(goal, belief)["situation"]}
+    assert told["OS-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
+    assert "OS-004" not in {line["id"] for line in MANUAL.active(goal, belief)["situation"]}
 
 
 def test_a_condition_on_the_last_action_can_be_denied(spoil: Any, rule_folder: Any) -> None:
@@ -131,7 +131,7 @@ def test_a_condition_on_the_last_action_can_be_denied(spoil: Any, rule_folder: A
     goal, belief = parse_goal("put a cd in safe"), empty_belief()
     told = [ids(manual.active(goal, belief, refused)["situation"])
             for refused in (None, ("look", ["x"]))]  # fmt: skip
-    assert told == [{"S-002", "S-004"}, {"S-002"}]
+    assert told == [{"S-002", "OS-004"}, {"S-002"}]
 
 
 def test_what_never_changes_in_an_episode_stays_the_same() -> None:
@@ -150,9 +150,9 @@ def test_critical_rules_say_so() -> None:
 
 def test_an_action_reads_as_syntax_needs_and_warning() -> None:
     texts = {line["id"]: line["text"] for line in active()["environment"]}
-    assert texts["E-ACT-006"].startswith("heat <object> with <place> | needs: hold <object>; ")
-    assert "CRITICAL: Single-step and atomic. The object stays in hand." in texts["E-ACT-006"]
-    assert texts["E-ACT-012"] == "look"
+    assert texts["O-ACT-006"].startswith("heat <object> with <place> | needs: hold <object>; ")
+    assert "CRITICAL: Single-step and atomic. The object stays in hand." in texts["O-ACT-006"]
+    assert texts["O-ACT-012"] == "look"
 
 
 @pytest.mark.parametrize("sentence", BY_TYPE)

@@ -64,7 +64,7 @@ def test_what_is_closed_here_is_opened_first() -> None:
     here = now(location="fridge 1", containers={"fridge 1": "closed"})
     (first, *_) = serving_actions(here)
     assert first == {
-        "action": "open fridge 1", "rule": "E-ACT-002",
+        "action": "open fridge 1", "rule": "O-ACT-002",
         "reason": "fridge 1 is closed and has not been looked into",
     }  # fmt: skip
 
@@ -117,8 +117,8 @@ def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
 
 
 @pytest.mark.parametrize(("action", "fields", "rule", "says"), [
-    ("dance", {}, "U-FAIL-003", "not an available action"),
-    ("open fridge 1", {"location": "sofa 1"}, "E-ACT-002", "be at fridge 1"),
+    ("dance", {}, "O-FAIL-003", "not an available action"),
+    ("open fridge 1", {"location": "sofa 1"}, "O-ACT-002", "be at fridge 1"),
     ("put apple 1 in/on microwave 1", {"location": "microwave 1", "holding": ["apple 1"]},
      "D-HEAT-001", "forbidden"),
 ])  # fmt: skip

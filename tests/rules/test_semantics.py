@@ -195,12 +195,12 @@ def test_a_whole_plan_can_be_imagined() -> None:
 @pytest.mark.parametrize(
     ("goal", "action", "rule"),
     [
-        ("put a cool apple in countertop", "put apple 1 in/on fridge 1", "D-COOL-001"),
+        ("put a cool apple in countertop", "put apple 1 in/on fridge 1", "O-COOL-001"),
         ("cool some apple and put it in fridge", "put apple 1 in/on fridge 1", None),
         ("put a hot apple in fridge", "put apple 1 in/on microwave 1", "D-HEAT-001"),
         ("put a hot apple in fridge", "put apple 1 in/on fridge 1", None),
         ("put a hot mug in microwave", "put mug 1 in/on microwave 1", None),
-        ("put a clean fork in drawer", "put fork 2 in/on sinkbasin 1", "D-CLEAN-001"),
+        ("put a clean fork in drawer", "put fork 2 in/on sinkbasin 1", "O-CLEAN-001"),
         ("put a clean fork in sinkbasin", "put fork 2 in/on sinkbasin 1", None),
         # Another object may be put there, to free the hand.
         ("put a cool apple in countertop", "put mug 1 in/on fridge 1", None),

@@ -77,8 +77,8 @@ def test_focus_and_mix_say_what_the_paper_says_and_are_checked_by_what_the_simul
     texts = {line["id"]: line["text"] for line in
              MANUAL.active(goal("F3", "water"), empty_belief())["environment"]}  # fmt: skip
     assert "needs: identity verified | then: task object identified" in texts["E-ACT-005"]
-    assert "needs: substances combined in <place>" in texts["E-ACT-015"]
-    assert "hand becomes empty after mix" in texts["E-ACT-015"]
+    assert "needs: substances combined in <place>" in texts["O-ACT-015"]
+    assert "hand becomes empty after mix" in texts["O-ACT-015"]
     actions = {rule.name: rule for rule in MANUAL.actions}
     assert actions["focus"].preconditions == ["visible(object)"]
     assert actions["mix"].preconditions == ["visible(place)", "combined(place)"]
@@ -121,9 +121,9 @@ def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
 def test_what_goes_without_saying_is_checked_but_not_printed() -> None:
     rules = MANUAL.active(goal("F3", "water"), empty_belief())
     texts = {line["id"]: line["text"] for line in rules["environment"]}
-    assert texts["E-ACT-010"] == "activate <device> | needs: <device> is off"
+    assert texts["O-ACT-010"] == "activate <device> | needs: <device> is off"
     assert not any("in view" in text for id_, text in texts.items() if id_.startswith("E-ACT"))
-    assert "in view" in texts["E-SEM-001"]
+    assert "in view" in texts["O-SEM-001"]
     unprinted = [rule for rule in MANUAL.actions if rule.id not in texts]
     assert unprinted and not any(rule.text or rule.critical for rule in unprinted)
 
@@ -143,9 +143,9 @@ def test_the_reply_format_is_the_same_in_all_worlds() -> None:
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({}, ["S-002", "S-005"]),
+        ({}, ["S-002", "OS-005"]),
         ({"holding": ["orange"], "visible": ["stove"]}, []),
-        ({"holding": ["orange"], "location": "kitchen"}, ["S-005"]),
+        ({"holding": ["orange"], "location": "kitchen"}, ["OS-005"]),
     ],
 )
 def test_the_lines_of_the_situation(fields: dict[str, Any], shown: list[str]) -> None:
@@ -163,16 +163,16 @@ FATAL = [
     ("F3", "lead", "water", "E-SEM-003"),
     ("F3", "lead", "kitchen", "E-SEM-003"),
     ("F3", "sugar water", "sugar", "E-SEM-003"),
-    ("F2", "tin", "stove", "F2-FOCUS-001"),
-    ("F2", "tin", "ceramic cup containing tin", "F2-FOCUS-001"),
+    ("F2", "tin", "stove", "O2-FOCUS-001"),
+    ("F2", "tin", "ceramic cup containing tin", "O2-FOCUS-001"),
     ("F2", "unknown substance B", "unknown substance C", "E-SEM-003"),
-    ("F1", "plant", "table", "F1-FOCUS-001"),
-    ("F1", "plant", "flower pot 9 containing apple tree and soil", "F1-FOCUS-001"),
-    ("F1", "living thing", "apple", "F1-KIND-001"),
-    ("F1", "animal", "red box", "F1-FOCUS-001"),
-    ("F4", "animal", "fountain", "F4-FOCUS-001"),
-    ("F4", "orange", "seed jar", "F4-FOCUS-001"),
-    ("F4", "pea plant", "flower pot 1", "F4-FOCUS-001"),
+    ("F1", "plant", "table", "O1-FOCUS-001"),
+    ("F1", "plant", "flower pot 9 containing apple tree and soil", "O1-FOCUS-001"),
+    ("F1", "living thing", "apple", "O1-KIND-001"),
+    ("F1", "animal", "red box", "O1-FOCUS-001"),
+    ("F4", "animal", "fountain", "O4-FOCUS-001"),
+    ("F4", "orange", "seed jar", "O4-FOCUS-001"),
+    ("F4", "pea plant", "flower pot 1", "O4-FOCUS-001"),
 ]
 # ... and each of these is right, or at least may be.
 RIGHT = [
