@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from rpms.envs import get_environment
 from rpms.memory_store import MemoryIndex, parse_entry
 from rpms.memory_store.entries import Entry
-from rpms.vocabulary.signature import GoalSignature, hand_was_empty, read_signature
+from rpms.vocabulary.signature import GoalSignature, hand_was_empty
 
 KINDS = {"dishes": ["mug", "cup", "plate"], "containers": ["fridge", "cabinet"]}
 HEAT = "pick_heat_then_place_in_recep"
@@ -75,8 +76,9 @@ def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[s
     critical = paper_entries[3]
     far = {**critical, "id": "far", "goal_signature": "F3:boil:water"}
     light = {**far, "id": "light", "retrieval_weight": 1.0}
-    index = MemoryIndex.of(parse_entry(data) for data in (critical, far, light))
-    goal = read_signature(critical["goal_signature"])
+    keys = get_environment("scienceworld").keys
+    index = MemoryIndex.of([parse_entry(data) for data in (critical, far, light)], keys=keys)
+    goal = keys.goal(critical["goal_signature"])
     found = [(one.entry["id"], one.score) for one in index.recall(goal, 0.7, 3)]
     assert found == [(critical["id"], 2.0), ("far", 1.2)]
 

@@ -162,7 +162,7 @@ def test_the_limit_of_a_named_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_context_smaller_than_the_reply_is_refused() -> None:
-    with pytest.raises(RpmsError, match=r"256 tokens has no room .* reply of 256"):
+    with pytest.raises(RpmsError, match=r"256 tokens has no space .* reply of 256"):
         prompt_room("alfworld", RunContext(context_tokens=256))
     with pytest.raises(RpmsError, match="context_tokens=-1 is not possible"):
         RunContext(context_tokens=-1)
