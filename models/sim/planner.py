@@ -9,7 +9,6 @@ beginner is careless: then it checks nothing, and starts from any of these.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from zlib import crc32
@@ -85,7 +84,11 @@ class Planner:
         told = "\n".join([self.prompt.example_opening, *(s for _, s in self.prompt.example)])
         goals = [args[0] for template, args in self.shown if args and template == self.travel]
         before = [re.search(rf"((?:[A-Za-z]+ )+){re.escape(goal)}\b", told) for goal in goals]
-        for lead, _ in Counter(found[1].lower() for found in before if found).most_common(1):
+        leads = [found[1].lower() for found in before if found]
+        while leads and (lead := leads[0]):
+            if not all(other.endswith(lead) for other in leads):
+                leads[0] = lead.partition(" ")[2]  # what they have in common, from the end
+                continue
             # A lone article says little: then only the opening lists places.
             told = "\n".join([self.prompt.opening, *(s for _, s in self.prompt.turns if lead[2:])])
             listed = re.findall(rf"\b{lead}([\w ]+?)(?= ?[,.(\n])", told, re.I)
@@ -126,7 +129,8 @@ class Planner:
                 spare = mine if template != self.travel else ""
                 filled = [self.find(name, self.known) or spare for name in args]
                 told.append(template.fill(filled) if template and all(filled) else "")
-            following = told[told.index(self.last[0]) + 1 :] if self.last[0] in told else told
+            at = told.index(self.last[0]) + 1 if self.last[0] and self.last[0] in told else 0
+            following = told[at:]
             if following and following[0]:
                 yield "It worked before like this.", following[0]
 
@@ -167,8 +171,9 @@ class Planner:
         where = self.last_seen.get(self.find(thing, list(self.last_seen)), self.here)
         if where != self.here:
             yield f"I saw {thing} there.", self.travel.fill([where])
-        for shut in re.findall(r"[Tt]he ([\w ]+?) (?:door )?is closed", self.last[1]):
-            yield from self._meet(f"{shut} not closed")
+        for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last[1]):
+            whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
+            yield from self._meet(f"{whole} not closed")
         told = " ".join(line for line in self.prompt.text.lower().splitlines() if thing
                         and kind(thing) in line and re.search("usually|likely|found", line))  # fmt: skip
         been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]

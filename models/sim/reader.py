@@ -26,7 +26,7 @@ Turn = tuple[str, str]  # what was done, what was seen then
 
 
 class Template(NamedTuple):
-    """A printed action such as ``take {object} from {place}``, and how to read one back."""
+    """A printed action such as ``do {this} with {that}``, and how to read one back."""
 
     text: str
     verb: str
@@ -61,6 +61,8 @@ class Prompt:
         self.objective = _last(r"(?:Current sub-goal: |Current Objective\] )(.+)", text)
         self.needs = [(template(act), needs.split(";")) for act, needs in _NEEDS.findall(text)]
         self.diagnosis = _last(r"was refused: (.+?)\.?$", text)
+        if vetoed := re.match(r"Not played[^:]*: (.+)\. Choose another", newest):
+            self.diagnosis = vetoed[1].partition(" needs: ")[2] or vetoed[1]
         # Of a past success: its label, its actions, and whether there is a warning.
         self.advice = re.findall(r"^\s*OK: ([^:\n]+): (.+)$(\n\s+WARNING)?", text, re.M)
         self.avoid = re.findall(r"^\s*AVOID[^:\n]*: (.+)$", text, re.M)
@@ -73,8 +75,8 @@ class Prompt:
         return found, [name.strip() for name in match.groups()] if match else []
 
     def refused(self, turn: Turn) -> bool:
-        """Whether the world said no, in the words of the system message."""
-        return turn[1].startswith(self.refusal)
+        """Whether the world said no, in the words of the system message, or the rules did."""
+        return turn[1].startswith((self.refusal, "Not played"))
 
     def label(self, *stems: str) -> list[str]:
         """The names in the state line whose label begins like this."""
@@ -91,7 +93,7 @@ def template(text: str) -> Template:
 
 
 def names(text: str) -> list[str]:
-    """``a mug 2, the red cup (containing nothing)`` -> what may be names of things."""
+    """``a whatsit 2, the big whatsit (containing nothing)`` -> what may be names of things."""
     found = (_ARTICLE.sub("", part.strip()) for part in _EDGE.split(text))
     return list(dict.fromkeys(name for name in found if 0 < len(name.split()) < 6))
 
@@ -105,14 +107,14 @@ def phrases(sentence: str, templates: Sequence[Template]) -> list[str]:
 
 
 def alike(name: str, wanted: str) -> bool:
-    """One name says what the other says, perhaps in fewer words: ``mug 2``, ``a hot mug``."""
+    """One name says what the other says, perhaps in fewer words: ``whatsit 2``, ``big whatsit``."""
     one, other = kind(name).split(), kind(wanted).split()
     same = bool(one and other) and one[-1] == other[-1]
     return same and (set(one) <= set(other) or set(other) <= set(one))
 
 
 def kind(name: str) -> str:
-    """``mug 2`` -> ``mug``."""
+    """``whatsit 2`` -> ``whatsit``."""
     return re.sub(r"\s+\d+$", "", name.strip().lower())
 
 
