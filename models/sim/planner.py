@@ -17,8 +17,8 @@ from rpms.models.sim.reader import Prompt, Turn, alike, kind, names, phrases
 
 ATTENTION = 6
 """How many of its own turns the planner bears in mind."""
-CARELESS = 5
-"""Every so many turns it does not think."""
+CARELESS = 3
+"""Once in so many turns it does not think."""
 
 Idea = tuple[str, str]
 
@@ -174,8 +174,9 @@ class Planner:
         for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last[1]):
             whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
             yield from self._meet(f"{whole} not closed")
-        told = " ".join(line for line in self.prompt.text.lower().splitlines() if thing
-                        and kind(thing) in line and re.search("usually|likely|found", line))  # fmt: skip
+        lines = self.prompt.text.lower().splitlines() if thing else []
+        told = " ".join(line for line in lines
+                        if kind(thing) in line and re.search("usually|likely|found", line))  # fmt: skip
         been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
         been += [self.here, *self.prompt.label("search", "look")]
         left = [(told.find(kind(place)) % 10**6, self._chance(place), place)
@@ -187,9 +188,11 @@ class Planner:
         """The action itself if nothing printed speaks against it, else what its needs ask for."""
         again = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
         again += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
+        if self._careless():
+            yield "", action
         if not depth or action in again or action in self.prompt.avoid:
             return
-        for shape, needs in [] if self._careless() else self.prompt.needs:
+        for shape, needs in self.prompt.needs:
             match = shape.pattern.match(action)
             for need in map(str.strip, needs if match else []):
                 for blank, name in zip(shape.blanks, match.groups() if match else [], strict=True):
@@ -210,7 +213,9 @@ class Planner:
             right = bool(self.find(found[1], self.held)) if found[1] else not self.held
             return not right and bool(self.prompt.state)
         if found := re.match(r"(.+?) (?:is )?in view", need):
-            return found[1] not in self.held and self.last_seen.get(found[1], self.here) != self.here
+            return (
+                found[1] not in self.held and self.last_seen.get(found[1], self.here) != self.here
+            )
         found = re.match(r"(.+?) (?:is )?(?:not closed|open)\b", need)
         return bool(found) and found[1] in self.prompt.label("closed") if found else False
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 NEW_TASK = "A new task begins."
@@ -17,11 +18,11 @@ _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
 _EDGE = re.compile(r"[,.:;()\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b", re.I)
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
 _NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs: ([^|\n]+)", re.M)
-_SMALL = frozenset(
-    "a an n the some any it them this that one two three first then next and or but if to in on "
-    "into of at by for from with under near around above below is are be will which when than "
-    "your you task find get bring place located using not no also".split()
-)
+_SMALL = re.compile(
+    "a|an|n|the|some|any|it|them|this|that|one|two|three|first|then|next|and|or|but|if|to|in|on|"
+    "into|of|at|by|for|from|with|under|near|around|above|below|is|are|be|will|which|when|than|"
+    "your|you|task|find|get|bring|place|located|using|not|no|also", re.I,
+)  # fmt: skip
 Turn = tuple[str, str]  # what was done, what was seen then
 
 
@@ -100,9 +101,11 @@ def names(text: str) -> list[str]:
 
 def phrases(sentence: str, templates: Sequence[Template]) -> list[str]:
     """What a task sentence names, in its order: the words between little words and verbs."""
-    skipped = _SMALL | {t.verb.split()[0] for t in templates if t.verb}
-    words = re.findall(r"[A-Za-z]\w*|\S", sentence)
-    kept = [word if word.isalpha() and word.lower() not in skipped else "|" for word in words]
+    verbs = {t.verb.split()[0] for t in templates if t.verb}
+    kept = [
+        "|" if not word.isalpha() or _SMALL.fullmatch(word) or word.lower() in verbs else word
+        for word in re.findall(r"[A-Za-z]\w*|\S", sentence)
+    ]
     return list(dict.fromkeys(filter(None, map(str.strip, " ".join(kept).split("|")))))
 
 
@@ -121,7 +124,7 @@ def kind(name: str) -> str:
 def _story(talk: Sequence[tuple[str, str]]) -> tuple[str, str, list[Turn]]:
     """The opening, the task sentence, and what was done about it."""
     read = [(role, "\n".join(_parts(text, block=False))) for role, text in talk]
-    pairs = zip(read[1:], read[2:], strict=False)
+    pairs = pairwise(read[1:])
     turns = [(a.rpartition("Action:")[2].strip(), b) for (who, a), (_, b) in pairs if who == "ai"]
     opening, _, _ = read[0][1].partition("Your task is to")
     return opening, (_TASK.findall(read[0][1]) or [""])[0].strip(), turns

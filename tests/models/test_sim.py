@@ -86,7 +86,7 @@ def chosen(reply: str) -> str:
 
 
 def often(*turns: tuple[str, str], blocks: str = "") -> str:
-    """What most beginners do: one in five is careless at any moment."""
+    """What most beginners do: one in three is careless at any moment."""
     found = [talk(*turns, blocks=blocks, seed=seed) for seed in range(25)]
     return max(set(found), key=found.count)
 
@@ -139,7 +139,9 @@ def test_printed_needs_are_checked_against_the_printed_state() -> None:
 
 def test_a_diagnosis_is_heeded() -> None:
     refused = ("stamp invoice 1 with shelf 1", "No way.")
-    said = "[Task-Specific Rules]\n  - S-9: 'stamp invoice 1 with shelf 1' was refused: be at shelf 1."
+    said = (
+        "[Task-Specific Rules]\n  - S-9: 'stamp invoice 1 with shelf 1' was refused: be at shelf 1."
+    )
     assert often(refused, blocks=said) == "visit shelf 1"
     asked = ("stamp invoice 1 with shelf 1",
              "Not played [R-1]: 'stamp invoice 1 with shelf 1' needs: be at shelf 1. Choose "
@@ -152,7 +154,9 @@ def test_a_past_success_is_followed_and_goes_on() -> None:
     assert often(blocks=memory) == "visit shelf 1"
     seen = ("visit shelf 1", "On the shelf 1, you see a invoice 7.")
     assert often(seen, blocks=memory) == "grab invoice 7 off shelf 1"
-    assert often(blocks=f"{memory}    WARNING [R-1]: 'visit shelf 1' needs: a key") == "visit shelf 1"
+    assert (
+        often(blocks=f"{memory}    WARNING [R-1]: 'visit shelf 1' needs: a key") == "visit shelf 1"
+    )
     other = "  OK: get: visit basket 1 -> wait"
     warned = f"{memory}    WARNING [R-1]: it needs: a key\n{other}"
     assert often(blocks=warned) == "visit basket 1"
