@@ -174,9 +174,8 @@ class Planner:
         for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last[1]):
             whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
             yield from self._meet(f"{whole} not closed")
-        lines = self.prompt.text.lower().splitlines() if thing else []
-        told = " ".join(line for line in lines
-                        if kind(thing) in line and re.search("usually|likely|found", line))  # fmt: skip
+        hints = re.findall(r".*(?:usually|likely|found).*", self.prompt.text.lower())
+        told = " ".join(line for line in hints if thing and kind(thing) in line)
         been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
         been += [self.here, *self.prompt.label("search", "look")]
         left = [(told.find(kind(place)) % 10**6, self._chance(place), place)
