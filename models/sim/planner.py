@@ -53,8 +53,9 @@ class Planner:
 
     def decide(self) -> Idea:
         """A thought and an action."""
-        if self.prompt.refused(self.last) and not self.prompt.diagnosis and self._coin(3) == 0:
-            return "That should have worked. Once more.", self.last[0]
+        puzzled = self.prompt.refused(self.last) and not self.prompt.diagnosis
+        if self.last[0] and self._coin(CARELESS if puzzled else 3 * CARELESS) == 0:
+            return "Once more.", self.last[0]
         for thought, action in self._ideas():
             for reason, checked in self._checked(action, depth=3):
                 return reason or thought, checked
