@@ -31,7 +31,7 @@ from rpms.vocabulary.errors import RpmsError
 BY_DEFAULT = [("alfworld", "generated_unseen", 2), ("scienceworld", "dev_mini", 1)]
 PRESET = "demo"
 # Enough to see everything happen; a whole budget of steps only makes the page longer.
-STEPS = 30
+STEPS = 50
 
 
 def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: str) -> None:
