@@ -180,7 +180,8 @@ def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None
     for (condition, layout), found in shares.items():
         print(f"repeated prefix, {condition} {layout}: {sum(found) / len(found):.1%}")
     for paper, friendly in zip(shares["B", "paper"], shares["B", "cache_friendly"], strict=True):
-        assert friendly > paper + 0.05
+        # A short solution leaves less to repeat than a long walk.
+        assert friendly > paper + (0.05 if wandering else 0.01)
         assert friendly > 0.9
     assert shares["A", "paper"] == shares["A", "cache_friendly"]
 

@@ -183,7 +183,8 @@ def test_run_shows_each_decision(rpms: Rpms) -> None:
     assert "not a language model" in shown
     for turn in result["history"]:
         assert f"> {turn['action']}" in done.out
-    assert f"success after {result['steps']} steps, score 1, 0 refused" in done.out
+    assert f" after {result['steps']} steps, score " in done.out
+    assert f", {result['invalid_actions']} refused" in done.out
 
 
 @pytest.mark.engine
