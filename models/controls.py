@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from rpms.models.sim import answer
+from rpms.models.answers import answer
 
 Policy = Literal["random", "first", "last"]
 LABELS: dict[str, str] = {

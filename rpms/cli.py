@@ -282,15 +282,18 @@ def graph() -> None:
 @app.command()
 def demo(
     tasks: Annotated[int, typer.Option(help="How many; 0: some of every type.")] = 0,
-    conditions: Annotated[str, typer.Option(help="Which conditions, by comma.")] = "A,B,C,D",
+    conditions: Annotated[
+        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
+    ] = "",
     env: Annotated[str, typer.Option(help="Only this environment.")] = "",
     split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
 ) -> None:
-    """Compare conditions with the built-in planner; no key, no download."""
+    """Watch every mechanism at work with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
 
-    run_demo([name.strip() for name in conditions.split(",")], env, split, tasks, out)
+    chosen = [name.strip() for name in conditions.split(",")] if conditions else []
+    run_demo(chosen, env, split, tasks, out)
 
 
 @app.command()

@@ -1,6 +1,8 @@
-"""``make demo``: the 2x2 in every world that has a part in it, with the built-in planner.
+"""``make demo``: every mechanism at work in every world that has a part in it, by the planner.
 
-It is an evaluation like any other: the same runner, the same files, the same report.
+It is an evaluation like any other: the same runner, the same files, the same report. What it
+shows is not a score: memories recalled, dropped, removed and warned about, refusals explained,
+circles broken, each step of it in a report to open.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from pathlib import Path
 from rich.console import Console
 
 from rpms.envs import Demo, Environment, Task, environment_names, get_environment
+from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
+from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.files import write_report
 from rpms.evaluating import Effort, play_plan
@@ -24,19 +27,25 @@ from rpms.nodes.context import RunContext
 from rpms.reporting import print_tables
 from rpms.vocabulary.errors import RpmsError
 
-SHOWN = ("main", "square", "types")
+PRESET = "demo"
+# Enough to see everything happen; a whole budget of steps only makes the page longer.
+STEPS = 50
 
 
 def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: str) -> None:
-    """Run the conditions in one world, or by default in each, and write the reports."""
+    """Run the conditions in one world, or by default in each, and write the reports.
+
+    No conditions means those of the preset.
+    """
     if count < 0:
         raise RpmsError("--tasks must not be negative")
     if split and not env:
         raise RpmsError(f"--split {split} needs --env, to say which world has it")
     worlds = [get_environment(name) for name in ([env] if env else environment_names())]
-    contexts = letters(conditions, RunContext())
+    base = RunContext(max_steps=STEPS)
+    contexts = letters(conditions, base) if conditions else preset_contexts(PRESET, base)
     console = Console(highlight=False)
-    console.print(f"[bold]RPMS demo[/], model: {LABEL}\n")
+    console.print(f"[bold]RPMS demo[/], model: {LABEL}; at most {STEPS} steps a task\n")
     pages = []
     for world in worlds:
         if env or world.demo:
@@ -71,6 +80,7 @@ def spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:
 
 
 def _show(console: Console, report: Report) -> Path:
-    """The tables that matter at first sight; the page has them all."""
-    print_tables(console, [table for table in report.tables if table.id in SHOWN])
+    """What was at work, and the main table; the page has them all, and every step."""
+    main = [table for table in report.tables if table.id == "main"]
+    print_tables(console, [mechanism_table(report.run), *main])
     return next(file for file in write_report(report, None) if file.suffix == ".html")

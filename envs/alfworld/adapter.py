@@ -84,7 +84,7 @@ class Alfworld(Environment):
     rules = SHIPPED / "rules" / "alfworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
-    demo = Demo("generated_unseen", 5)
+    demo = Demo("generated_unseen", 2)
     packages = ("alfworld", "textworld")
 
     # The pieces of this folder under the base class's names.

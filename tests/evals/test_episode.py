@@ -14,6 +14,7 @@ from rpms.evals.plan import Job
 from rpms.evals.presets import letters
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
+from rpms.models.replay import Replay
 from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.errors import EnvironmentFault
@@ -102,7 +103,7 @@ async def test_a_belief_that_drifts_is_counted(monkeypatch: pytest.MonkeyPatch) 
         return {**first(observation), "holding": ["moon 1"]}
 
     monkeypatch.setattr(env, "first_belief", dreaming)
-    line, _ = result = await play(job(condition="A"), max_steps=3)
+    line, _ = result = await play(job(condition="A"), Replay(actions=[]), max_steps=3)
     assert line["drift_steps"] == line["checked_steps"] == 3
     assert any("moon 1" in text for text in unpack(result)["steps"][0]["drift"])
 

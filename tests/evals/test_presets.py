@@ -13,7 +13,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
 
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
-    assert names == ["2x2", "arbitration", "scf", "rounds", "layouts", "guard", "guard_modes"]
+    swept = ["2x2", "arbitration", "scf", "rounds", "layouts", "guard", "guard_modes"]
+    assert names == [*swept, "demo"]
     for name in set(names) - {"rounds"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}

@@ -26,6 +26,7 @@ from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, follow
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.turn import Turn
+from tests.gold import household_gold
 from tests.openai_server import OpenAIServer
 
 pytestmark = pytest.mark.engine
@@ -34,7 +35,7 @@ B = RunContext.for_condition("B")
 
 
 def test_an_episode_in_one_call() -> None:
-    result = run_episode(0, context=B)
+    result = run_episode(0, context=B, model=household_gold(0))
     assert set(result) == set(EpisodeOutput.__annotations__)
     assert result["success"]
     assert result["failure_mode"] is None
@@ -191,9 +192,10 @@ def config(name: str) -> dict[str, Any]:
 def test_after_a_crash_the_episode_goes_on_by_replay(
     saver: BaseCheckpointSaver[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = run_episode(5, context=B)
-    assert whole["steps"] > 6
-    graph = build_graph(checkpointer=saver)
+    gold = household_gold(5)
+    whole = run_episode(5, context=B, model=gold)
+    assert whole["success"] and whole["steps"] > 6
+    graph = build_graph(checkpointer=saver, model=gold)
     given: Any = {"task": "5", "split": "generated_unseen"}
     for stop in range(whole["steps"]):
         graph.invoke(given, config("a"), context=B, interrupt_before=["env_step"])

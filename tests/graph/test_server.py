@@ -170,7 +170,7 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
         None, "rpms", input=TASK, context={"rules": True, "memory": False}
     )
     assert set(result) == set(EpisodeOutput.__annotations__)
-    assert result["success"]
+    assert result["steps"] == len(result["history"]) > 0 and not result["error"]
 
 
 @pytest.mark.engine

@@ -24,6 +24,7 @@ from rpms.nodes.prompt_build import NEW_TASK, REPLY_KEPT, said
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
+from tests.gold import household_gold
 from tools import record_examples
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -160,7 +161,7 @@ WANDERING = ["Action: look", "Action: inventory", "hm", "Action: go to desk 1", 
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("wandering", [False, True], ids=["sim", "50 steps of wandering"])
+@pytest.mark.parametrize("wandering", [False, True], ids=["a solution", "50 steps of wandering"])
 def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None:
     """The same turns under both layouts, so that nothing but the layout differs."""
     shares: dict[tuple[str, str], list[float]] = {}
@@ -168,10 +169,10 @@ def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None
         words = GenericFakeChatModel(messages=cycle(AIMessage(said) for said in WANDERING))
         graph = build_graph(
             nodes={"prompt_build": keeping_states(states := [])},
-            model=words if wandering else None,
+            model=words if wandering else household_gold(int(task)),
         )
         list(stream_episode(task, context=RunContext.for_condition("B"), graph=graph))
-        assert len(states) == 50 if wandering else 5 < len(states) < 30
+        assert len(states) == 50 if wandering else 3 < len(states) < 30
         for condition in "AB":
             for layout in LAYOUTS:
                 prompts = [as_text(build(state, condition, layout)) for state in states]
@@ -179,7 +180,8 @@ def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None
     for (condition, layout), found in shares.items():
         print(f"repeated prefix, {condition} {layout}: {sum(found) / len(found):.1%}")
     for paper, friendly in zip(shares["B", "paper"], shares["B", "cache_friendly"], strict=True):
-        assert friendly > paper + 0.05
+        # A short solution leaves less to repeat than a long walk.
+        assert friendly > paper + (0.05 if wandering else 0.01)
         assert friendly > 0.9
     assert shares["A", "paper"] == shares["A", "cache_friendly"]
 

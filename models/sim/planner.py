@@ -1,0 +1,242 @@
+"""The beginner: imitates the example, and takes what the prompt prints at its word.
+
+Ideas come from the current sub-goal, from past successes, from the example, and at last from a
+look elsewhere. Each is checked against what is printed: an action with an unmet need gives way
+to what would meet it, one that is warned about or was just refused is left. Now and then the
+beginner is careless: then it checks nothing, and starts from any of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from zlib import crc32
+
+from rpms.models.sim.reader import Prompt, Turn, alike, kind, names, phrases
+
+ATTENTION = 6
+"""How many of its own turns the planner bears in mind."""
+CARELESS = 3
+"""Once in so many turns it does not think."""
+
+Idea = tuple[str, str]
+
+
+class Planner:
+    """One decision; made anew for every prompt, so that nothing is remembered in between."""
+
+    def __init__(self, prompt: Prompt, whim: int = 0) -> None:
+        """Work out from the text where things are."""
+        self.prompt, self.whim, self.recent = prompt, whim, prompt.turns[-ATTENTION:]
+        self.last = prompt.turns[-1] if prompt.turns else ("", prompt.opening)
+        self.wanted = phrases(prompt.task, prompt.templates)
+        theirs = phrases(prompt.example_task, prompt.templates)
+        self.roles = list(zip(theirs, self.wanted, strict=False))
+        self.shown = [prompt.read(action) for action, _ in prompt.example]
+        # The example begins by going somewhere: that is how one gets about.
+        self.travel = self.shown[0][0] if self.shown and self.shown[0][1] else None
+        self.here, self.seen, self.last_seen = "", list[str](), dict[str, str]()
+        for action, seen in [("", prompt.opening), *prompt.turns]:
+            template, args = prompt.read(action)
+            if template and template == self.travel and not prompt.refused((action, seen)):
+                self.here, self.seen = args[0], []
+                self.last_seen = {t: p for t, p in self.last_seen.items() if p != self.here}
+            self.seen += names(seen)
+            self.last_seen |= dict.fromkeys(names(seen) if self.here else [], self.here)
+        self.here = next(iter(prompt.state.values()), self.here)
+        self.held = prompt.label("hold", "carry")
+        for thing, _, place in (name.partition(" at ") for name in prompt.label("seen")):
+            self.last_seen |= {thing: place} if place else {}
+        self.places = self._places()
+        self.known = [*self.held, *self.seen, *self.last_seen, *self.places]
+
+    def decide(self) -> Idea:
+        """A thought and an action."""
+        puzzled = self.prompt.refused(self.last) and not self.prompt.diagnosis
+        if self.last[0] and self._coin(CARELESS if puzzled else 3 * CARELESS) == 0:
+            return "Once more.", self.last[0]
+        for thought, action in self._ideas():
+            for reason, checked in self._checked(action, depth=3):
+                return reason or thought, checked
+        bare = [template.text for template in self.prompt.templates if not template.blanks]
+        return "I do not know what to do.", bare[self._coin(len(bare))] if bare else "look"
+
+    def _ideas(self) -> Iterator[Idea]:
+        if menu := re.findall(r"^\s*(\d+):\s*(.+)$", self.last[1], re.M):
+            words = set(f"{self.prompt.task} {self.prompt.objective}".lower().split())
+            best = max(menu, key=lambda line: len(words & set(line[1].lower().split())))
+            yield "That is the one I meant.", best[0]
+        yield from (("This is offered to me.", action) for action in self.prompt.offered)
+        moved = self.travel and self.prompt.read(self.last[0])[0] == self.travel
+        if moved and self.shown[1:] and not self.shown[1][1] and len(self.last[1].split()) < 8:
+            yield "Let me see what is here.", self.prompt.example[1][0]
+        if self.prompt.refused(self.last):
+            for need in self.prompt.diagnosis.split(";"):
+                yield from self._meet(need.strip())
+        sources = [self._objective, self._remembered, self._imitate]
+        first = self._coin(len(sources)) if self._careless() else 0
+        for source in sources[first:] + sources[:first]:
+            yield from source()
+        yield from self._search(self.wanted[0] if self.wanted else "")
+
+    def _places(self) -> list[str]:
+        """Names that stand in the text as the example's destinations stood in its own."""
+        told = "\n".join([self.prompt.example_opening, *(s for _, s in self.prompt.example)])
+        goals = [args[0] for template, args in self.shown if args and template == self.travel]
+        before = [re.search(rf"((?:[A-Za-z]+ )+){re.escape(goal)}\b", told) for goal in goals]
+        leads = [found[1].lower() for found in before if found]
+        while leads and (lead := leads[0]):
+            if not all(other.endswith(lead) for other in leads):
+                leads[0] = lead.partition(" ")[2]  # what they have in common, from the end
+                continue
+            # A lone article says little: then only the opening lists places.
+            told = "\n".join([self.prompt.opening, *(s for _, s in self.prompt.turns if lead[2:])])
+            listed = re.findall(rf"\b{lead}([\w ]+?)(?= ?[,.(\n])", told, re.I)
+            return [p for p in dict.fromkeys(listed) if p[-1].isdigit() == goals[0][-1].isdigit()]
+        return []
+
+    def find(self, wanted: str, among: Sequence[str]) -> str:
+        """A known thing of that name, or else of that kind."""
+        exact = [name for name in among if name.lower() == wanted.lower()]
+        return next(iter(exact or [name for name in among if alike(name, wanted)]), "")
+
+    def _objective(self) -> Iterator[Idea]:
+        """The current sub-goal as an action, or as something to look for."""
+        goal, _, target = re.sub(r"_\w+ - ", " ", self.prompt.objective).partition(" ")
+        for template in sorted(self.prompt.templates, key=lambda t: -len(t.verb)):
+            # The target alone may be worded like the action: "<thing> from <place>".
+            for verb in (goal, template.verb) if template.blanks[1:] else (goal,):
+                if match := template.pattern.match(f"{verb} {target}"):
+                    found = [name.split(" at ")[0] for name in match.groups()]
+                    if all(filled := [self.find(name, self.known) for name in found]):
+                        yield f"My sub-goal: {goal} {target}.", template.fill(filled)
+                    target = found[0] if found else target
+            if template.verb == goal and template.blanks[1:]:
+                like = [args[1] for used, args in self.shown if used == template]
+                places = [place for k in like if (place := self.find(k, self.places))]
+                yield f"My sub-goal: {goal} {target}.", template.fill([target, *places, self.here])
+        if goal:
+            yield from self._search(target)
+
+    def _remembered(self) -> Iterator[Idea]:
+        """A past success, from where it goes on; its thing becomes mine. Doubtful ones last."""
+        order = [(bool(warned), label not in self.prompt.objective, steps.split(" -> "))
+                 for label, steps, warned in self.prompt.advice]  # fmt: skip
+        mine = self.find(self.wanted[0], [*self.held, *self.seen]) if self.wanted else ""
+        for _, _, steps in sorted(order):
+            told = []
+            for template, args in map(self.prompt.read, steps):
+                spare = mine if template != self.travel else ""
+                filled = [self.find(name, self.known) or spare for name in args]
+                told.append(template.fill(filled) if template and all(filled) else "")
+            at = told.index(self.last[0]) + 1 if self.last[0] and self.last[0] in told else 0
+            following = told[at:]
+            if following and following[0]:
+                yield "It worked before like this.", following[0]
+
+    def _imitate(self) -> Iterator[Idea]:
+        """Where in the example am I? Do what was done next, with my things for its own."""
+        turns, mine = self.prompt.example, self._standing(self.recent, self.wanted)
+        like = [SequenceMatcher(None, mine, self._standing(turns[:at], [r for r, _ in self.roles]))
+                for at in range(len(turns))]  # fmt: skip
+        for at in sorted(range(len(turns)), key=lambda at: -like[at].ratio())[:3]:
+            went = [args[0] for used, args in self.shown[:at] if args and used == self.travel]
+            template, filled = self.shown[at][0], list[str]()
+            for name in self.shown[at][1]:
+                plain, _, rest = name.partition(" in ")
+                role = next((my for their, my in self.roles if alike(plain, their)), plain)
+                own = self.here if name in went[-1:] else self.find(role, self.known)
+                if not own and self.seen and self._coin(4) == 0:  # a guess
+                    own = self.seen[self._chance(name) % len(self.seen)]
+                if not own:
+                    yield from self._search(role)
+                filled.append(f"{own} in {rest}" if rest and own in self.held else own)
+            if template and all(filled):
+                yield "As in the example.", template.fill(filled)
+
+    def _standing(self, turns: Sequence[Turn], wanted: Sequence[str]) -> list[str]:
+        """How far a story has come: what was done with its things, and the last words."""
+        read = [self.prompt.read(turn[0]) for turn in turns if not self.prompt.refused(turn)]
+        done = [t.verb for t, args in read if t and t != self.travel
+                for w in wanted if args and alike(args[0], w)]  # fmt: skip
+        action, seen = turns[-1] if turns else ("", "")
+        there = any(alike(name, w) for name in names(seen) for w in wanted[:1])
+        words = [w for w in re.findall(r"[a-z/]+", seen.lower())[:8] if w not in action.split()]
+        return [*sorted(done * 3), *["there"] * 3 * there, *action.split()[:1], *words]
+
+    def _search(self, thing: str) -> Iterator[Idea]:
+        """Go where it was seen, open what is shut, then place by place, likely ones first."""
+        if not self.travel:
+            return
+        where = self.last_seen.get(self.find(thing, list(self.last_seen)), self.here)
+        if where != self.here:
+            yield f"I saw {thing} there.", self.travel.fill([where])
+        for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last[1]):
+            whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
+            yield from self._meet(f"{whole} not closed")
+        hints = re.findall(r".*(?:usually|likely|found).*", self.prompt.text.lower())
+        told = " ".join(line for line in hints if thing and kind(thing) in line)
+        been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
+        been += [self.here, *self.prompt.label("search", "look")]
+        left = [(told.find(kind(place)) % 10**6, self._chance(place), place)
+                for place in self.places if place not in been]  # fmt: skip
+        for _, _, place in sorted(left):
+            yield f"I look for {thing or 'it'} there.", self.travel.fill([place])
+
+    def _checked(self, action: str, depth: int) -> Iterator[Idea]:
+        """The action itself if nothing printed speaks against it, else what its needs ask for."""
+        again = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
+        again += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
+        if self._careless():
+            yield "", action
+        if not depth or action in again or action in self.prompt.avoid:
+            return
+        for shape, needs in self.prompt.needs:
+            match = shape.pattern.match(action)
+            for need in map(str.strip, needs if match else []):
+                for blank, name in zip(shape.blanks, match.groups() if match else [], strict=True):
+                    word = re.escape(blank.strip("<>{}"))
+                    need = re.sub(rf"<{word}>|\b{word}\b", name.replace("\\", ""), need)
+                if self._unmet(need):
+                    for reason, better in self._meet(need):
+                        yield from ((reason, a) for _, a in self._checked(better, depth - 1))
+                    return
+        yield "", action
+
+    def _unmet(self, need: str) -> bool:
+        """Whether the printed state contradicts a need; what it does not say may hold."""
+        if found := re.match(r"(not )?be at (.+?)(?: already)?$", need):
+            near = found[2] in [self.here, *self.prompt.label("within")]
+            return near == bool(found[1]) and found[2] in self.known and bool(self.prompt.state)
+        if found := re.match(r"hold (.+)$|.*\bempty$", need):
+            right = bool(self.find(found[1], self.held)) if found[1] else not self.held
+            return not right and bool(self.prompt.state)
+        if found := re.match(r"(.+?) (?:is )?in view", need):
+            return (
+                found[1] not in self.held and self.last_seen.get(found[1], self.here) != self.here
+            )
+        found = re.match(r"(.+?) (?:is )?(?:not closed|open)\b", need)
+        return bool(found) and found[1] in self.prompt.label("closed") if found else False
+
+    def _meet(self, need: str) -> Iterator[Idea]:
+        """What would make a need true: go there, or do what the need itself calls by name."""
+        found = re.match(r"(?:be at )?(.+?)(?: is\b| not\b| in view|$)", need)
+        thing = found[1] if found else ""
+        where = self.last_seen.get(thing, thing if need.startswith("be at") else "")
+        if self.travel and where in self.known and where != self.here:
+            yield f"It needs: {need}.", self.travel.fill([where])
+        for template in self.prompt.templates:
+            asked = need.replace("not closed", "open").split()
+            if len(template.blanks) == 1 and template.verb in asked:
+                yield f"It needs: {need}.", template.fill([thing])
+
+    def _careless(self) -> bool:
+        return bool(self.recent) and self._coin(CARELESS) == 0
+
+    def _coin(self, sides: int) -> int:
+        """Whim without chance: the same prompt always gives the same choice."""
+        return self._chance("|".join(action for action, _ in self.recent)) % max(1, sides)
+
+    def _chance(self, text: str) -> int:
+        return crc32(f"{self.whim}|{self.prompt.task}|{len(self.prompt.turns)}|{text}".encode())
