@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
+from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
 from rpms.vocabulary.errors import RpmsError
 
@@ -54,6 +55,7 @@ class RunContext:
         constrain: ``grammar`` holds replies to the action format where the server can; the paper
             does not do this.
         memory_file: JSONL snapshot of episodic memory; empty for the one shipped with us.
+        memory_control: the same memory made useless in one way, to see what of it helps.
     """
 
     rules: bool = True
@@ -74,6 +76,7 @@ class RunContext:
     timeout_s: float = 0.0
     constrain: Constrain = "off"
     memory_file: str = ""
+    memory_control: Control = "none"
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
