@@ -30,15 +30,15 @@ def borrowed_memory(run: Run) -> Iterator[str]:
     for memory, readers in memories(run):
         if memory is None or not memory.learned_by:
             continue
-        others = [
-            name for name in readers if memory.learned_by != [_player(run, name)]
-        ]  # fmt: skip
-        for player in dict.fromkeys(_player(run, name) for name in others):
-            mine = [name for name in others if _player(run, name) == player]
+        for player in dict.fromkeys(_player(run, name) for name in readers):
+            if memory.learned_by == [player]:
+                continue
+            mine = [name for name in readers if _player(run, name) == player]
+            alone = " alone" if player in memory.learned_by else ""
             yield (
                 f"Borrowed memory: what {_listed(mine)} remembers was learned by "
-                f"{' and '.join(memory.learned_by)}, not by {player}. Figures of these conditions "
-                "say what that memory does for this model, not what the model learned by itself."
+                f"{' and '.join(memory.learned_by)}, not by {player}{alone}. These figures say "
+                "what that memory does for the model, not what the model learned by itself."
             )
 
 

@@ -46,10 +46,9 @@ def test_learning_splits(env: str, split: str, allowed: bool) -> None:
 
 def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path) -> None:
     sessions = [{"commit": "abc1234"}, {"commit": "def5678"}]
-    made(tmp_path / "round1", "B", model="openai:m", sessions=sessions)
+    conditions = contexts("B")
+    conditions["B"]["model"] = "openai:m"
     for number in (1, 2):
-        conditions = contexts("B")
-        conditions["B"]["model"] = "openai:m"
         folder = tmp_path / f"round{number}"
         made(folder, "B", model="openai:m", sessions=sessions, conditions=conditions)
     found = gather(find_runs(tmp_path, "alfworld"))
@@ -72,7 +71,7 @@ def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
 def test_nothing_but_errors_is_nothing_to_learn_from(tmp_path: Path) -> None:
     lines = {("B", 0): {"failure_mode": "model_error", "error": "401 bad key"}}
     write_run(tmp_path, {"B": [False]}, lines=lines, logs=False, split="valid_seen")
-    with pytest.raises(RpmsError, match="nothing to learn from .*401 bad key"):
+    with pytest.raises(RpmsError, match=r"nothing to learn from .*401 bad key"):
         gather(find_runs(tmp_path, "alfworld"))
 
 
@@ -117,7 +116,7 @@ def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None
     assert run.folder.name == "two"
     with pytest.raises(RpmsError, match="holds no episodes of scienceworld"):
         find_runs(tmp_path, "scienceworld")
-    with pytest.raises(RpmsError, match="no manifest.json in"):
+    with pytest.raises(RpmsError, match=r"no manifest\.json in"):
         find_runs(tmp_path / "elsewhere", "alfworld")
 
 

@@ -137,7 +137,8 @@ NEUTRAL = "The quick brown fox jumps over nothing."
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "[Past Experience]\n  OK: go to desk 1 -> take mug 1 from desk 1\n\nx", "l\nm"]
+    "text",
+    ["", "a", "[Past Experience]\n  OK: go to desk 1 -> take mug 1 from desk 1\n\nx", "l\nm"],
 )
 def test_filler_has_as_many_lines_letters_and_tokens(text: str) -> None:
     found = filler(text, NEUTRAL)
