@@ -37,11 +37,25 @@ def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> lis
 
 
 def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
-    """The goal signatures permuted among the entries that have one; the rest stays."""
+    """Filed under the wrong goals: signatures permuted among the entries that have one.
+
+    A find is asked for by the object, so there the objects change names. Schemas belong to no goal
+    and stay as they are.
+    """
     signatures = [one.goal_signature for one in entries if not isinstance(one, Schema | Found)]
     chance.shuffle(signatures)
     given = iter(signatures)
-    return [one if isinstance(one, Schema | Found) else _filed(one, next(given)) for one in entries]
+    wrong = _ring(
+        {kind for one in entries if isinstance(one, Found) for kind in one.objects}, chance
+    )
+    found: list[Entry] = []
+    for one in entries:
+        if isinstance(one, Found):
+            objects = {wrong.get(kind, kind): count for kind, count in one.objects.items()}
+            found.append(one.model_copy(update={"objects": objects}))
+        else:
+            found.append(one if isinstance(one, Schema) else _filed(one, next(given)))
+    return found
 
 
 def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
@@ -138,11 +152,15 @@ def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, s
             groups["place"].update(_ANY_OF_A_KIND.findall(" ".join(one.lifted)))
     wrong: dict[str, str] = {}
     for parameter in sorted(groups, key=lambda name: (name != "place", name)):
-        ring = sorted(groups[parameter] - set(wrong))
-        chance.shuffle(ring)
-        if len(ring) > 1:
-            wrong |= zip(ring, [*ring[1:], ring[0]], strict=True)
+        wrong |= _ring(groups[parameter] - set(wrong), chance)
     return wrong
+
+
+def _ring(kinds: set[str], chance: random.Random) -> dict[str, str]:
+    """Another one for each, every one used once; nothing for one that stands alone."""
+    ring = sorted(kinds)
+    chance.shuffle(ring)
+    return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
 
 
 def _renamed(action: str, wrong: Mapping[str, str]) -> str:

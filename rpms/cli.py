@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.rules_cli import rules_app
@@ -114,42 +115,7 @@ def tasks(
         task_table(rows)
 
 
-@app.command()
-def learn(
-    out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
-    env: EnvOption = "alfworld",
-    split: SplitOption = "",
-    model: ModelOption = "sim",
-    rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
-    limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
-    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
-    runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
-    condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
-    allow: Annotated[
-        str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
-    ] = "",
-    workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: TimeoutOption = 0.0,
-) -> None:
-    """Play the seen split under Rules-only and learn from it; run it again to go on."""
-    from rpms.evaluating import Effort
-    from rpms.learning import Lesson, learn_from_folder, learn_rounds
-    from rpms.nodes.context import RunContext
-
-    lesson = Lesson(Path(out), env, split, condition, allow)
-    if from_runs:
-        learn_from_folder(Path(from_runs), lesson)
-    else:
-        base = RunContext(
-            model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps
-        )  # fmt: skip
-        effort = Effort(workers, concurrency)
-        learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort)
+app.command()(learn)
 
 
 @app.command(name="eval")

@@ -97,13 +97,13 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
     for name in group:
         judged = run.judged(name)
         versus = pair(run.judged(group[0]), judged, metric)
-        change = [Cell(""), Cell("")]
+        change = [Cell("")] * (4 if field == "memory_control" else 2)
         if name != group[0]:
             p = versus.p_score if metric == "score" else versus.p
             change = [gain(versus.difference, versus.interval, metric), p_value(p)]
+            if field == "memory_control":
+                change += [count(versus.only_first), count(versus.only_second)]
         row = [label(_value(run, name, field)), label(names(name)), figure(judged, metric)]
-        if field == "memory_control":
-            change += [count(versus.only_first), count(versus.only_second)]
         rows.append([*row, *change, *(_layout_cells(run, name) if field == "layout" else [])])
     test = "Wilcoxon p" if metric == "score" else "McNemar p"
     first = _value(run, group[0], field)
