@@ -15,6 +15,7 @@ from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.plan import RunPlan
+from rpms.memory_store import read_header
 from rpms.models.opening import LABELS
 from rpms.nodes.context import RunContext
 from rpms.rules.manual import RULES_FOLDER
@@ -55,6 +56,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
             for task in plan.tasks
         ],
         "hashes": _hashes(plan),
+        "memories": _memories(plan),
         "versions": _versions(world.packages),
         "settings": {
             "max_steps": plan.context.max_steps or world.max_steps,
@@ -145,6 +147,16 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
             for label, context in plan.conditions.items()
             if context.memory
         },
+    }
+
+
+def _memories(plan: RunPlan) -> dict[str, Any]:
+    """By checksum, where each memory comes from: a figure is a figure of that memory too."""
+    used = {memory_of(plan.env, context) for context in plan.conditions.values() if context.memory}
+    headers = {_digest([file]): read_header(file) for file in used if file.is_file()}
+    return {
+        digest: {name: getattr(header, name) for name in ("sources", "learned_by", "entries")}
+        for digest, header in sorted(headers.items())
     }
 
 

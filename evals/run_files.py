@@ -42,6 +42,14 @@ class Hashes(_Data):
     memory: dict[str, str] = {}
 
 
+class Memory(_Data):
+    """Where a memory that was used comes from; nobody knows for one without a header."""
+
+    sources: list[str] = []
+    learned_by: list[str] = []
+    entries: int = 0
+
+
 class Spending(_Data):
     """What one session paid for; replies from the cache are not in it."""
 
@@ -53,6 +61,7 @@ class Session(_Data):
     """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
 
     started: str = ""
+    commit: str = ""
     spent: Spending | None = None
 
 
@@ -71,6 +80,7 @@ class Manifest(_Data):
     conditions: dict[str, dict[str, Any]]
     tasks: list[PlannedTask]
     hashes: Hashes = Hashes()
+    memories: dict[str, Memory] = {}
     versions: dict[str, str] = {}
     settings: dict[str, Any] = {}
     sessions: list[Session] = []

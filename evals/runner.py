@@ -125,6 +125,7 @@ class Run:
     ) -> None:
         """Take the folder; a run with other settings in it is refused."""
         self.plan = plan
+        self._retries = retry_failed
         budget.check(plan.context.model, plan.context.base_url)
         self._writer = RunWriter(folder)
         try:
@@ -163,7 +164,7 @@ class Run:
             if not metered:
                 self.meter.add(_spent(result.line), result.line["cost_usd"])
             watch(self.progress)
-            stop_if_hopeless(self.progress, len(self.jobs))
+            stop_if_hopeless(self.progress, len(self.jobs), self._retries)
 
         def look() -> None:
             watch(self.progress)
@@ -203,7 +204,7 @@ def _spent(line: dict[str, Any]) -> Spent:
     )
 
 
-def stop_if_hopeless(progress: RunProgress, planned: int) -> None:
+def stop_if_hopeless(progress: RunProgress, planned: int, retries: bool = False) -> None:
     """A wrong key fails every call alike: say so after a few episodes, not after all.
 
     Later on an account may run empty, or a server be taken away: that takes a longer row.
@@ -218,8 +219,8 @@ def stop_if_hopeless(progress: RunProgress, planned: int) -> None:
     ):
         raise RpmsError(
             f"stopped: the {which} {row} episodes all ended with the same model error: "
-            f"{endings[0][1]}; when that is mended, run the same command again with "
-            "--retry-failed"
+            f"{endings[0][1]}; when that is mended, run the same command again"
+            + ("" if retries else " with --retry-failed")
         )
 
 

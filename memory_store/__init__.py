@@ -3,7 +3,13 @@
 from rpms.memory_store.entries import Entry, parse_entry
 from rpms.memory_store.merging import merge_entries
 from rpms.memory_store.retrieval import Candidate, MemoryIndex
-from rpms.memory_store.snapshot import Header, load_index, read_snapshot, write_snapshot
+from rpms.memory_store.snapshot import (
+    Header,
+    load_index,
+    read_header,
+    read_snapshot,
+    write_snapshot,
+)
 from rpms.memory_store.stores import load_from_store, save_to_store
 
 __all__ = [
@@ -15,6 +21,7 @@ __all__ = [
     "load_index",
     "merge_entries",
     "parse_entry",
+    "read_header",
     "read_snapshot",
     "save_to_store",
     "write_snapshot",

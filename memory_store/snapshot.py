@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,10 @@ SCHEMA_VERSION = 1
 
 
 class Header(BaseModel):
-    """The first line: what the file is, where it comes from and what must follow."""
+    """The first line: what the file is, where it comes from and what must follow.
+
+    ``learned_by`` names the models (or policies) whose episodes it was learned from.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,19 +38,25 @@ class Header(BaseModel):
     schema_version: int = SCHEMA_VERSION
     env: str
     sources: list[str] = []
+    learned_by: list[str] = []
     rounds: int = 0
     entries: int
     counts: dict[str, int]
 
 
 def write_snapshot(
-    file: Path, env: str, entries: Sequence[Entry], sources: Sequence[str] = (), rounds: int = 0
+    file: Path,
+    env: str,
+    entries: Sequence[Entry],
+    sources: Sequence[str] = (),
+    rounds: int = 0,
+    learned_by: Sequence[str] = (),
 ) -> Header:
     """Write a whole snapshot beside the target, then put it in its place in one step."""
     counts = Counter(entry.type for entry in entries)
     header = Header(
-        env=env, sources=list(sources), rounds=rounds, entries=len(entries),
-        counts=dict(sorted(counts.items())),
+        env=env, sources=list(sources), learned_by=list(learned_by), rounds=rounds,
+        entries=len(entries), counts=dict(sorted(counts.items())),
     )  # fmt: skip
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -66,12 +75,26 @@ def write_snapshot(
     return header
 
 
-def read_snapshot(file: Path) -> tuple[Header, list[Entry]]:
-    """Every entry, validated; the first wrong line is refused with its number."""
+def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
+    """Every entry, validated; the first wrong line is refused with its number.
+
+    So is the memory of another world than ``env``, where one is given.
+    """
     rows = _rows(file)
     header = next(rows)
     assert isinstance(header, Header)
+    if env:
+        _check_world(file, header, env)
     return header, [entry for _, entry in rows]
+
+
+def read_header(file: Path) -> Header:
+    """The first line alone: where a memory comes from."""
+    rows = _rows(file)
+    header = next(rows)
+    rows.close()
+    assert isinstance(header, Header)
+    return header
 
 
 def load_index(
@@ -84,8 +107,7 @@ def load_index(
     rows = _rows(file)
     header = next(rows)
     assert isinstance(header, Header)
-    if header.env != env:
-        raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
+    _check_world(file, header, env)
     index = MemoryIndex(categories, keys)
     # Nothing that is loaded becomes garbage, and looking for some again and again while a
     # million entries come in takes longer than reading them.
@@ -101,7 +123,12 @@ def load_index(
     return index
 
 
-def _rows(file: Path) -> Iterator[Any]:
+def _check_world(file: Path, header: Header, env: str) -> None:
+    if header.env != env:
+        raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
+
+
+def _rows(file: Path) -> Generator[Any, None, None]:
     """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
         with file.open("rb") as lines:

@@ -13,6 +13,7 @@ from jinja2 import Environment as Jinja
 from langchain_core.messages.utils import count_tokens_approximately
 
 from rpms.envs import Environment
+from rpms.memory_store.controls import filler
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
@@ -52,12 +53,15 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     goal = state["goal"]
     kept = surviving(state["recalls"]) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
+    memory = _render(env.prompts, "memory.j2", recalls=kept) if kept else ""
+    if context.memory_control == "filler":
+        memory = filler(memory, _neutral())
     return Blocks(
         rules=_fixed_rules(env, state["rules"], goal["type"]) if context.rules else "",
         situation=_situation(env, state["rules"]) if context.rules else "",
         goal=_render(env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
         state=_render(env.prompts, "state.j2", state_lines=lines),
-        memory=_render(env.prompts, "memory.j2", recalls=kept) if kept else "",
+        memory=memory,
     )
 
 
@@ -146,6 +150,12 @@ def _templates(prompts: Path) -> Jinja:
         autoescape=False,  # prompts are plain text
         auto_reload=False,  # templates do not change while a program runs
     )
+
+
+@cache
+def _neutral() -> str:
+    """What fills the place of the memory block where only its length is to count."""
+    return (_SHARED / "filler.txt").read_text(encoding="utf-8")
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
+from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
 from rpms.vocabulary.errors import RpmsError
 
@@ -104,6 +105,10 @@ class RunContext:
         str,
         _about("Memory file", "JSONL snapshot of episodic memory; empty for the one shipped."),
     ] = ""
+    memory_control: Annotated[
+        Control,
+        _about("Memory control", "The same memory made useless in one way, to see what helps."),
+    ] = "none"
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""

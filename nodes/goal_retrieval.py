@@ -14,7 +14,8 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
-from rpms.memory_store import MemoryIndex, load_from_store, load_index
+from rpms.memory_store import MemoryIndex, load_from_store, load_index, read_snapshot
+from rpms.memory_store.controls import Control, controlled
 from rpms.memory_store.stores import store_version
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.instantiation import Moment, instantiate, upcoming
@@ -25,6 +26,9 @@ from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
 # Beyond that many places a hint where to look is no hint any more.
 MOST_PLACES = 8
+# How the memory is spoiled, if it is, and the seed for that.
+Controlled = tuple[Control, int]
+AS_LEARNED: Controlled = ("none", 0)
 # What is said first; the last is the first to go where there is no room.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
@@ -33,7 +37,8 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     """Read goal, sub-goal and belief; return the candidates, best first, with their scores."""
     context = settings(runtime.context)
     begun = bool(state.get("history"))
-    index = find_memory(state["env"], context.memory_file, runtime.store, begun=begun)
+    control = (context.memory_control, context.seed)
+    index = find_memory(state["env"], context.memory_file, runtime.store, control, begun=begun)
     world = get_environment(state["env"])
     manual = load_manual(state["env"])
     now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], world.keys)
@@ -109,7 +114,12 @@ def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
 
 
 def find_memory(
-    env: str, file: str, store: BaseStore | None, *, begun: bool = False
+    env: str,
+    file: str,
+    store: BaseStore | None,
+    control: Controlled = AS_LEARNED,
+    *,
+    begun: bool = False,
 ) -> MemoryIndex:
     """The named snapshot; else the deployment's store; else the snapshot shipped with us.
 
@@ -120,28 +130,37 @@ def find_memory(
         if not begun:
             _versions[id(store), env] = store_version(store, env)
         if version := _versions.get((id(store), env)) or store_version(store, env):
-            return _from_store(store, env, version)
-    return open_memory(env, file)
+            return _from_store(store, env, version, _asked(control))
+    return open_memory(env, file, control)
 
 
 _versions: dict[tuple[int, str], str] = {}
 
 
-def open_memory(env: str, file: str) -> MemoryIndex:
+def open_memory(env: str, file: str, control: Controlled = AS_LEARNED) -> MemoryIndex:
     """A snapshot, loaded once per process and content; a world without one has an empty memory."""
     path = Path(file) if file else get_environment(env).memory
     if not file and not path.exists():
         return MemoryIndex()
     stamp = path.stat() if path.exists() else None
-    return _open(path, env, (stamp.st_mtime_ns, stamp.st_size) if stamp else None)
+    key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
+    return _open(path, env, key, _asked(control))
 
 
-@lru_cache(maxsize=4)
-def _open(path: Path, env: str, _stamp: tuple[int, int] | None) -> MemoryIndex:
-    return load_index(path, env, load_manual(env).domain.categories, get_environment(env).keys)
+def _asked(control: Controlled) -> Controlled:
+    """Filler takes the place of what is printed: it is looked for in the memory as it is."""
+    return AS_LEARNED if control[0] in ("none", "filler") else control
 
 
-@lru_cache(maxsize=4)
-def _from_store(store: BaseStore, env: str, _version: str) -> MemoryIndex:
+@lru_cache(maxsize=8)
+def _open(path: Path, env: str, _stamp: tuple[int, int] | None, control: Controlled) -> MemoryIndex:
     categories, keys = load_manual(env).domain.categories, get_environment(env).keys
-    return MemoryIndex.of(load_from_store(store, env), categories, keys)
+    if control == AS_LEARNED:
+        return load_index(path, env, categories, keys)
+    return MemoryIndex.of(controlled(read_snapshot(path, env)[1], *control), categories, keys)
+
+
+@lru_cache(maxsize=8)
+def _from_store(store: BaseStore, env: str, _version: str, control: Controlled) -> MemoryIndex:
+    entries = controlled(load_from_store(store, env), *control)
+    return MemoryIndex.of(entries, load_manual(env).domain.categories, get_environment(env).keys)

@@ -14,6 +14,7 @@ import typer
 
 from rpms import __version__
 from rpms.envs.registry import FIRST_WORLD
+from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.rules_cli import rules_app
@@ -159,25 +160,7 @@ def tasks(
         task_table(rows)
 
 
-@app.command()
-def learn(
-    out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
-    env: EnvOption = FIRST_WORLD,
-    split: SplitOption = "",
-    model: ModelOption = "sim",
-    rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
-    limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
-    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
-    runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-) -> None:
-    """Play the seen split under Rules-only and turn what happened into memory."""
-    from rpms.learning import learn_from_folder, learn_rounds
-
-    if from_runs:
-        learn_from_folder(from_runs, out, env)
-    else:
-        learn_rounds(out, env, split, model, rounds, limit or None, runs or f"{out}.runs", base_url)
+app.command()(learn)
 
 
 @app.command(name="eval")

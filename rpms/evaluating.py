@@ -75,12 +75,19 @@ def evaluate(
     else:
         wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
         contexts = letters(wanted, base)
-    # Sampling asks for a new reply every time, and the planner is cheaper than the cache.
-    file = str(default_file()) if cache and base.model != "sim" and not base.temperature else ""
+    file = reply_file(base) if cache else ""
     split = split or get_environment(env).splits()[0]
     effort = effort.suited_to(base.model)
     plan = make_plan(env, split, contexts, limit, truth, file, spread)
     play_plan(plan, out, effort)
+
+
+def reply_file(context: RunContext) -> str:
+    """Where earlier replies are kept, if they are.
+
+    Sampling asks for a new reply every time, and the planner is cheaper than the cache.
+    """
+    return "" if context.model == "sim" or context.temperature else str(default_file())
 
 
 def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:

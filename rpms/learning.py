@@ -1,77 +1,91 @@
-"""``rpms learn``: from episodes to a frozen snapshot, with progress and nothing lost."""
+"""``rpms learn``: from episodes to a frozen snapshot, on the evaluation runner."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress
-
 from rpms.envs import get_environment
+from rpms.evals.experience import Experience, check_usual, find_runs, gather
 from rpms.evals.learning import learn
-from rpms.evals.manifest import commit
-from rpms.evals.records import EpisodeRecord, read_records
-from rpms.evals.rounds import play_round
+from rpms.evals.plan import make_plan
+from rpms.evals.rounds import RULES_ONLY, round_context, round_folder
+from rpms.evals.run_files import read_run
+from rpms.evaluating import Effort, play_plan, reply_file
 from rpms.memory_store import write_snapshot
-from rpms.models import open_model
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.turn import ERRORS
+
+NAMED = 5
+"""How many failed episodes are named; the run folder has them all."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learned from, and where it goes.
+
+    Attributes:
+        out: the snapshot to write.
+        env: the world.
+        split: its tasks; empty for the world's learning split.
+        condition: what to play under or to take; empty for Rules-only.
+        allowed: why anything but Rules-only on a learning split may be learned from.
+    """
+
+    out: Path
+    env: str
+    split: str = ""
+    condition: str = ""
+    allowed: str = ""
 
 
 def learn_rounds(
-    out: str,
-    env: str,
-    split: str,
-    model: str,
-    rounds: int,
-    count: int | None,
-    runs: str,
-    base_url: str,
+    lesson: Lesson, base: RunContext, rounds: int, limit: int, runs: Path, effort: Effort
 ) -> None:
-    """Rounds 1..N; each ends with a snapshot of everything learned so far."""
+    """Rounds 1..N, with a snapshot of everything learned so far after each of several.
+
+    Every round is a run folder of its own: called again, what is finished there is not played
+    again, and what ended in an error is.
+    """
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
-    target, folder = Path(out), Path(runs)
-    if folder.exists() and any(folder.iterdir()):
-        raise RpmsError(
-            f"{folder} already holds runs; learn from them with --from-runs {folder}, or give "
-            "another --runs folder"
-        )
-    world = get_environment(env)
-    split = split or world.learning_split
-    context = RunContext(model=model, base_url=base_url)
-    open_model(model, max_tokens=world.max_tokens, base_url=base_url)
-    total = len(world.tasks(split, count))
-    console = Console(stderr=True)
-    records: list[EpisodeRecord] = []
+    env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
+    label = lesson.condition or RULES_ONLY
+    check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
+    effort = replace(effort.suited_to(base.model), retry_failed=True)
+    folders: list[Path] = []
     for number in range(1, rounds + 1):
-        with Progress(console=console) as progress:
-            bar = progress.add_task(f"round {number}", total=total)
-            won = 0
-            for result, record in play_round(
-                number, env=env, split=split, count=count, base=context, folder=folder
-            ):
-                if result["failure_mode"] in ERRORS:
-                    raise RpmsError(f"{result['task_id']}: {result['error']}")
-                records.append(record)  # type: ignore[arg-type]
-                won += result["success"]
-                progress.update(bar, advance=1, description=f"round {number}: {won} won")
-        source = f"{model}, {env} {split}, {total} tasks, rounds 1-{number}, commit {commit()}"
-        _write(target, env, records, source, number)
-        if rounds > 1:
-            _write(target.with_suffix(f".round{number}.jsonl"), env, records, source, number)
+        context = round_context(base, number, label)
+        plan = make_plan(env, split, {label: context}, limit, cache=reply_file(context))
+        folders.append(round_folder(runs, number))
+        play_plan(plan, str(folders[-1]), effort)
+        found = gather([read_run(one) for one in folders], allowed=lesson.allowed)
+        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if rounds > 1 else []
+        # The output itself is only ever replaced by a whole one.
+        _write([*targets, *([lesson.out] if number == rounds else [])], env, found)
+        _name_failed(found, "; run the same command again to play them again")
 
 
-def learn_from_folder(runs: str, out: str, env: str) -> None:
+def learn_from_folder(runs: Path, lesson: Lesson) -> None:
     """Learn from episodes that were recorded before."""
-    records = [record for record in read_records(Path(runs)) if record["env"] == env]
-    if not records:
-        raise RpmsError(f"{runs} holds no episodes of {env}")
-    _write(Path(out), env, records, f"runs in {Path(runs).name}", 0)
+    found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
+    _write([lesson.out], lesson.env, found)
+    _name_failed(found)
 
 
-def _write(target: Path, env: str, records: list[EpisodeRecord], source: str, rounds: int) -> None:
-    header = write_snapshot(target, env, learn(records), [source], rounds)
-    counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
-    print(f"{target}: {header.entries} entries ({counts}) from {len(records)} episodes")
+def _write(targets: Sequence[Path], env: str, found: Experience) -> None:
+    entries = learn(found.records)
+    for target in targets:
+        header = write_snapshot(target, env, entries, found.sources, found.rounds, found.players)
+        counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
+        print(f"{target}: {header.entries} entries ({counts}) from {len(found.records)} episodes")
+
+
+def _name_failed(found: Experience, advice: str = "") -> None:
+    """Episodes that taught nothing because the model or the simulator broke down in them."""
+    for told in found.failed[:NAMED]:
+        print(f"rpms: not learned from: {told}", file=sys.stderr)
+    if found.failed:
+        print(f"rpms: {len(found.failed)} episodes ended in an error{advice}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``rpms memory`` and ``rpms learn``: experience as plain files."""
+"""``rpms memory``: experience as plain files."""
 
 from __future__ import annotations
 

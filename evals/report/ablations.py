@@ -1,4 +1,4 @@
-"""One setting at a time: arbitration, SCF, prompt layout, rounds of learning.
+"""One setting at a time: arbitration, SCF, prompt layout, rounds of learning, memory controls.
 
 Which conditions belong together follows from their settings in the manifest, not from their
 labels: those that are alike in everything but the setting in question.
@@ -15,21 +15,27 @@ from rpms.evals.report.prefix import repeated_share
 from rpms.evals.report.results import figure, gain
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_files import Run
-from rpms.evals.tables import Cell, Table, label, number, p_value, percent
+from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent
+from rpms.memory_store.controls import CONTROLS
 
 TITLES = {
     "arbitration": "Arbitration",
     "scf": "State-consistent filtering (SCF)",
     "layout": "Prompt layout",
     "memory_file": "Learning curve",
+    "memory_control": "Memory controls",
 }
 ORDERS = {
     "arbitration": ("none", "soft", "hard", "hard+soft"),
     "scf": ("off", "occupancy", "preconditions"),
     "layout": ("paper", "cache_friendly"),
+    "memory_control": CONTROLS,
 }
 # Settings that do nothing unless another one is on; they must not keep conditions apart.
-IDLE = {"memory": ("scf", "arbitration", "memory_file", "theta", "k"), "rules": ("arbitration",)}
+IDLE = {
+    "memory": ("scf", "arbitration", "memory_file", "memory_control", "theta", "k"),
+    "rules": ("arbitration",),
+}
 
 
 def ablation_tables(run: Run) -> Iterator[Table]:
@@ -91,10 +97,12 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
     for name in group:
         judged = run.judged(name)
         versus = pair(run.judged(group[0]), judged, metric)
-        change = [Cell(""), Cell("")]
+        change = [Cell("")] * (4 if field == "memory_control" else 2)
         if name != group[0]:
             p = versus.p_score if metric == "score" else versus.p
             change = [gain(versus.difference, versus.interval, metric), p_value(p)]
+            if field == "memory_control":
+                change += [count(versus.only_first), count(versus.only_second)]
         row = [label(_value(run, name, field)), label(names(name)), figure(judged, metric)]
         rows.append([*row, *change, *(_layout_cells(run, name) if field == "layout" else [])])
     test = "Wilcoxon p" if metric == "score" else "McNemar p"
@@ -109,6 +117,12 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
         notes.append(
             "Repeated prefix: share of a prompt's characters that repeat the beginning of the "
             "previous step's prompt, from the step logs. It is what a cache could reuse."
+        )
+    if field == "memory_control":
+        columns += [f"won by {names(group[0])} alone", "won by the control alone"]
+        notes.append(
+            "The same memory made useless in one way each; McNemar's test is exact and two-sided. "
+            "A memory that helps beats every control."
         )
     heading = f"{title}, {_switches(run, group[-1])}" if len(varied(run, field)) > 1 else title
     return Table(key, heading, source_of(run), columns, rows, notes, labels=2)

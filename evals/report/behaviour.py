@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rpms.evals.measures import average, mean, share
+from rpms.evals.report.provenance import memory_sources
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Cell, Table, count, label, number, percent
@@ -97,6 +98,7 @@ def memory_table(run: Run) -> Table | None:
     columns += ["no room", "warned"]
     notes = ["Sums over all steps: a memory recalled at ten steps counts ten times."]
     notes.append("No room: left out to keep the knowledge blocks within the paper's 1200 tokens.")
+    notes += memory_sources(run)
     title = "What became of recalled memories"
     return Table("memory", title, source_of(run), columns, rows, notes)
 

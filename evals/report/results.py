@@ -17,6 +17,7 @@ from rpms.evals.measures import (
     rate,
     shared_tasks,
 )
+from rpms.evals.report.provenance import borrowed_memory
 from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.statistics import Interval, holm, interaction
@@ -36,6 +37,7 @@ def main_table(run: Run) -> Table:
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
         "Where all tasks agree there is nothing to resample and no interval. Gains are over the "
         f"tasks that the condition and {first} both finished.",
+        *borrowed_memory(run),
         *_missing(run),
     ]
     return Table(

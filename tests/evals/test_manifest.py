@@ -9,6 +9,7 @@ import pytest
 from rpms.evals.manifest import check_same, commit, differences, make_manifest
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
+from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -58,13 +59,14 @@ def test_other_settings_are_refused_with_the_differences(
 
 def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path) -> None:
     one, same, other = (tmp_path / name for name in ("one.jsonl", "same.jsonl", "other.jsonl"))
-    one.write_text("x\n")
-    same.write_text("x\n")
-    other.write_text("y\n")
+    for file, told in ((one, "x"), (same, "x"), (other, "y")):
+        write_snapshot(file, "alfworld", [], [told], learned_by=["openai:m"])
     first = make_manifest(plan(memory_file=str(one)))
     assert differences(first, make_manifest(plan(memory_file=str(same)))) == []
     found = differences(first, make_manifest(plan(memory_file=str(other))))
     assert len(found) == 1 and found[0].startswith("hashes memory D: ")
+    told = {"sources": ["x"], "learned_by": ["openai:m"], "entries": 0}
+    assert first["memories"] == {first["hashes"]["memory"]["D"]: told}
 
 
 def test_changed_rules_and_other_tasks_are_noticed() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rpms.evals.presets import letters, load_presets, preset_contexts, round_file
+from rpms.memory_store.controls import CONTROLS
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -13,9 +14,11 @@ BASE = RunContext(max_steps=9, model="openai:x")
 
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
-    swept = ["2x2", "arbitration", "scf", "rounds", "layouts", "guard", "guard_modes"]
-    assert names == [*swept, "demo"]
-    for name in set(names) - {"rounds"}:
+    assert names == [
+        "2x2", "arbitration", "scf", "rounds", "memory_rounds", "memory_controls", "layouts",
+        "guard", "guard_modes", "demo",
+    ]  # fmt: skip
+    for name in set(names) - {"rounds", "memory_rounds"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
         controls = {label: models.pop(label) for label in list(models) if "control" in label}
@@ -33,7 +36,10 @@ def test_a_sweep_changes_what_its_labels_say() -> None:
         f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")
     }
     scf = preset_contexts("scf", BASE)
-    assert [context.scf for context in scf.values()] == ["off", "occupancy", "preconditions"]
+    assert {label: (context.condition, context.scf) for label, context in scf.items()} == {
+        **{f"D scf={mode}": ("D", mode) for mode in ("off", "occupancy", "preconditions")},
+        **{f"C scf={mode}": ("C", mode) for mode in ("off", "occupancy")},
+    }
     layouts = preset_contexts("layouts", BASE)
     assert {context.layout for context in layouts.values()} == {"paper", "cache_friendly"}
     square = preset_contexts("2x2", BASE)
@@ -41,6 +47,16 @@ def test_a_sweep_changes_what_its_labels_say() -> None:
         letter: letter for letter in "ABCD"
     }
     assert square == letters(list("ABCD"), BASE)
+
+
+def test_each_memory_control_stands_beside_the_memory_itself() -> None:
+    found = preset_contexts("memory_controls", BASE)
+    assert found["D"] == BASE.under("D")
+    assert {label: context.memory_control for label, context in found.items()} == {
+        "D": "none",
+        **{f"D memory={control}": control for control in CONTROLS if control != "none"},
+    }
+    assert {context.with_(memory_control="none") for context in found.values()} == {found["D"]}
 
 
 def test_the_guarded_condition_never_comes_without_its_control() -> None:
@@ -58,11 +74,15 @@ def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, given: 
         (tmp_path / f"m.round{number}.jsonl").write_text("")
     base = BASE.with_(memory_file=str(tmp_path / given))
     curve = preset_contexts("rounds", base)
-    assert list(curve) == ["round 0", "round 1", "round 2", "round 3"]
-    assert not curve["round 0"].memory and curve["round 0"].rules
+    alone = preset_contexts("memory_rounds", base)
+    assert list(curve) == [f"round {number}" for number in range(4)]
+    assert list(alone) == [f"C round {number}" for number in range(4)]
+    assert curve["round 0"].condition == "B" and alone["C round 0"].condition == "A"
     for number in (1, 2, 3):
-        assert curve[f"round {number}"].memory
-        assert curve[f"round {number}"].memory_file == str(tmp_path / f"m.round{number}.jsonl")
+        file = str(tmp_path / f"m.round{number}.jsonl")
+        found = curve[f"round {number}"], alone[f"C round {number}"]
+        assert [one.condition for one in found] == ["D", "C"]
+        assert [one.memory_file for one in found] == [file, file]
 
 
 def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:

@@ -1,72 +1,64 @@
+"""Run folders as learning reads them, with their texts."""
+
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rpms.evals.records import FILE, append_record, read_records, record_of
-from rpms.graph import run_episode
-from rpms.nodes.context import RunContext
+from rpms.evals.records import read_records
+from rpms.evals.run_files import read_run
+from rpms.evals.run_layout import EPISODES
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import episode, write_run
+
+TURN = {"action": "look", "observation": "a room", "failed": False, "reply": "is not asked for"}
 
 
-@pytest.mark.engine
-def test_an_episode_survives_the_trip_to_disk(tmp_path: Path) -> None:
-    result = run_episode(0, context=RunContext.for_condition("B"))
-    append_record(tmp_path / "round1" / FILE, record_of(result, "alfworld", "generated_unseen"))
-    append_record(tmp_path / "round2" / FILE, record_of(result, "alfworld", "generated_unseen"))
-    first, second = read_records(tmp_path)
-    assert first == second
-    assert first["task"] == result["task_id"] and first["success"] is result["success"]
-    assert first["goal"] == result["goal"]["sentence"]
-    assert [t["action"] for t in first["history"]] == [t["action"] for t in result["history"]]
-    assert first["first_observation"].startswith("You are in the middle of a room.")
+def appended(folder: Path, *lines: dict[str, Any]) -> Path:
+    with (folder / EPISODES).open("a") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)
+    return folder
 
 
-def test_damaged_records_are_refused_with_file_and_line(tmp_path: Path) -> None:
-    file = tmp_path / FILE
-    file.write_text(json.dumps({"env": "alfworld"}) + "\n")
-    with pytest.raises(RpmsError, match=rf"{FILE}:1: .*required"):
-        read_records(tmp_path)
-    with pytest.raises(RpmsError, match=f"no {FILE}"):
-        read_records(tmp_path / "elsewhere")
-
-
-def written(folder: Path, *rows: tuple[str, str, str | None]) -> Path:
-    """A run folder's file: condition, task and how each episode ended."""
-    file = folder / FILE
-    lines = [
-        json.dumps(
-            {
-                "env": "alfworld", "split": "s", "task": task, "goal": f"line {number}",
-                "first_observation": "", "success": mode is None, "history": [],
-                "condition": condition, "failure_mode": mode, "more": "is ignored",
-            }
-        )
-        for number, (condition, task, mode) in enumerate(rows, start=1)
-    ]  # fmt: skip
-    file.write_text("".join(line + "\n" for line in lines))
-    return file
+def test_an_episode_comes_with_what_was_done_and_seen(tmp_path: Path) -> None:
+    lines = {("B", 0): {"history": [TURN]}}
+    run = read_run(write_run(tmp_path, {"A": [True], "B": [False]}, lines=lines, logs=False))
+    (record,) = read_records(run, ["B"])
+    assert record["goal"] == "put a mug in shelf 0." and not record["success"]
+    assert record["first_observation"].startswith("You are in the middle of a room.")
+    assert record["history"] == [{"action": "look", "observation": "a room", "failed": False}]
+    assert len(read_records(run, ["A", "B"])) == 2
 
 
 def test_superseded_and_errored_episodes_teach_nothing(tmp_path: Path) -> None:
-    written(
-        tmp_path,
-        ("A", "t1", "model_error"), ("B", "t1", "timeout"), ("A", "t2", "infrastructure_error"),
-        ("A", "t3", None), ("A", "t1", None), ("A", "t3", "model_error"),
-    )  # fmt: skip
-    assert [(r["task"], r["goal"]) for r in read_records(tmp_path)] == [
-        ("t1", "line 5"), ("t1", "line 2")
-    ]  # fmt: skip
+    lines = {("B", 0): {"failure_mode": "model_error"}, ("B", 1): {"goal": "first"}}
+    folder = write_run(tmp_path, {"B": [False, False, True]}, lines=lines, logs=False)
+    appended(
+        folder,
+        episode("B", 1, False, goal="second"),
+        episode("B", 2, False, failure_mode="infrastructure_error"),
+    )
+    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["second"]
+    appended(folder, episode("B", 0, True, goal="at last"))
+    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["at last", "second"]
 
 
-def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
-    file = written(tmp_path, ("A", "t1", None), ("A", "t2", "timeout"))
-    with file.open("a") as out:
+def test_a_torn_last_line_is_passed_over_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"B": [True, True]}, logs=False)
+    with (folder / EPISODES).open("a") as out:
         out.write('{"env": "alfworld", "spl')
-    assert [record["task"] for record in read_records(tmp_path)] == ["t1", "t2"]
-    with file.open("a") as out:
+    assert len(read_records(read_run(folder), ["B"])) == 2
+    run = read_run(folder)
+    with (folder / EPISODES).open("a") as out:
         out.write("\n")
-    with pytest.raises(RpmsError, match=f"{FILE}:3"):
-        read_records(tmp_path)
+    with pytest.raises(RpmsError, match=f"{EPISODES}:3: "):
+        read_records(run, ["B"])
+
+
+def test_a_run_that_has_not_begun_has_nothing_to_tell(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"B": [True]}, logs=False)
+    (folder / EPISODES).unlink()
+    assert read_records(read_run(folder), ["B"]) == []

@@ -136,6 +136,8 @@ def test_the_same_model_error_every_time_stops_the_run() -> None:
     progress.add(model_error("401"))
     with pytest.raises(RpmsError, match=r"same model error: 401; .*--retry-failed"):
         stop_if_hopeless(progress, 40)
+    with pytest.raises(RpmsError, match=r"run the same command again$"):
+        stop_if_hopeless(progress, 40, retries=True)
     stop_if_hopeless(progress, 3)  # a run this short is over anyway
 
 

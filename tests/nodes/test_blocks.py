@@ -7,7 +7,14 @@ import pytest
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.nodes.blocks import Blocks, knowledge_blocks, load_example, load_system, render_rules
+from rpms.nodes.blocks import (
+    Blocks,
+    knowledge_blocks,
+    load_example,
+    load_system,
+    render_rules,
+    tokens,
+)
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
 from rpms.rules import load_manual
@@ -31,6 +38,27 @@ def test_each_condition_has_its_blocks(play_script: Play) -> None:
         "C": ["goal", "state", "memory"],
         "D": ["rules", "situation", "goal", "state", "memory"],
     }
+
+
+def test_without_a_memory_the_full_agent_reads_what_rules_alone_give(play_script: Play) -> None:
+    prompts = [state["prompt"] for state in play_script("D", memory_control="empty")]
+    assert prompts == [state["prompt"] for state in play_script("B")]
+
+
+def test_filler_takes_the_place_of_the_memory_block_word_for_word(play_script: Play) -> None:
+    told = 0
+    for state in play_script("D"):
+        real = blocks_of(state, "D")
+        context = RunContext.for_condition("D", memory_control="filler")
+        text = knowledge_blocks(state, context, ENVIRONMENT)
+        assert text._replace(memory=real.memory) == real
+        assert tokens([text.memory]) == tokens([real.memory])
+        assert len(text.memory) == len(real.memory)
+        if real.memory:
+            told += 1
+            assert "Experience" not in text.memory and "OK:" not in text.memory
+            assert "apple" not in text.memory
+    assert told
 
 
 def test_goal_and_state_blocks_read_like_the_paper(play_script: Play) -> None:
@@ -154,5 +182,5 @@ def test_templates_carry_no_environment() -> None:
 
     folder = Path(rpms.nodes.blocks.__file__).parent / "templates"
     texts = [file.read_text(encoding="utf-8").lower() for file in folder.iterdir()]
-    assert len(texts) == 6
+    assert len(texts) == 7
     assert not [text for text in texts if "alfworld" in text or "microwave" in text]

@@ -65,6 +65,29 @@ def test_a_store_with_memory_is_used_when_no_file_is_named(tmp_path: Path) -> No
     assert [r["entry"]["id"] for r in found] == ["filed"]
 
 
+def test_a_control_spoils_the_memory_wherever_it_lies(tmp_path: Path) -> None:
+    own, other = "pick_and_place_simple:pen:none:desk", "pick_two_obj_and_place:pen:none:desk"
+    entries = [entry("own", own), entry("other", other)]
+    store = InMemoryStore()
+    save_to_store(store, "alfworld", entries)
+    file = tmp_path / "memory.jsonl"
+    write_snapshot(file, "alfworld", entries)
+    for where in ({"store": store}, {"memory_file": str(file)}):
+        found = {
+            control: [r["entry"]["id"] for r in recall("put a pen in desk", **where, **setting)]
+            for control in ("none", "empty", "irrelevant", "filler")
+            for setting in [{"memory_control": control}]
+        }  # fmt: skip
+        assert found == {"none": ["own"], "empty": [], "irrelevant": ["other"], "filler": ["own"]}
+
+
+def test_a_control_of_another_worlds_memory_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "memory.jsonl"
+    write_snapshot(file, "elsewhere", [])
+    with pytest.raises(RpmsError, match="learned in elsewhere"):
+        recall("put a pen in desk", memory_file=str(file), memory_control="shuffled")
+
+
 def test_an_empty_store_falls_back_to_the_shipped_memory() -> None:
     found = recall("put a hot apple in fridge", InMemoryStore())
     assert {r["entry"]["type"] for r in found} >= {"success", "schema"}

@@ -305,6 +305,7 @@ def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[...,
     )
     assert done.code == 0, done.err
     labels = ["D scf=off", "D scf=occupancy", "D scf=preconditions"]
+    labels += ["C scf=off", "C scf=occupancy"]
     assert sorted(label for label, _ in keys(tmp_path / "run")) == sorted(labels)
     for line in lines(tmp_path / "run"):
         assert step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file()

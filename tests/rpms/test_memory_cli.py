@@ -34,7 +34,10 @@ def test_rounds_leave_growing_snapshots(learned: Path) -> None:
         done = rpms("memory", "stats", learned.with_suffix(f".round{number}.jsonl"), "--json")
         stats = json.loads(done.stdout)
         assert stats["rounds"] == number and stats["env"] == "alfworld"
-        assert stats["sources"][0].startswith("sim, alfworld generated_seen, 6 tasks")
+        often = "1 round" if number == 1 else "2 rounds"
+        told = f"sim, alfworld generated_seen, 6 tasks, {often} of condition B, commit "
+        assert stats["sources"][0].startswith(told) and len(stats["sources"]) == 1
+        assert stats["learned_by"] == ["sim"]
         sizes.append(stats["entries"])
     assert sizes[0] <= sizes[1]
     assert learned.read_bytes() == learned.with_suffix(".round2.jsonl").read_bytes()
@@ -47,10 +50,24 @@ def test_learning_from_the_recorded_runs_gives_the_same_entries(learned: Path) -
     assert again.read_text().splitlines()[1:] == learned.read_text().splitlines()[1:]
 
 
-def test_runs_are_never_overwritten(learned: Path) -> None:
-    done = rpms("learn", "--split", "generated_seen", "--limit", "1", "--out", learned)
-    assert done.returncode == 2 and "already holds runs" in done.stderr
+def test_a_finished_round_is_not_played_again_and_never_overwritten(learned: Path) -> None:
+    runs = sorted(Path(f"{learned}.runs").rglob("episodes.jsonl"))
+    before = [file.read_bytes() for file in (*runs, learned)]
+    assert len(runs) == 2
+    words = ("learn", "--split", "generated_seen", "--rounds", "2", "--out", learned)
+    done = rpms(*words, "--limit", "1")
+    assert done.returncode == 2 and "other settings: settings limit: 6 before, 1 now" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert rpms(*words, "--limit", "6").returncode == 0
+    assert [file.read_bytes() for file in (*runs, learned)] == before
+
+
+def test_a_round_is_an_ordinary_run(learned: Path) -> None:
+    done = rpms("report", f"{learned}.runs/round2", "--json")
+    report = json.loads(done.stdout)
+    assert report["played"] == report["planned"] == 6
+    (row,) = report["tables"]["main"]["rows"]
+    assert row["condition"] == "B rules" and row["errors"] == 0
 
 
 def test_show_and_check(learned: Path) -> None:

@@ -56,6 +56,35 @@ def test_the_arbitration_table(tmp_path: Path) -> None:
     assert both["McNemar p"] == pytest.approx(2 / 2**6)
 
 
+def test_memory_controls_are_paired_with_the_memory_itself(tmp_path: Path) -> None:
+    wins = {
+        "D": [True] * 8,
+        "D memory_control=filler": [True] * 3 + [False] * 5,
+        "D memory_control=empty": [True] * 2 + [False] * 6,
+    }
+    (table,) = [
+        table for table in tables_of(write_run(tmp_path, wins, logs=False)).values()
+        if table["title"] == "Memory controls"
+    ]  # fmt: skip
+    whole, empty, text = table["rows"]
+    assert [row["memory controls"] for row in (whole, empty, text)] == ["none", "empty", "filler"]
+    assert empty["McNemar p"] == pytest.approx(2 / 2**6)
+    assert empty["gain over none"]["points"] == -75
+    assert (empty["won by D full alone"], empty["won by the control alone"]) == (6, 0)
+    assert text["McNemar p"] == pytest.approx(2 / 2**5)
+
+
+def test_the_memory_only_learning_curve_begins_with_the_baseline(tmp_path: Path) -> None:
+    made = contexts("A", "C")
+    conditions = {"C round 0": made["A"]} | {
+        f"C round {number}": {**made["C"], "memory_file": f"m.round{number}.jsonl"}
+        for number in (1, 2)
+    }
+    wins = {label: [True] for label in conditions}
+    run = read_run(write_run(tmp_path, wins, logs=False, conditions=conditions))
+    assert varied(run, "memory_file") == [["C round 0", "C round 1", "C round 2"]]
+
+
 def test_layouts_show_how_much_of_a_prompt_repeats(tmp_path: Path) -> None:
     wins = {"B": [True] * 2, "B layout=cache_friendly": [True] * 2}
     tables = tables_of(write_run(tmp_path, wins))

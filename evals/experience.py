@@ -1,0 +1,170 @@
+"""What may be learned from: runs under Rules-only on a learning split, and where they come from.
+
+The paper gathers experience under Rules-only on seen tasks. Episodes of another condition, of a
+guarded agent or of the tasks that are to be judged make another memory: that takes a word from the
+user, and the word stays in the snapshot's header.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rpms.envs import get_environment
+from rpms.evals.records import EpisodeRecord, read_records
+from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_layout import MANIFEST
+from rpms.vocabulary.errors import RpmsError
+
+# Splits whose names say that their tasks are for learning.
+FOR_LEARNING = {"train", "seen"}
+
+
+class Counted(NamedTuple):
+    """How many episodes of a run were learned from, and how many it has when it is complete."""
+
+    learned: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class Experience:
+    """Episodes to learn from.
+
+    Attributes:
+        records: the episodes themselves, those that ended in an error left out.
+        sources: where they come from, in words.
+        players: the models or policies that played them.
+        rounds: how often the tasks were played.
+        failed: the episodes that ended in an error, and with which.
+    """
+
+    records: list[EpisodeRecord]
+    sources: list[str]
+    players: list[str]
+    rounds: int
+    failed: list[str] = field(default_factory=list)
+
+
+def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
+    """Every run of a world, or of one split of it, in a folder or below it."""
+    files = sorted(folder.rglob(MANIFEST))
+    if not files:
+        raise RpmsError(
+            f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
+        )
+    found = (read_run(file.parent) for file in files)
+    runs = [
+        run for run in found
+        if run.manifest.env == env and split in ("", run.manifest.split)
+    ]  # fmt: skip
+    if not any(run.episodes for run in runs):
+        raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}")
+    return runs
+
+
+def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Experience:
+    """What some runs have to teach.
+
+    Args:
+        runs: runs of one world.
+        condition: the one label to take; empty for all of them.
+        allowed: why something other than Rules-only on a learning split may be learned from.
+    """
+    records: list[EpisodeRecord] = []
+    failed: list[str] = []
+    rounds: dict[tuple[str, ...], list[Counted]] = defaultdict(list)
+    players: set[str] = set()
+    for run in runs:
+        for label in _chosen(run, condition):
+            found = list(unusual(run.manifest.env, run.manifest.split, _settings(run, label)))
+            if found and not allowed:
+                raise RpmsError(_refusal(f"{run.folder}, condition {label}", found))
+            told = (*_origin(run, label), *found)
+            learned = read_records(run, [label])
+            records += learned
+            failed += [
+                f"{one.task}: {one.error}" for one in run.played(label) if one.is_error
+            ]  # fmt: skip
+            rounds[told].append(Counted(len(learned), len(run.manifest.tasks)))
+            players.add(str(_settings(run, label).get("model", run.manifest.model)))
+    if not records:
+        raise RpmsError(
+            f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
+            + (f": the first error was {failed[0]}" if failed else "")
+        )
+    sources = [_source(told, counted, allowed) for told, counted in rounds.items()]
+    return Experience(records, sources, sorted(players), max(map(len, rounds.values())), failed)
+
+
+def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
+    """What sets episodes apart from the paper's learning phase; nothing for Rules-only."""
+    if not is_learning_split(env, split):
+        yield "not a learning split"
+    if not context.get("rules"):
+        yield "without rules"
+    if context.get("memory"):
+        yield "with memory"
+    if (guard := context.get("guard", "off")) != "off":
+        yield f"guard {guard}"
+
+
+def is_learning_split(env: str, split: str) -> bool:
+    """Whether the tasks are there to be learned from; the paper learns on seen ones."""
+    return split == get_environment(env).learning_split or bool(FOR_LEARNING & {*split.split("_")})
+
+
+def check_usual(env: str, split: str, context: Mapping[str, Any], allowed: str) -> None:
+    """Refuse to play what would not be learned from."""
+    if not allowed and (found := list(unusual(env, split, context))):
+        raise RpmsError(_refusal(f"{env} {split}", found))
+
+
+def _refusal(what: str, found: Sequence[str]) -> str:
+    return (
+        f"{what}: {', '.join(found)}. Memory is learned under Rules-only (condition B, no guard) "
+        'on a learning split; choose with --condition and --split, or say --allow "why", which '
+        "is kept in the memory's header"
+    )
+
+
+def _chosen(run: Run, condition: str) -> list[str]:
+    if not condition:
+        return run.conditions
+    if condition not in run.conditions:
+        raise RpmsError(
+            f"{run.folder} has no condition '{condition}'; it has {', '.join(run.conditions)}"
+        )
+    return [condition]
+
+
+def _settings(run: Run, label: str) -> Mapping[str, Any]:
+    return run.manifest.conditions[label]
+
+
+def _origin(run: Run, label: str) -> tuple[str, ...]:
+    """What runs must share to be rounds of one thing."""
+    manifest = run.manifest
+    commits = dict.fromkeys(filter(None, (manifest.commit, *(s.commit for s in manifest.sessions))))
+    return (
+        str(_settings(run, label).get("model", manifest.model)),
+        f"{manifest.env} {manifest.split}",
+        f"{len(manifest.tasks)} tasks",
+        f"condition {label}",
+        f"commit {', '.join(commits)}",
+    )
+
+
+def _source(told: Sequence[str], rounds: Sequence[Counted], allowed: str) -> str:
+    model, where, tasks, condition, commit, *found = told
+    often = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
+    parts = [model, where, tasks, f"{often} of {condition}"]
+    learned, planned = map(sum, zip(*rounds, strict=True))
+    if learned < planned:
+        parts.append(f"{learned} of {planned} episodes")
+    if found:
+        parts.append(f"{', '.join(found)} (allowed: {' '.join(allowed.split())})")
+    return ", ".join([*parts, commit])

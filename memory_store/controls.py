@@ -1,0 +1,187 @@
+"""Controls: the same memory made useless in one way at a time, to see what of it helps.
+
+A memory that helps must beat each of them: none at all (``empty``), the right entries under wrong
+goals (``shuffled``), entries of other goal types alone (``irrelevant``), advice made wrong
+(``corrupted``), and text of equal length that says nothing (``filler``, done where the block is
+printed). Pure and seeded: the same memory and seed give the same control in every process.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import Any, Literal, get_args
+
+from rpms.memory_store.entries import Entry, Found, Schema, Success, parse_entry
+
+Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
+_ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
+_ADVICE = ("actions", "lifted", "failed_action")
+
+
+def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> list[Entry]:
+    """The entries as a control has them; ``filler`` leaves them alone until they are printed."""
+    if control == "empty":
+        return []
+    if control == "shuffled":
+        return _shuffled(entries, random.Random(seed))
+    if control == "irrelevant":
+        return _irrelevant(entries, random.Random(seed))
+    if control == "corrupted":
+        return _corrupted(entries, random.Random(seed))
+    return list(entries)
+
+
+def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
+    """Filed under the wrong goals: signatures permuted among the entries that have one.
+
+    A find is asked for by the object, so there the objects change names. Schemas belong to no goal
+    and stay as they are.
+    """
+    signatures = [one.goal_signature for one in entries if not isinstance(one, Schema | Found)]
+    chance.shuffle(signatures)
+    given = iter(signatures)
+    wrong = _ring(
+        {kind for one in entries if isinstance(one, Found) for kind in one.objects}, chance
+    )
+    found: list[Entry] = []
+    for one in entries:
+        if isinstance(one, Found):
+            objects = {wrong.get(kind, kind): count for kind, count in one.objects.items()}
+            found.append(one.model_copy(update={"objects": objects}))
+        else:
+            found.append(one if isinstance(one, Schema) else _filed(one, next(given)))
+    return found
+
+
+def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
+    """Each entry under a goal of another type, so that a goal finds those of other types alone.
+
+    Sorted by type and moved on by the size of the largest one, no entry meets its own type again
+    unless that type is more than half of the memory: what is too many is left out. So are schemas
+    and finds, which belong to no type and would tell about the goal at hand.
+    """
+    owned = [one for one in entries if not isinstance(one, Schema | Found)]
+    chance.shuffle(owned)
+    owned.sort(key=lambda one: _type(one.goal_signature))
+    signatures = [one.goal_signature for one in owned]
+    largest = max(Counter(map(_type, signatures)).values(), default=0)
+    moved = signatures[largest:] + signatures[:largest]
+    return [
+        _filed(one, other)
+        for one, other in zip(owned, moved, strict=True)
+        if _type(one.goal_signature) != _type(other)
+    ]
+
+
+def _type(signature: str) -> str:
+    return signature.partition(":")[0]
+
+
+def _filed(entry: Entry, signature: str) -> Entry:
+    return entry.model_copy(update={"goal_signature": signature})
+
+
+def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
+    """Wrong in every entry: tools and places exchanged, success told as failure and back.
+
+    Half of the snippets, chosen by chance, are told as refusals of their last action; the others
+    send the agent to the wrong kind of place. Refusals are told as successes, and the conditions
+    of a schema as its effects.
+    """
+    wrong = _wrong_kinds(entries, chance)
+    steps = sorted({one.sub_goal_type for one in entries if isinstance(one, Success)})
+    return [parse_entry(_turned(one, wrong, steps, chance)) for one in entries]
+
+
+def _turned(
+    entry: Entry, wrong: Mapping[str, str], steps: Sequence[str], chance: random.Random
+) -> dict[str, Any]:
+    data = entry.model_dump(mode="json")
+    if isinstance(entry, Schema):
+        swapped = {"preconditions": data["effects"], "effects": data["preconditions"]}
+        kinds = {
+            name: {wrong.get(kind, kind): count for kind, count in counts.items()}
+            for name, counts in data["kinds"].items()
+        }
+        return {**data, **swapped, "kinds": kinds}
+    if isinstance(entry, Found):
+        return {**data, "place": wrong.get(entry.place, entry.place)}
+    kept = {
+        name: data[name] for name in ("id", "retrieval_weight", "goal_signature", "state_signature")
+    }
+    if not isinstance(entry, Success):
+        return {
+            **kept,
+            "type": "success",
+            "sub_goal_type": chance.choice(steps) if steps else entry.failed_action.split()[0],
+            "actions": [entry.failed_action],
+            "lifted": [entry.lifted] if entry.lifted else [],
+            "success_count": entry.occurrence_count,
+        }
+    if chance.random() < 0.5:
+        return {
+            **kept,
+            "type": "failure",
+            "failed_action": entry.actions[-1],
+            "lifted": entry.lifted[-1] if entry.lifted else "",
+            "failure_message": "refused",
+            "corrective_rule": "it was refused every time",
+            "occurrence_count": entry.success_count,
+        }
+    for name in _ADVICE:
+        if name in data:
+            data[name] = [_renamed(action, wrong) for action in data[name]]
+    return data
+
+
+def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, str]:
+    """Another kind for every kind of place or tool that the memory names, each used once."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for one in entries:
+        if isinstance(one, Found):
+            groups["place"].add(one.place)
+        elif isinstance(one, Schema):
+            for parameter, kinds in one.kinds.items():
+                groups[parameter] |= set(kinds)
+        elif isinstance(one, Success):
+            groups["place"].update(_ANY_OF_A_KIND.findall(" ".join(one.lifted)))
+    wrong: dict[str, str] = {}
+    for parameter in sorted(groups, key=lambda name: (name != "place", name)):
+        wrong |= _ring(groups[parameter] - set(wrong), chance)
+    return wrong
+
+
+def _ring(kinds: set[str], chance: random.Random) -> dict[str, str]:
+    """Another one for each, every one used once; nothing for one that stands alone."""
+    ring = sorted(kinds)
+    chance.shuffle(ring)
+    return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
+
+
+def _renamed(action: str, wrong: Mapping[str, str]) -> str:
+    """An action with every kind exchanged, wherever it is named and whatever its number."""
+    if not wrong:
+        return action
+    longest_first = sorted(wrong, key=len, reverse=True)
+    kinds = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)")
+    return kinds.sub(lambda found: wrong[found[1]], action)
+
+
+def filler(text: str, neutral: str) -> str:
+    """Neutral words in lines exactly as long as those of ``text``, so of as many tokens."""
+    words = cycle(neutral.split())
+    return "\n".join(_filled(len(line), words) for line in text.split("\n"))
+
+
+def _filled(length: int, words: Iterator[str]) -> str:
+    line = ""
+    while len(line) < length:
+        line = f"{line} {next(words)}" if line else next(words)
+    if len(line) > length:  # no word is cut in two: what is left over is dots
+        line = line[: length + 1].rpartition(" ")[0]
+    return line.ljust(length, ".")

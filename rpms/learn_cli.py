@@ -1,0 +1,43 @@
+"""``rpms learn`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def learn(
+    out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
+    env: Annotated[str, typer.Option("--env", help="Which world.")] = "alfworld",
+    split: Annotated[str, typer.Option(help="Which tasks; else those for learning.")] = "",
+    model: Annotated[str, typer.Option(help="Who plays, as in 'rpms eval'.")] = "sim",
+    rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
+    limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
+    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
+    runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
+    condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
+    allow: Annotated[
+        str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
+    ] = "",
+    workers: Annotated[
+        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
+    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,
+) -> None:
+    """Play the seen split under Rules-only and learn from it; run it again to go on."""
+    from rpms.evaluating import Effort
+    from rpms.learning import Lesson, learn_from_folder, learn_rounds
+    from rpms.nodes.context import RunContext
+
+    lesson = Lesson(Path(out), env, split, condition, allow)
+    if from_runs:
+        learn_from_folder(Path(from_runs), lesson)
+    else:
+        base = RunContext(model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps)
+        effort = Effort(workers, concurrency)
+        learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort)

@@ -1,0 +1,128 @@
+"""What may be learned from, and what the header says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpms.evals.experience import check_usual, find_runs, gather, is_learning_split
+from rpms.evals.rounds import round_context
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import contexts, write_run
+
+
+def made(folder: Path, *labels: str, split: str = "generated_seen", **changes: Any) -> Path:
+    wins = {label: [True, False, True] for label in labels}
+    return write_run(folder, wins, logs=False, split=split, **changes)
+
+
+def test_rounds_differ_in_seed_and_later_ones_sample() -> None:
+    base = RunContext(model="openai:m", max_steps=9)
+    first, second, third = (round_context(base, number) for number in (1, 2, 3))
+    assert [one.seed for one in (first, second, third)] == [0, 1, 2]
+    assert [one.temperature for one in (first, second, third)] == [0.0, 0.7, 0.7]
+    assert {one.condition for one in (first, second, third)} == {"B"}
+    assert first.model == "openai:m" and first.max_steps == 9
+    assert round_context(base.with_(temperature=1.0), 2).temperature == 1.0
+    assert round_context(base, 1, "E").guard == "constrain"
+
+
+@pytest.mark.parametrize(
+    ("env", "split", "allowed"),
+    [
+        ("alfworld", "generated_seen", True), ("alfworld", "valid_seen", True),
+        ("alfworld", "valid_train", True), ("alfworld", "train", True),
+        ("alfworld", "valid_unseen", False), ("alfworld", "generated_unseen", False),
+        ("scienceworld", "train_mini", True), ("scienceworld", "train", True),
+        ("scienceworld", "dev", False), ("scienceworld", "test", False),
+    ],
+)  # fmt: skip
+def test_learning_splits(env: str, split: str, allowed: bool) -> None:
+    assert is_learning_split(env, split) is allowed
+
+
+def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path) -> None:
+    sessions = [{"commit": "abc1234"}, {"commit": "def5678"}]
+    conditions = contexts("B")
+    conditions["B"]["model"] = "openai:m"
+    for number in (1, 2):
+        folder = tmp_path / f"round{number}"
+        made(folder, "B", model="openai:m", sessions=sessions, conditions=conditions)
+    found = gather(find_runs(tmp_path, "alfworld"))
+    assert len(found.records) == 6 and found.rounds == 2 and found.players == ["openai:m"]
+    assert found.sources == [
+        "openai:m, alfworld generated_seen, 3 tasks, 2 rounds of condition B, "
+        "commit abc1234, def5678"
+    ]
+
+
+def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
+    lines = {("B", 1): {"failure_mode": "model_error", "error": "429"}}
+    write_run(tmp_path, {"B": [True, False, True]}, lines=lines, logs=False, split="valid_seen")
+    found = gather(find_runs(tmp_path, "alfworld"))
+    assert len(found.records) == 2
+    assert len(found.failed) == 1 and found.failed[0].endswith(": 429")
+    assert "2 of 3 episodes" in found.sources[0]
+
+
+def test_nothing_but_errors_is_nothing_to_learn_from(tmp_path: Path) -> None:
+    lines = {("B", 0): {"failure_mode": "model_error", "error": "401 bad key"}}
+    write_run(tmp_path, {"B": [False]}, lines=lines, logs=False, split="valid_seen")
+    with pytest.raises(RpmsError, match=r"nothing to learn from .*401 bad key"):
+        gather(find_runs(tmp_path, "alfworld"))
+
+
+@pytest.mark.parametrize(
+    ("label", "split", "why"),
+    [
+        ("A", "generated_seen", "without rules"),
+        ("D", "generated_seen", "with memory"),
+        ("B guard=reask", "generated_seen", "guard reask"),
+        ("B", "valid_unseen", "not a learning split"),
+    ],
+)
+def test_anything_else_needs_a_word_which_is_kept(
+    tmp_path: Path, label: str, split: str, why: str
+) -> None:
+    runs = find_runs(made(tmp_path, label, split=split), "alfworld")
+    with pytest.raises(RpmsError) as refused:
+        gather(runs)
+    assert why in str(refused.value) and "--allow" in str(refused.value)
+    assert "\n" not in str(refused.value) and label in str(refused.value)
+    found = gather(runs, allowed="a policy of our own\nplays it")
+    assert len(found.records) == 3
+    assert f"condition {label}" in found.sources[0] and split in found.sources[0]
+    assert f"{why} (allowed: a policy of our own plays it)" in found.sources[0]
+
+
+def test_one_condition_can_be_taken_out_of_a_whole_evaluation(tmp_path: Path) -> None:
+    runs = find_runs(made(tmp_path, "A", "B", "D"), "alfworld")
+    with pytest.raises(RpmsError, match="condition A: without rules"):
+        gather(runs)
+    found = gather(runs, condition="B")
+    assert len(found.records) == 3 and "allowed" not in found.sources[0]
+    with pytest.raises(RpmsError, match="no condition 'E'; it has A, B, D"):
+        gather(runs, condition="E")
+
+
+def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None:
+    made(tmp_path / "one", "B")
+    made(tmp_path / "two", "B", split="valid_seen")
+    assert len(find_runs(tmp_path, "alfworld")) == 2
+    (run,) = find_runs(tmp_path, "alfworld", "valid_seen")
+    assert run.folder.name == "two"
+    with pytest.raises(RpmsError, match="holds no episodes of scienceworld"):
+        find_runs(tmp_path, "scienceworld")
+    with pytest.raises(RpmsError, match=r"no manifest\.json in"):
+        find_runs(tmp_path / "elsewhere", "alfworld")
+
+
+def test_what_would_not_be_learned_from_is_not_played() -> None:
+    usual = vars(RunContext.for_condition("B"))
+    check_usual("alfworld", "generated_seen", usual, "")
+    with pytest.raises(RpmsError, match="not a learning split"):
+        check_usual("alfworld", "valid_unseen", usual, "")
+    check_usual("alfworld", "valid_unseen", usual, "said so")
