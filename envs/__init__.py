@@ -1,7 +1,7 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
-from rpms.envs.registry import environment_names, get_environment
+from rpms.envs.registry import environment_names, get_environment, only_installed
 
 __all__ = [
     "Demo",
@@ -11,4 +11,5 @@ __all__ = [
     "Task",
     "environment_names",
     "get_environment",
+    "only_installed",
 ]

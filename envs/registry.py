@@ -23,11 +23,23 @@ BUILT_IN = {
 }
 FIRST_WORLD = next(iter(BUILT_IN))
 
+_paths_too = True
+
 
 def environment_names() -> list[str]:
     """The worlds that can be named; ours first, and the very first is the one used by default."""
     others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
     return [*BUILT_IN, *sorted(others)]
+
+
+def only_installed() -> None:
+    """From now on ``module:attribute`` names no world in this process.
+
+    For a server: what a client sends, as input or as a changed state, must not decide what is
+    imported. A world that is installed is still known by its name.
+    """
+    global _paths_too
+    _paths_too = False
 
 
 @cache
@@ -53,13 +65,12 @@ def _find(name: str) -> EntryPoint:
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
     module, colon, attribute = name.partition(":")
-    if colon and module and attribute:
+    if _paths_too and colon and module and attribute:
         if os.getcwd() not in sys.path and "" not in sys.path:
             sys.path.insert(0, os.getcwd())  # as "python -m" would; a script's path lacks it
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
     known = ", ".join(environment_names())
-    raise RpmsError(
-        f"unknown environment '{name}'; known environments: {known}; or give MODULE:ATTRIBUTE"
-    )
+    other = "; or give MODULE:ATTRIBUTE" if _paths_too else ""
+    raise RpmsError(f"unknown environment '{name}'; known environments: {known}{other}")

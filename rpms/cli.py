@@ -13,10 +13,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from rpms import __version__
-from rpms.envs.registry import FIRST_WORLD
 from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
+from rpms.options import EnvOption, ModelOption, SplitOption
 from rpms.rules_cli import rules_app
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
@@ -33,13 +33,6 @@ app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
 app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
-EnvOption = Annotated[
-    str, typer.Option("--env", help="A world, as 'rpms worlds' lists them, or MODULE:ATTRIBUTE.")
-]
-SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
-ModelOption = Annotated[
-    str, typer.Option(help="'sim', 'random', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
-]
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
 ]
@@ -50,7 +43,7 @@ ContextOption = Annotated[
     int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
 ]
 EngineOption = Annotated[
-    str, typer.Option(help="python | textworld: play ALFWorld on stock TextWorld, an extra.")
+    str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
@@ -81,7 +74,7 @@ def _choose(engine: str) -> None:
 
 @app.command()
 def run(
-    env: EnvOption = FIRST_WORLD,
+    env: EnvOption,
     split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     model: ModelOption = "sim",
@@ -141,7 +134,7 @@ def worlds(as_json: JsonOption = False) -> None:
 
 @app.command()
 def tasks(
-    env: EnvOption = FIRST_WORLD,
+    env: EnvOption,
     split: SplitOption = "",
     limit: Annotated[
         int, typer.Option(min=0, help="0: all. Generated splits grow on request.")
@@ -166,7 +159,7 @@ app.command()(learn)
 @app.command(name="eval")
 def evaluate(
     out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
-    env: EnvOption = FIRST_WORLD,
+    env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from rpms.options import EnvOption, ModelOption, SplitOption
+
 
 def learn(
     out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
-    env: Annotated[str, typer.Option("--env", help="Which world.")] = "alfworld",
-    split: Annotated[str, typer.Option(help="Which tasks; else those for learning.")] = "",
-    model: Annotated[str, typer.Option(help="Who plays, as in 'rpms eval'.")] = "sim",
+    env: EnvOption,
+    split: SplitOption = "",
+    model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",

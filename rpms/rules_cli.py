@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rpms.envs.registry import FIRST_WORLD
+from rpms.options import EnvOption
 from rpms.vocabulary.errors import RpmsError
 
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -43,7 +43,7 @@ def check(
 @rules_app.command()
 def show(
     goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
-    env: Annotated[str, typer.Option(help="A world, as 'rpms worlds' lists them.")] = FIRST_WORLD,
+    env: EnvOption,
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
 ) -> None:
     """Print R_active for a goal type, as it enters the prompt at the first step."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from rpms.envs import get_environment
+from rpms.memory_store import parse_entry, write_snapshot
 
 PAPER: list[dict[str, Any]] = [
     {
@@ -53,3 +57,19 @@ PAPER: list[dict[str, Any]] = [
         "retrieval_weight": 2.0,
     },
 ]  # fmt: skip
+
+
+def refusals(file: Path, task: int, *refused: tuple[str, str]) -> Path:
+    """A memory of refusals under the goal of a task: what the hand held, and what was refused."""
+    env = get_environment("alfworld")
+    goal = env.parse_goal(env.tasks("generated_unseen", task + 1)[task]["goal"])
+    entries = [
+        parse_entry({
+            "id": f"failure_{number}", "type": "failure", "goal_signature": goal["signature"],
+            "state_signature": f"holding={held}", "failed_action": action,
+            "failure_message": "Nothing happens.", "corrective_rule": "not then",
+        })
+        for number, (held, action) in enumerate(refused)
+    ]  # fmt: skip
+    write_snapshot(file, "alfworld", entries)
+    return file

@@ -60,6 +60,25 @@ def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
     assert isinstance(other, Environment) and other.rules == get_environment("alfworld").rules
 
 
+def test_a_server_takes_no_import_path() -> None:
+    """In a process of its own, since there is no way back."""
+    program = (
+        "import sys; from rpms.envs import *; only_installed();"
+        "worlds = [get_environment(name).name for name in environment_names()];"
+        "assert worlds == environment_names();"
+        "\ntry: get_environment('this:s')"
+        "\nexcept Exception as error: print(type(error).__name__, error, 'this' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=600,
+    )  # fmt: skip
+    known = ", ".join(environment_names())
+    assert done.stdout.strip() == (
+        f"RpmsError unknown environment 'this:s'; known environments: {known} False"
+    )
+
+
 def test_naming_worlds_imports_none_of_them() -> None:
     program = (
         "import sys, rpms.envs as envs; envs.environment_names();"

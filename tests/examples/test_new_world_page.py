@@ -24,7 +24,9 @@ def test_the_commands_of_the_page(tmp_path: Path, shell, package: Path) -> None:
     assert "[E-SOUND] sound <device> | needs: be at <device>" in done.stdout
     assert "success after" in done.stdout
     assert "runs/practice: 12 of 12 episodes; E 12/12" in done.stdout
-    assert re.search(r"lighthouse.jsonl: \d+ entries \(\d+ schema, \d+ success\)", done.stdout)
+    assert re.search(
+        r"lighthouse.jsonl: \d+ entries \(\d+ found, \d+ schema, \d+ success\)", done.stdout
+    )
     # Without an offer the control knows nothing to play, and loses.
     assert "A 0/6, B 0/6, C 0/6, D 0/6, E 6/6" in done.stdout
     page = (where / "runs" / "lighthouse" / "report.html").read_text(encoding="utf-8")

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 ROOT = Path(__file__).resolve().parents[2]
 AFTER_A_REPLY = {"action_arbitration", "env_step"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
+OURS = "rpms.envs.alfworld.adapter"  # a world, and still no client may name a module
 TASK = {"env": "alfworld", "split": "generated_unseen", "task": "5"}
 
 
@@ -182,6 +183,8 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
         ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
         ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
         ({"env": "mars"}, {}, "unknown environment 'mars'; known environments: alfworld"),
+        ({"env": f"{OURS}:ENVIRONMENT"}, {}, f"unknown environment '{OURS}:ENVIRONMENT'; known"),
+        ({"env": "this:s"}, {}, "unknown environment 'this:s'; known environments: alfworld"),
         ({"task": 9999999}, {}, "there is no task 9999999"),
         ({}, {"memory_file": "nowhere.jsonl"}, "nowhere.jsonl"),
     ],
@@ -233,6 +236,21 @@ async def test_an_unfinished_run_can_be_gone_on_with(server: Server) -> None:
     assert state["next"] == ["env_step"]
     result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
     assert result["steps"] == 4
+
+
+@pytest.mark.engine
+async def test_a_changed_state_imports_nothing_either(server: Server) -> None:
+    """``this`` prints a poem when it is imported."""
+    client = get_client(url=server.url)
+    thread = (await client.threads.create())["thread_id"]
+    context = {"memory": False, "max_steps": 2}
+    await client.runs.wait(
+        thread, "rpms", input=TASK, context=context, interrupt_before=["belief_update"]
+    )
+    await client.threads.update_state(thread, {"env": "this:s"}, as_node="reset_env")
+    with pytest.raises(Exception, match="unknown environment 'this:s'"):
+        await client.runs.wait(thread, "rpms", input=None, context=context)
+    assert "Beautiful is better than ugly" not in server.log.read_text()
 
 
 # For every stage, what a person may want otherwise, and how it shows later on: in the state after

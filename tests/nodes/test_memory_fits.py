@@ -36,17 +36,17 @@ DETOURS = 0.35
 NAME = re.compile(r"\b((?!of |confidence )[a-z]+ \d+)\b")
 
 
-def phrases() -> Iterator[re.Pattern[str]]:
+def phrases() -> Iterator[str]:
     """Every sentence of the manual, and every precondition as it is printed with an action."""
     for rule in [*MANUAL.universal.rules, *MANUAL.domain.rules, *MANUAL.environment.rules]:
-        yield re.compile(re.escape(rule.text))
+        yield re.escape(rule.text)
     for rule in MANUAL.actions:
         blanks = dict.fromkeys(rule.parameters, "BLANK")
         for text in rule.preconditions:
-            words = re.escape(phrase(parse_predicate(text), blanks))
-            yield re.compile(words.replace("BLANK", r"(?:<\w+>|[a-z]+ \d+)"))
+            words = re.escape(phrase(parse_predicate(text), blanks, MANUAL.world))
+            yield words.replace("BLANK", r"(?:<\w+>|[a-z]+ \d+)")
         if rule.critical:
-            yield re.compile(re.escape(rule.critical))
+            yield re.escape(rule.critical)
 
 
 def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[EpisodeState]:
@@ -95,7 +95,7 @@ def test_memory_speaks_of_this_home_and_this_goal(part: int, official_games: lis
     """0 lines with a thing or place that is not here, or about a thing the goal does not name."""
     seen = [file for file in official_games if "valid_seen" in file.parts] or official_games
     game, rng, lines, steps = AlfworldGame(), random.Random(part), 0, 0
-    taught = list(phrases())
+    taught = re.compile("|".join(set(phrases())))
     for file in seen[part::PARTS]:
         for state in states(game, file, rng):
             steps += 1
@@ -113,6 +113,5 @@ def test_memory_speaks_of_this_home_and_this_goal(part: int, official_games: lis
                     assert all(action in made.memory for action in recall["advice"]["actions"])
                 lines += len(kept)
                 if condition == "C":
-                    for pattern in taught:
-                        assert not pattern.search("\n".join(made)), pattern.pattern
+                    assert not taught.search("\n".join(made)), made
     assert lines > steps / 2, (lines, steps)

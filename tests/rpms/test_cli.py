@@ -260,7 +260,7 @@ def test_rules_show(goal_type: str, rpms: Rpms) -> None:
 def test_rules_show_for_a_family(family: str, rpms: Rpms) -> None:
     done = rpms("rules", "show", "--env", "scienceworld", "--type", family)
     assert f"[RULES - Tier 2: Domain ({family}_" in done.out
-    assert f"{family}-PROC-001: Canonical procedure:" in done.out
+    assert f"O{family[1:]}-PROC-001: Canonical procedure:" in done.out
 
 
 @pytest.mark.engine

@@ -1,4 +1,4 @@
-"""The demo shows every mechanism at work in each world, counted from the run's own logs."""
+"""The demo shows every mechanism at work, counted from the runs' own logs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from rpms.demo import run_demo
 from rpms.evals.mechanisms import TITLES, mechanism_table, step_counts
 from rpms.evals.report import read_report
+
+ARBITER = {TITLES["dropped_arbitration"], TITLES["warned"]}
 
 
 @pytest.mark.engine
@@ -23,7 +25,11 @@ def test_every_mechanism_shows(
     table = mechanism_table(read_report(page.parent).run)
     found = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
     assert list(found) == list(TITLES.values())
-    assert [title for title, counts in found.items() if not any(counts)] == []
+    # Which of its two words the arbiter has occasion for depends on what a world's memory says:
+    # advice in names of this home is seldom unsure, so in one world it removes, in the other it
+    # warns. All the rest is at work in each.
+    idle = {title for title, counts in found.items() if not any(counts)}
+    assert idle <= ARBITER and idle != ARBITER
     by_condition = {
         name: {row[0].text: row[number].value for row in table.rows}
         for number, name in enumerate(table.columns) if number
@@ -53,7 +59,7 @@ def test_circles_are_the_vetoes_that_cite_the_principle_against_them() -> None:
     decision = {"step": 1, "proposal": "x", "verdict": "asked_again", "played": "", "reason": "r"}
     steps = [
         {"failed": False, "action": "x", "decisions": [{**decision, "rule": "U-FAIL-001"}]},
-        {"failed": False, "action": "y", "decisions": [{**decision, "rule": "E-ACT-001"}]},
+        {"failed": False, "action": "y", "decisions": [{**decision, "rule": "O-ACT-001"}]},
     ]
     counts = step_counts(steps)
     assert (counts["vetoed"], counts["circles"]) == (2, 1)

@@ -18,6 +18,7 @@ import pytest
 from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
 from rpms.evaluating import Effort
 from tests.openai_server import Answer, OpenAIServer
+from tests.paper_entries import refusals
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
@@ -301,8 +302,9 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
 @pytest.mark.engine
 def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[..., Done]) -> None:
     done = rpms_eval(
-        tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "1", "--max-steps", "4"
-    )
+        tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "1", "--max-steps", "4",
+        "--memory", str(refusals(tmp_path / "memory.jsonl", 0, ("mug 1", "look"))),
+    )  # fmt: skip
     assert done.code == 0, done.err
     labels = ["D scf=off", "D scf=occupancy", "D scf=preconditions"]
     labels += ["C scf=off", "C scf=occupancy"]

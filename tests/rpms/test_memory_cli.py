@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.paper_entries import refusals
+
 pytestmark = pytest.mark.engine
 
 
@@ -87,7 +89,16 @@ def test_a_damaged_file_is_one_line_with_its_number(learned: Path) -> None:
         assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
 
 
-def test_every_memorys_fate_is_shown_on_request() -> None:
-    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "5")
+def test_every_memorys_fate_is_shown_on_request(tmp_path: Path) -> None:
+    fates = {
+        ("mug 1", "look"): "dropped in scf: recorded while holding something",
+        ("none", "go to fridge 1"): "warned by O-ACT-001: 'go to fridge 1' failed then, but",
+        ("none", "open fridge 1"): "used",
+    }
+    memory = refusals(tmp_path / "memory.jsonl", 9, *fates)
+    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "1",
+                "--memory", memory)  # fmt: skip
     assert done.returncode == 0
-    assert "dropped in scf" in done.stdout and "warned by E-ACT-" in done.stdout
+    shown = " ".join(done.stdout.split())
+    for (_, action), fate in fates.items():
+        assert f"failure 1.00 {action} {fate}" in shown

@@ -92,7 +92,14 @@ def test_the_home_s_own_places_are_named_in_the_order_to_try_them() -> None:
     )
     assert told["O-DEST-001"] == "The apple goes to (one of): desk 1"
     assert "O-LOC-011" not in told  # this home has none of those
-    assert not any(line["text"].endswith("diningtable") for line in active()["domain"])
+    lacking = ("diningtable", "cabinet")
+    assert not any(kind in text for kind in lacking for text in told.values())
+
+
+def test_where_no_home_is_known_the_kinds_are_named() -> None:
+    told = {r["id"]: r["text"] for r in active()["domain"]}
+    assert told["O-LOC-012"] == "cd is sometimes at: dresser -> coffeetable -> diningtable"
+    assert told["O-DEST-001"] == "The cd goes to (one of): safe"
 
 
 def test_a_look_task_is_told_where_lamps_are_likely_and_what_to_hold() -> None:

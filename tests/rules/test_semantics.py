@@ -126,7 +126,7 @@ def test_diagnosis(action: str, fields: dict[str, Any], verdict: str, violated: 
     diagnosis = check_action(MANUAL, action, believing(**fields))
     assert diagnosis.verdict == verdict
     assert list(diagnosis.violated_predicates) == violated
-    assert diagnosis.rule.startswith("E-ACT-")
+    assert diagnosis.rule.startswith("O-ACT-")
     assert len(diagnosis.violated) == len(violated)
     assert bool(diagnosis.unsure) == (verdict == "unknown") or verdict == "fails"
 

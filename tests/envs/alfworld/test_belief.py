@@ -145,6 +145,8 @@ BELIEFS = st.builds(
     searched=LISTS,
     visible=st.just([]),
     flags=st.just({}),
+    events=st.just([]),
+    asked=st.just({}),
     progress=st.just(0),
 )
 ACTIONS = st.one_of(

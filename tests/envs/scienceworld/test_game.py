@@ -91,13 +91,13 @@ def test_a_score_does_not_leak_into_the_next_episode(kitchen: ScienceWorldGame) 
 
 
 def test_a_wrong_focus_ends_the_episode_without_winning(kitchen: ScienceWorldGame) -> None:
-    assert kitchen.step("focus on stove") == ("You focus on the stove.", True, False, -100)
+    assert kitchen.step("focus on stove") == Outcome("You focus on the stove.", True, False, -100)
 
 
 @pytest.mark.parametrize("action", ["reset task", "  Reset  the TASK ", "reset a task\n"])
 def test_reset_task_is_refused(kitchen: ScienceWorldGame, action: str) -> None:
     kitchen.step("focus on stove")
-    assert kitchen.step(action) == (UNKNOWN_COMMAND, True, False, -100)
+    assert kitchen.step(action) == Outcome(UNKNOWN_COMMAND, True, False, -100)
     assert kitchen.step("look around").score == -100
 
 
@@ -106,7 +106,7 @@ def test_other_wordings_of_it_mean_nothing_to_the_simulator(
     kitchen: ScienceWorldGame, action: str
 ) -> None:
     kitchen.step("focus on stove")
-    assert kitchen.step(action) == (UNKNOWN_COMMAND, True, False, -100)
+    assert kitchen.step(action) == Outcome(UNKNOWN_COMMAND, True, False, -100)
 
 
 def test_a_number_answers_the_menu(kitchen: ScienceWorldGame) -> None:

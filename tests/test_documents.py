@@ -1,0 +1,71 @@
+"""README and docs/: the Python in them runs, the command lines are understood, the YAML is ours."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from rpms.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(*languages: str) -> list[tuple[Path, str]]:
+    fence = re.compile(rf"^```(?:{'|'.join(languages)})\n(.*?)^```", re.S | re.M)
+    return [(page, text) for page in PAGES for text in fence.findall(page.read_text("utf-8"))]
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every call of rpms that is told whole, with the page it stands on."""
+    for page, text in blocks("sh", "bash"):
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0].rpartition("/")[2] == "rpms" and "..." not in words:
+                yield page.name, words[1:]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    "code", [pytest.param(text, id=page.name) for page, text in blocks("python")]
+)
+def test_the_python_of_a_page_runs(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_command_lines_are_understood() -> None:
+    """Parsed as the command line would, and not run."""
+    told = list(commands())
+    assert len(told) > 50
+    for page, words in told:
+        found: Any = typer.main.get_command(app)
+        context = typer.Context(found)
+        while isinstance(found, TyperGroup):
+            name, command, words = found.resolve_command(context, words)
+            assert command is not None, (page, words)
+            context, found = typer.Context(command, info_name=name, parent=context), command
+        assert isinstance(found, TyperCommand)
+        found.parse_args(context, list(words))
+
+
+def test_the_rules_shown_are_rules_of_ours() -> None:
+    """Every line of YAML on the page of rules stands in a rule file, comments aside."""
+    files = " ".join(file.read_text("utf-8") for file in (ROOT / "rules").rglob("*.yaml"))
+    shown = [text for page, text in blocks("yaml") if page.name == "rules.md"]
+    assert len(shown) >= 4
+    for line in "\n".join(shown).splitlines():
+        bare = re.sub(r"\s+#.*", "", line).strip()
+        assert " ".join(bare.split()) in " ".join(files.split()), line
