@@ -10,7 +10,6 @@ from rpms.demo import run_demo
 from rpms.evals.mechanisms import TITLES, mechanism_table, step_counts
 from rpms.evals.report import read_report
 
-
 ARBITER = {TITLES["dropped_arbitration"], TITLES["warned"]}
 
 
