@@ -79,8 +79,8 @@ def _summary(first: Run, second: Run, shared: list[str], metric: Metric) -> Tabl
     columns += ["only second won", "Wilcoxon p" if metric == "score" else "McNemar p", "Holm"]
     return Table(
         "summary", "Two runs by condition", _source(first, second), columns, rows,
-        ["Over the tasks that both runs finished without an error; brackets are 95% intervals.",
-         *_left_out(first, second, shared)],
+        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
+               "intervals.", *_left_out(first, second, shared)],
     )  # fmt: skip
 
 

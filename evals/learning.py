@@ -99,10 +99,10 @@ def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
         played.append(action)
         after = env.sub_goal(goal, belief, history)
-        if _reached(manual, step, after, action, record, number):
+        if _reached(manual, step, after, action, record, number=number):
             for start, way in _ways(manual, by_hand, by_sub_goal, played):
                 signed["state_signature"] = env.print_state(start.belief)
-                yield from _snippet(manual, env, step, start.belief, way, signed)
+                yield from _snippet(manual, env, step, start.belief, way, signed=signed)
             by_sub_goal = Start(belief, len(played))
         if bool(before["holding"]) != bool(belief["holding"]):
             now = Start(belief, len(played))

@@ -37,7 +37,7 @@ def mechanism_table(run: Run) -> Table:
     return Table(
         "mechanisms", "How often each mechanism was at work", source_of(run),
         ["", *run.conditions], rows,
-        ["Counted in the step logs: a memory recalled at ten steps counts ten times."],
+        notes=["Counted in the step logs: a memory recalled at ten steps counts ten times."],
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def make_plan(
     tasks = tasks[:limit] if limit else tasks
     if not tasks:
         raise RpmsError(f"split '{split}' of {env} has no tasks")
-    return RunPlan(env, split, tasks, conditions, limit, truth, cache)
+    return RunPlan(env, split, tasks, conditions, limit, truth=truth, cache=cache)
 
 
 def evenly(tasks: list[Task], count: int) -> list[Task]:

@@ -84,7 +84,9 @@ class Player:
         self._tasks[task["split"], task["id"]] = task
         context = self._settings.contexts[job.condition]
         truth, meter = self._settings.truth, self._settings.meter
-        return await play_job(self._graph, job, context, truth, self._pacing, self._price, meter)
+        return await play_job(
+            self._graph, job, context, truth, self._pacing, price=self._price, meter=meter
+        )
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], str(state["task"])]

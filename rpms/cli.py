@@ -216,7 +216,10 @@ def evaluate(
     )
     budget = Budget(budget_usd, budget_tokens)
     effort = Effort(workers, concurrency, ray, retry_failed, budget)
-    run_all(env, split, out, conditions, preset, base, limit, spread, truth, not no_cache, effort)
+    run_all(
+        env, split, out, base=base, conditions=conditions, preset=preset, limit=limit,
+        spread=spread, truth=truth, cache=not no_cache, effort=effort,
+    )  # fmt: skip
 
 
 @app.command()

@@ -58,9 +58,10 @@ def evaluate(
     env: str,
     split: str,
     out: str,
+    *,
+    base: RunContext,
     conditions: str,
     preset: str,
-    base: RunContext,
     limit: int,
     spread: bool,
     truth: bool,
@@ -78,7 +79,7 @@ def evaluate(
     file = reply_file(base) if cache else ""
     split = split or get_environment(env).splits()[0]
     effort = effort.suited_to(base.model)
-    plan = make_plan(env, split, contexts, limit, truth, file, spread)
+    plan = make_plan(env, split, contexts, limit, truth, cache=file, spread=spread)
     play_plan(plan, out, effort)
 
 

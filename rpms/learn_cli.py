@@ -42,4 +42,4 @@ def learn(
     else:
         base = RunContext(model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps)
         effort = Effort(workers, concurrency)
-        learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort)
+        learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort=effort)

@@ -78,7 +78,9 @@ def learn_from_folder(runs: Path, lesson: Lesson) -> None:
 def _write(targets: Sequence[Path], env: str, found: Experience) -> None:
     entries = learn(found.records)
     for target in targets:
-        header = write_snapshot(target, env, entries, found.sources, found.rounds, found.players)
+        header = write_snapshot(
+            target, env, entries, found.sources, found.rounds, learned_by=found.players
+        )
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         print(f"{target}: {header.entries} entries ({counts}) from {len(found.records)} episodes")
 

@@ -78,7 +78,7 @@ class Manual:
             [frozenset(unit) for unit in self.environment.built_together],
             {place: frozenset(others) for place, others in ways.items()},
             self.environment.predicates,
-            self.environment.wording,
+            wording=self.environment.wording,
         )
 
     def categories_of(self, kind: str) -> set[str]:

@@ -76,7 +76,14 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
             unsure.append(phrase(predicate, bindings, manual.world))
             open_.append(text)
     verdict: Verdict = "fails" if violated else "unknown" if unsure else "holds"
-    return Diagnosis(verdict, rule.id, tuple(violated), tuple(unsure), tuple(broken), tuple(open_))
+    return Diagnosis(
+        verdict,
+        rule.id,
+        tuple(violated),
+        tuple(unsure),
+        tuple(broken),
+        unsure_predicates=tuple(open_),
+    )
 
 
 def can_work(manual: Manual, action: str, belief: Belief) -> Truth:

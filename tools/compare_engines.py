@@ -80,7 +80,7 @@ def note(engine: GameEngine | Stock, command: str | None) -> Seen:
     state = engine.reset() if command is None else engine.step(command)
     return Seen(
         command, state.feedback, state.admissible_commands, state.won, state.done,
-        frozenset(engine.facts()),
+        facts=frozenset(engine.facts()),
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def _read(facts: Iterable[Fact]) -> _Truth:
         elif name == "inreceptacle":
             inside.add((names[0], names[1]))
     here = {place for place, where in spots.items() if where == spot}
-    return _Truth(here, spots, doors, opened, held, inside)
+    return _Truth(here, spots, doors, opened, held, inside=inside)
 
 
 def true_state(facts: Iterable[Fact]) -> dict[str, str]:

@@ -125,7 +125,7 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
             "A memory that helps beats every control."
         )
     heading = f"{title}, {_switches(run, group[-1])}" if len(varied(run, field)) > 1 else title
-    return Table(key, heading, source_of(run), columns, rows, notes, labels=2)
+    return Table(key, heading, source_of(run), columns, rows, notes=notes, labels=2)
 
 
 def _switches(run: Run, name: str) -> str:

@@ -33,7 +33,8 @@ def failure_table(run: Run) -> Table:
     rows += [row(f"{mode.replace('_', ' ')} (not the agent's)", [mode]) for mode in ERRORS]
     return Table(
         "failures", "Failure modes", source_of(run), ["", *map(names, run.conditions)], rows,
-        ["Episodes lost to errors of the model or the simulator are no failures of the agent."],
+        notes=["Episodes lost to errors of the model or the simulator are no failures of the "
+               "agent."],
     )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def step_table(run: Run) -> Table:
         rows.append([label(names(name)), *(number(m.value, ".1f", m.interval) for m in found)])
     columns = ["condition", "steps, all", "steps, won", "steps, lost"]
     notes = ["Mean steps per episode with 95% bootstrap intervals over tasks."]
-    return Table("steps", "Steps", source_of(run), columns, rows, notes)
+    return Table("steps", "Steps", source_of(run), columns, rows, notes=notes)
 
 
 def reliability_table(run: Run) -> Table:
@@ -71,7 +72,7 @@ def reliability_table(run: Run) -> Table:
     ]
     return Table(
         "reliability", "Invalid actions and belief drift", source_of(run),
-        [*columns, "checked steps"], rows, notes,
+        [*columns, "checked steps"], rows, notes=notes,
     )  # fmt: skip
 
 
@@ -100,7 +101,7 @@ def memory_table(run: Run) -> Table | None:
     notes.append("No room: left out to keep the knowledge blocks within the paper's 1200 tokens.")
     notes += memory_sources(run)
     title = "What became of recalled memories"
-    return Table("memory", title, source_of(run), columns, rows, notes)
+    return Table("memory", title, source_of(run), columns, rows, notes=notes)
 
 
 def guard_table(run: Run) -> Table | None:
@@ -125,7 +126,7 @@ def guard_table(run: Run) -> Table | None:
     ]
     return Table(
         "guard", "What rules made of the agent's actions", source_of(run),
-        [*columns, "vetoes by rule"], rows, notes,
+        [*columns, "vetoes by rule"], rows, notes=notes,
     )  # fmt: skip
 
 
@@ -156,7 +157,7 @@ def token_table(run: Run) -> Table:
             f"whole history: up to {max(e.dropped_turns for e in cut)} of the oldest turns were "
             "left out of a prompt."
         )
-    return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes)
+    return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes=notes)
 
 
 def _sessions(run: Run) -> list[str]:

@@ -42,7 +42,7 @@ def main_table(run: Run) -> Table:
     ]
     return Table(
         "main", "Results by condition", source_of(run), [*columns, "errors", "not played"], rows,
-        notes,
+        notes=notes,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _breakdown(
     what = "Mean floored score" if metric == "score" else "Success rate, won/played"
     return Table(
         key, title, source_of(run), ["", *map(names, run.conditions)], rows,
-        [f"{what}, and its 95% interval."], total=True,
+        notes=[f"{what}, and its 95% interval."], total=True,
     )  # fmt: skip
 
 
@@ -161,7 +161,9 @@ def pair_table(run: Run) -> Table:
         "Over the tasks that both conditions finished without an error. McNemar's test is exact "
         "and two-sided; Holm's columns correct for the number of pairs in this table."
     ]
-    return Table("pairs", "Every pair of conditions", source_of(run), columns, rows, notes, 2)
+    return Table(
+        "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
+    )
 
 
 def square_table(run: Run) -> Table | None:
@@ -195,5 +197,5 @@ def square_table(run: Run) -> Table | None:
     ]
     return Table(
         "square", "Rules x memory", source_of(run),
-        ["", "rules off", "rules on", "gain of rules"], rows, notes, total=True,
+        ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,
     )  # fmt: skip

@@ -21,10 +21,11 @@ from rpms.nodes.arbitration import arbitration
 from rpms.nodes.blocks import CEILING, Blocks, tokens, within_ceiling
 from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.prompt_build import NEW_TASK
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
+from rpms.rules import Manual, load_manual
 from rpms.rules.predicates import parse_predicate, phrase
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.recall import surviving
@@ -32,18 +33,19 @@ from rpms.vocabulary.turn import Turn
 
 ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
 PARTS = 4
+GOLDEN = Path(__file__).parent / "golden"
 DETOURS = 0.35
 NAME = re.compile(r"\b((?!of |confidence )[a-z]+ \d+)\b")
 
 
-def phrases() -> Iterator[str]:
+def phrases(manual: Manual = MANUAL) -> Iterator[str]:
     """Every sentence of the manual, and every precondition as it is printed with an action."""
-    for rule in [*MANUAL.universal.rules, *MANUAL.domain.rules, *MANUAL.environment.rules]:
+    for rule in [*manual.universal.rules, *manual.domain.rules, *manual.environment.rules]:
         yield re.escape(rule.text)
-    for rule in MANUAL.actions:
+    for rule in manual.actions:
         blanks = dict.fromkeys(rule.parameters, "BLANK")
         for text in rule.preconditions:
-            words = re.escape(phrase(parse_predicate(text), blanks, MANUAL.world))
+            words = re.escape(phrase(parse_predicate(text), blanks, manual.world))
             yield words.replace("BLANK", r"(?:<\w+>|[a-z]+ \d+)")
         if rule.critical:
             yield re.escape(rule.critical)
@@ -115,3 +117,16 @@ def test_memory_speaks_of_this_home_and_this_goal(part: int, official_games: lis
                 if condition == "C":
                     assert not taught.search("\n".join(made)), made
     assert lines > steps / 2, (lines, steps)
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*C-*.txt")), ids=lambda file: file.stem)
+def test_memory_alone_brings_no_phrase_of_the_manual(file: Path) -> None:
+    """Over every golden prompt of C, in both worlds: the blocks after the worked example.
+
+    What the world itself says (a door is closed) is no phrase of ours.
+    """
+    world = "scienceworld" if file.stem.startswith("scienceworld") else "alfworld"
+    task = file.read_text(encoding="utf-8").partition(NEW_TASK)[2]
+    added = [part for part in task.split("\n\n") if part.startswith("[")]
+    found = re.search("|".join(phrases(load_manual(world))), "\n".join(added))
+    assert len(added) >= 2 and found is None, found
