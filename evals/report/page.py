@@ -24,6 +24,7 @@ from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
+from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -97,9 +98,12 @@ def rule_texts(env: str) -> dict[str, str]:
     except RpmsError:
         return {}
     found = {
-        place.id: f"{', '.join(place.about)}: usually at {' -> '.join(place.places)}"
+        place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
         for place in manual.domain.likely_places
     }
+    # What they name differs from home to home; the prompt has it.
+    blanks = {name: f"<{name}>" for name in HERE_BLANKS}
+    found |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
     for rule in (*manual.universal.rules, *manual.domain.rules, *manual.environment.rules):
         found[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
     goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",

@@ -13,12 +13,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rpms.envs import get_environment
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from rpms.evals.report.page import render_page, rules_changed
+from rpms.evals.report.page import render_page, rule_texts, rules_changed
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.svg import spread
 from rpms.evals.run_files import read_run
+from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run
@@ -125,3 +127,19 @@ def test_many_conditions_still_have_a_colour(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {name: [True] for name in names}, conditions=names, logs=False)
     classes = re.findall(r'class="dot (c\d+)"', plots_of(read_run(folder))["main"])
     assert len(classes) == 12 and set(classes) <= {f"c{i}" for i in range(8)}
+
+
+def test_every_line_of_the_rules_block_can_be_explained() -> None:
+    """Whatever rule a prompt shows, the page has words for its id."""
+    env = get_environment("alfworld")
+    texts = rule_texts("alfworld")
+    home = env.first_belief(
+        "You are in the middle of a room. Looking quickly around you, you see a fridge 1, "
+        "a microwave 1, and a countertop 1."
+    )
+    goal = env.parse_goal("put a hot apple in fridge")
+    rules = load_manual("alfworld").active(goal, home)
+    lines = [*rules["universal"], *rules["domain"], *rules["environment"]]
+    shown = [line["id"] for line in lines]
+    assert "O-TOOL-001" in shown and set(shown) <= set(texts)
+    assert texts["O-TOOL-001"] == "Heating is done at: <places>"
