@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -127,14 +128,15 @@ def find_memory(
     begins; while it goes on, that would be a query per step.
     """
     if not file and store is not None:
-        if not begun:
-            _versions[id(store), env] = store_version(store, env)
-        if version := _versions.get((id(store), env)) or store_version(store, env):
-            return _from_store(store, env, version, _asked(control))
+        known = _versions.setdefault(store, {})
+        if not begun or env not in known:
+            known[env] = store_version(store, env)
+        if known[env]:
+            return _from_store(store, env, known[env], _asked(control))
     return open_memory(env, file, control)
 
 
-_versions: dict[tuple[int, str], str] = {}
+_versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
 
 
 def open_memory(env: str, file: str, control: Controlled = AS_LEARNED) -> MemoryIndex:
