@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.turn import Turn
@@ -121,6 +121,19 @@ def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
     return max(by_place.values(), key=len, default=[])
 
 
+def _named(kind: str, belief: Belief) -> str:
+    """A place of a kind by a name that can be gone to: where the agent is, else the lowest number.
+
+    Any other of the kind serves as well, and the text says so.
+    """
+    here = [belief["location"] or "", *belief["reachable"]]
+    known = [name for name in [*here, *sorted(belief["places"], key=in_order)]
+             if kind_of(name) == kind]  # fmt: skip
+    if not known:
+        return kind
+    return known[0] if len(set(known)) == 1 else f"{known[0]} (or another {kind})"
+
+
 def _pointer(
     goal: GoalSpec, belief: Belief, ready: set[str], placed: list[str]
 ) -> tuple[str, str, int]:
@@ -133,7 +146,7 @@ def _pointer(
             return "find_lamp", goal["destination"], 2
         if goal["state"] and held not in ready:
             return f"{TRANSFORMS[goal['state']][1]}_object", held, 2
-        where = belief["last_seen"][placed[0]] if placed else goal["destination"]
+        where = belief["last_seen"][placed[0]] if placed else _named(goal["destination"], belief)
         return "place_object", f"{held} in/on {where}", _stages(goal) - 1
     if held:
         return "free_hand", f"put down {held}", 0
