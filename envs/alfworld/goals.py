@@ -122,16 +122,10 @@ def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
 
 
 def _named(kind: str, belief: Belief) -> str:
-    """A place of a kind by a name that can be gone to: where the agent is, else the lowest number.
-
-    Any other of the kind serves as well, and the text says so.
-    """
+    """A place of a kind by a name that can be gone to: at hand, else the lowest number."""
     here = [belief["location"] or "", *belief["reachable"]]
-    known = [name for name in [*here, *sorted(belief["places"], key=in_order)]
-             if kind_of(name) == kind]  # fmt: skip
-    if not known:
-        return kind
-    return known[0] if len(set(known)) == 1 else f"{known[0]} (or another {kind})"
+    known = [*here, *sorted(belief["places"], key=in_order)]
+    return next((name for name in known if kind_of(name) == kind), kind)
 
 
 def _pointer(

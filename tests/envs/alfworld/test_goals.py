@@ -289,8 +289,8 @@ def test_pointer_and_progress_through_a_whole_game(
 @pytest.mark.parametrize(
     ("places", "location", "target"),
     [
-        (["cabinet 2", "cabinet 10", "cabinet 1"], "desk 1", "cabinet 1 (or another cabinet)"),
-        (["cabinet 2", "cabinet 1"], "cabinet 2", "cabinet 2 (or another cabinet)"),
+        (["cabinet 2", "cabinet 10", "cabinet 1"], "desk 1", "cabinet 1"),
+        (["cabinet 2", "cabinet 1"], "cabinet 2", "cabinet 2"),
         (["cabinet 4", "desk 1"], "desk 1", "cabinet 4"),
         ([], None, "cabinet"),
     ],
@@ -300,4 +300,6 @@ def test_the_destination_is_named_so_that_it_can_be_gone_to(
 ) -> None:
     now = Belief(**{**empty_belief(), "holding": ["mug 1"], "places": places,
                     "location": location})  # type: ignore[typeddict-item] # fmt: skip
-    assert sub_goal(parse_goal("put a mug in cabinet"), now, [])["target"] == f"mug 1 in/on {target}"
+    assert (
+        sub_goal(parse_goal("put a mug in cabinet"), now, [])["target"] == f"mug 1 in/on {target}"
+    )
