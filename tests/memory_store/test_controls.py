@@ -127,7 +127,7 @@ def test_corrupted_sends_to_the_wrong_tool_and_place(memory: list[Entry]) -> Non
                 assert f"{{a {tool}}}" in step and f"{{a {tool}}}" not in wrong
     assert seen > 20
     places = [[one.place for one in side if isinstance(one, Found)] for side in (memory, found)]
-    assert sorted(places[0]) == sorted(places[1])
+    assert len(places[0]) == len(set(places[1])) > 10
     assert all(one != other for one, other in zip(*places, strict=True))
 
 

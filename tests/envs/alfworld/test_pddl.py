@@ -5,7 +5,6 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from alfworld.agents.utils.misc import Demangler
 
 from rpms.envs.alfworld import pddl, wheel
 from rpms.envs.alfworld.home_model import Home
@@ -34,8 +33,11 @@ def facts_of(problem: str, predicate: str) -> list[tuple[str, ...]]:
     return [tuple(found.split()) for found in re.findall(rf"\({predicate} ([^()]+)\)", init)]
 
 
+@pytest.mark.usefixtures("stock_textworld")
 @pytest.mark.parametrize("number", range(12))
 def test_names_are_those_of_alfworld(number: int) -> None:
+    from alfworld.agents.utils.misc import Demangler
+
     ids = ids_of(homes(number + 1)[number])
     random.Random(number).shuffle(ids)
     infos = {one: SimpleNamespace(id=one.lower()) for one in ids}
