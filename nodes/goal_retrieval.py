@@ -92,6 +92,7 @@ def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
     belief = now.belief
     known = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
     seen = {kind_of(name) for name in known}
+    left = sorted((p for p in belief["places"] if p not in belief["searched"]), key=in_order)
     for kind in dict.fromkeys((now.goal["object"], now.goal["destination"])):
         if kind in seen and kind != now.sub_goal["target"]:
             continue
@@ -99,7 +100,6 @@ def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
         ranked = sorted(
             counts, key=lambda place: (-counts[place][0] / (counts[place][1] + 1), place)
         )
-        left = sorted((p for p in belief["places"] if p not in belief["searched"]), key=in_order)
         places = []
         total = 0
         for sort in ranked:

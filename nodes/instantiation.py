@@ -112,22 +112,29 @@ def _passed(now: Moment, action: str) -> bool:
     matched = match_action(now.manual, action)
     if matched is None:
         return False
-    return matched[0].name not in upcoming(now) and matched[0].name in _procedure(now).values()
+    name = matched[0].name
+    return name not in upcoming(now) and name in _advances(now.manual, now.goal["type"]).values()
 
 
-def upcoming(now: Moment) -> list[str]:
+def upcoming(now: Moment) -> tuple[str, ...]:
     """The actions that complete this sub-goal and those after it, in order."""
-    steps = list(_procedure(now))
-    name = now.sub_goal["name"]
-    start = steps.index(name) if name in steps else 0
-    return list(dict.fromkeys(list(_procedure(now).values())[start:]))
+    return _from_here(now.manual, now.goal["type"], now.sub_goal["name"])
 
 
-def _procedure(now: Moment) -> dict[str, str]:
-    """Each sub-goal of this type of goal with the action that completes it, in order."""
-    domain = now.manual.domain
-    steps = domain.procedures.get(now.goal["type"], [])
-    return {step: domain.advances.get(step, "") for step in steps}
+# Asked for every step of every candidate, and the same for a whole sub-goal.
+@lru_cache(maxsize=1024)
+def _from_here(manual: Manual, goal_type: str, sub_goal: str) -> tuple[str, ...]:
+    advances = _advances(manual, goal_type)
+    steps = list(advances)
+    start = steps.index(sub_goal) if sub_goal in steps else 0
+    return tuple(dict.fromkeys(list(advances.values())[start:]))
+
+
+@lru_cache(maxsize=256)
+def _advances(manual: Manual, goal_type: str) -> Mapping[str, str]:
+    """Each sub-goal of a type of goal with the action that completes it, in order."""
+    steps = manual.domain.procedures.get(goal_type, [])
+    return {step: manual.domain.advances.get(step, "") for step in steps}
 
 
 def _lesson(entry: Mapping[str, Any], now: Moment) -> Advice | None:

@@ -52,7 +52,7 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
             if kinds[parameter] == text:
                 filled[parameter] = _named(text, goal)
                 continue
-            if rule.parameters == [parameter] and is_place(rule, parameter):
+            if _alone(rule, parameter):
                 role = _purpose(manual, goal, text, actions[number + 1 :]) or role
             if role is None:
                 return None
