@@ -1,7 +1,7 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
-from rpms.envs.registry import environment_names, get_environment, only_installed
+from rpms.envs.registry import environment_names, get_environment
 
 __all__ = [
     "Demo",
@@ -11,5 +11,4 @@ __all__ = [
     "Task",
     "environment_names",
     "get_environment",
-    "only_installed",
 ]

@@ -7,14 +7,13 @@ worker processes and into run files; each process finds the world by it.
 
 from __future__ import annotations
 
-import os
-import sys
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.imports import look_here, paths_allowed
 
 GROUP = "rpms.worlds"
 BUILT_IN = {
@@ -23,23 +22,11 @@ BUILT_IN = {
 }
 FIRST_WORLD = next(iter(BUILT_IN))
 
-_paths_too = True
-
 
 def environment_names() -> list[str]:
     """The worlds that can be named; ours first, and the very first is the one used by default."""
     others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
     return [*BUILT_IN, *sorted(others)]
-
-
-def only_installed() -> None:
-    """From now on ``module:attribute`` names no world in this process.
-
-    For a server: what a client sends, as input or as a changed state, must not decide what is
-    imported. A world that is installed is still known by its name.
-    """
-    global _paths_too
-    _paths_too = False
 
 
 @cache
@@ -65,12 +52,11 @@ def _find(name: str) -> EntryPoint:
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
     module, colon, attribute = name.partition(":")
-    if _paths_too and colon and module and attribute:
-        if os.getcwd() not in sys.path and "" not in sys.path:
-            sys.path.insert(0, os.getcwd())  # as "python -m" would; a script's path lacks it
+    if paths_allowed() and colon and module and attribute:
+        look_here()
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
     known = ", ".join(environment_names())
-    other = "; or give MODULE:ATTRIBUTE" if _paths_too else ""
+    other = "; or give MODULE:ATTRIBUTE" if paths_allowed() else ""
     raise RpmsError(f"unknown environment '{name}'; known environments: {known}{other}")

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from rpms import __version__
+from rpms.eval_cli import evaluate
 from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
-from rpms.options import EnvOption, ModelOption, SplitOption
+from rpms.options import (
+    ConstrainOption,
+    ContextOption,
+    EngineOption,
+    EnvOption,
+    JsonOption,
+    ModelOption,
+    SplitOption,
+    TimeoutOption,
+    choose,
+    print_json,
+)
+from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
@@ -33,20 +44,6 @@ app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
 app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
-TimeoutOption = Annotated[
-    float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
-]
-ConstrainOption = Annotated[
-    str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
-]
-ContextOption = Annotated[
-    int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
-]
-EngineOption = Annotated[
-    str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -62,14 +59,6 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
-
-
-def _choose(engine: str) -> None:
-    """Nothing asked for leaves the choice to RPMS_ENGINE, and without that to ours."""
-    if engine:
-        from rpms.envs.alfworld.stock import choose_engine
-
-        choose_engine(engine)
 
 
 @app.command()
@@ -97,7 +86,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Play one episode and watch each decision."""
-    _choose(engine)
+    choose(engine)
     from rpms.nodes.context import RunContext
     from rpms.terminal import play
 
@@ -117,7 +106,7 @@ def run(
     )
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
-        _print_json(result)
+        print_json(result)
 
 
 @app.command()
@@ -127,7 +116,7 @@ def worlds(as_json: JsonOption = False) -> None:
 
     rows = world_rows()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         world_table(rows)
 
@@ -148,7 +137,7 @@ def tasks(
     world = get_environment(env)
     rows = task_rows(world, split or world.splits()[0], limit or None)
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         task_table(rows)
 
@@ -156,98 +145,9 @@ def tasks(
 app.command()(learn)
 
 
-@app.command(name="eval")
-def evaluate(
-    out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
-    env: EnvOption,
-    split: SplitOption = "",
-    conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
-    preset: Annotated[
-        str, typer.Option(help="A sweep of evals/presets.yaml instead, such as 2x2 or guard.")
-    ] = "",
-    model: ModelOption = "sim",
-    memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
-    limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
-    spread: Annotated[
-        bool, typer.Option("--spread", help="With --limit: from all over the split.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Play model and infrastructure errors again.")
-    ] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
-    truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
-    ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
-    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
-    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
-    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: TimeoutOption = 0.0,
-    constrain: ConstrainOption = "off",
-    context_tokens: ContextOption = 0,
-    budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
-    budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
-    engine: EngineOption = "",
-) -> None:
-    """Play a whole split under several conditions; run it again to go on where it stopped."""
-    _choose(engine)
-    from rpms.evals.budget import Budget
-    from rpms.evaluating import Effort
-    from rpms.evaluating import evaluate as run_all
-    from rpms.nodes.context import RunContext
-
-    base = RunContext(
-        scf=scf,  # type: ignore[arg-type]
-        arbitration=arbitration,  # type: ignore[arg-type]
-        guard=guard,  # type: ignore[arg-type]
-        layout=layout,  # type: ignore[arg-type]
-        max_steps=max_steps,
-        model=model,
-        base_url=base_url,
-        timeout_s=timeout,
-        constrain=constrain,  # type: ignore[arg-type]
-        context_tokens=context_tokens,
-        memory_file=memory,
-    )
-    budget = Budget(budget_usd, budget_tokens)
-    effort = Effort(workers, concurrency, ray, retry_failed, budget)
-    run_all(
-        env, split, out, base=base, conditions=conditions, preset=preset, limit=limit,
-        spread=spread, truth=truth, cache=not no_cache, effort=effort,
-    )  # fmt: skip
-
-
-@app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
-    html: Annotated[Path | None, typer.Option(help="Default: DIR/report.html.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print a run's tables with their statistics; write them and a page to look into it."""
-    from rpms.reporting import report_run
-
-    result = report_run(folder, html, as_json)
-    if as_json:
-        _print_json(result)
-
-
-@app.command()
-def compare(
-    first: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another one.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Pair two runs by condition and task: two models, two commits."""
-    from rpms.reporting import compare_folders
-
-    result = compare_folders(first, second, as_json)
-    if as_json:
-        _print_json(result)
+app.command(name="eval")(evaluate)
+app.command()(report)
+app.command()(compare)
 
 
 @app.command()
@@ -290,11 +190,6 @@ def bench(
     from rpms.bench import run_bench
 
     run_bench(only, games, largest, latency, steps)
-
-
-def _print_json(data: Any) -> None:
-    json.dump(data, sys.stdout, ensure_ascii=False, indent=2)
-    sys.stdout.write("\n")
 
 
 def fail(message: str) -> NoReturn:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import sys
+from typing import Annotated, Any
 
 import typer
 
@@ -27,3 +29,30 @@ SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the
 ModelOption = Annotated[
     str, typer.Option(help="'sim', 'random', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
 ]
+TimeoutOption = Annotated[
+    float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
+]
+ConstrainOption = Annotated[
+    str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
+]
+ContextOption = Annotated[
+    int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
+]
+EngineOption = Annotated[
+    str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+
+
+def choose(engine: str) -> None:
+    """Nothing asked for leaves the choice to RPMS_ENGINE, and without that to ours."""
+    if engine:
+        from rpms.envs.alfworld.stock import choose_engine
+
+        choose_engine(engine)
+
+
+def print_json(data: Any) -> None:
+    """One document on standard output."""
+    json.dump(data, sys.stdout, ensure_ascii=False, indent=2)
+    sys.stdout.write("\n")

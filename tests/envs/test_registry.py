@@ -63,7 +63,8 @@ def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
 def test_a_server_takes_no_import_path() -> None:
     """In a process of its own, since there is no way back."""
     program = (
-        "import sys; from rpms.envs import *; only_installed();"
+        "import sys; from rpms.envs import *\n"
+        "from rpms.vocabulary.imports import only_installed; only_installed();"
         "worlds = [get_environment(name).name for name in environment_names()];"
         "assert worlds == environment_names();"
         "\ntry: get_environment('this:s')"
