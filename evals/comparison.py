@@ -92,7 +92,7 @@ def _left_out(first: Run, second: Run, shared: list[str]) -> list[str]:
         if errors:
             notes.append(f"{errors} episodes of the {name} run ended in an error and are left out.")
         if not run.complete:
-            done = f"{len(run.episodes)} of {run.planned}"
+            done = f"{run.done} of {run.planned}"
             notes.append(f"The {name} run is not finished: {done} episodes.")
     return notes
 

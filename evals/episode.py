@@ -41,7 +41,7 @@ class Recorder:
         """Nothing has happened yet."""
         self.job = job
         self.env = get_environment(job.task["env"])
-        self.log = StepLog(*job.key, self.env)
+        self.log = StepLog(job.condition, job.task["id"], self.env)
         self.state: dict[str, Any] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.spent = nothing_spent()
@@ -101,8 +101,11 @@ class Recorder:
         steps, task = self.log.steps, self.job.task
         goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
         knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
+        often = {"repeat": self.job.repeat, "trial": self.job.trial}
+        carried = {"carried": dict(self.job.carried)} if self.job.trial > 1 else {}
         line = {
             "condition": self.job.condition,
+            **often,
             "env": task["env"],
             "split": task["split"],
             "task": task["id"],
@@ -128,6 +131,7 @@ class Recorder:
             "started": self.started,
             "first_observation": self.state.get("first_observation", ""),
             "history": self.state.get("history", []),
+            **carried,
         }
         return EpisodeResult(line, self.log.pack(cast(EpisodeState, self.state)))
 
@@ -150,6 +154,8 @@ async def play_job(
     await place.start()
     recorder = Recorder(job, truth, price, meter)
     asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    if job.carried:
+        asked["carried"] = dict(job.carried)
     try:
         # The graph does not go on before the next update is asked for, so that waiting here
         # for a place holds the episode between two stages.

@@ -16,7 +16,8 @@ from typing import Any
 from rpms.envs import get_environment
 from rpms.evals.plan import RunPlan
 from rpms.memory_store import read_header
-from rpms.models.opening import LABELS
+from rpms.evals.variants import swapped_in
+from rpms.models.opening import CONTROLS, LABELS
 from rpms.nodes.context import RunContext
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.errors import RpmsError
@@ -29,7 +30,9 @@ PACKAGES = (
 )  # fmt: skip
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
-MAY_DIFFER = ("timeout_s", "memory_file")
+MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
+# Of the run's settings, those that hold for every arm; the others may grow or are an arm's own.
+SHARED = ("truth",)
 
 
 def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         "split": plan.split,
         "commit": commit(),
         "model": plan.context.model,
-        "model_label": LABELS.get(plan.context.model, plan.context.model),
+        "model_label": _models(plan),
         "base_url": redact(plan.context.base_url),
         "conditions": {label: _kept(context) for label, context in plan.conditions.items()},
         "tasks": [
@@ -55,12 +58,14 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
             }
             for task in plan.tasks
         ],
+        "swapped": _swapped(plan),
         "hashes": _hashes(plan),
         "memories": _memories(plan),
         "versions": _versions(world.packages),
         "settings": {
             "max_steps": plan.context.max_steps or world.max_steps,
-            "limit": plan.limit,
+            "trials": plan.trials,
+            "repeats": plan.repeats,
             "seed": plan.context.seed,
             "temperature": plan.context.temperature,
             "truth": plan.truth,
@@ -69,34 +74,89 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
     }
 
 
+def _models(plan: RunPlan) -> str:
+    """Every model of the run by the name tables give it; controls are none of its models."""
+    names = dict.fromkeys(context.model for context in plan.conditions.values())
+    others = [name for name in names if name not in CONTROLS]
+    return ", ".join(LABELS.get(name, name) for name in others or names)
+
+
+def _swapped(plan: RunPlan) -> dict[str, Any]:
+    found = {
+        label: swapped_in(context, plan.nodes.get(label, {}))
+        for label, context in plan.conditions.items()
+    }
+    return {label: swapped for label, swapped in found.items() if swapped}
+
+
 def _kept(context: RunContext) -> dict[str, Any]:
     """The settings of a condition; a password in the address is not kept."""
     return {**asdict(context), "base_url": redact(context.base_url)}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What would make the rest of a run another experiment than its beginning."""
+    """What would make the rest of a run another experiment than its beginning.
+
+    More tasks, arms, trials and repeats would not: a run may grow.
+    """
     found = []
-    for name in ("env", "split", "model", "base_url", "settings", "hashes"):
+    for name in ("env", "split"):
         found += _compare(name, old.get(name), new[name])
+    settings = [{k: v for k, v in m.get("settings", {}).items() if k in SHARED} for m in (old, new)]
+    found += _compare("settings", *settings)
     before, after = _conditions(old), _conditions(new)
-    if list(before) != list(after):
-        found.append(f"conditions: {', '.join(before)} before, {', '.join(after)} now")
-    else:
-        for label in before:
-            found += _compare(f"condition {label}", before[label], after[label])
-    found += _compare_tasks(_ids(old), _ids(new))
+    shared = [label for label in before if label in after]
+    for label in shared:
+        found += _compare(f"condition {label}", before[label], after[label])
+        swapped = (m.get("swapped", {}).get(label, {}) for m in (old, new))
+        found += _compare(f"condition {label}", *swapped)
+    if shared:
+        found += _compare_hashes(old.get("hashes", {}), new["hashes"], shared)
     return found
 
 
-def check_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuse to continue a run with other settings."""
-    found = differences(old, new)
-    if found:
+def _compare_hashes(old: dict[str, Any], new: dict[str, Any], shared: list[str]) -> list[str]:
+    """Of the arms that both have; prompts and the shipped manual are everyone's."""
+    sides = []
+    for hashes in (old, new):
+        of_arms = {
+            f"{kind} of {label}": hashes[kind][label]
+            for kind in ("memory", "rules_of")
+            for label in shared
+            if label in hashes.get(kind, {})
+        }
+        sides.append({k: v for k, v in hashes.items() if isinstance(v, str)} | of_arms)
+    return _compare("hashes", *sides)
+
+
+def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a run that goes on, with whatever is asked for now added to it."""
+    if found := differences(old, new):
         raise RpmsError(
             f"{folder} holds a run with other settings: {'; '.join(found)}. Give the settings it "
             "was started with, or another --out"
         )
+    tasks = {task["id"]: task for task in [*old["tasks"], *new["tasks"]]}
+    models = [*old["model_label"].split(", "), *new["model_label"].split(", ")]
+    often = {
+        name: max(old.get("settings", {}).get(name, 1), new["settings"][name])
+        for name in ("trials", "repeats")
+    }
+    merged = {
+        name: {**old.get(name, {}), **new[name]} for name in ("conditions", "swapped", "memories")
+    }
+    hashes = {**old["hashes"], **new["hashes"]}
+    for kind in ("memory", "rules_of"):
+        hashes[kind] = {**old["hashes"].get(kind, {}), **new["hashes"][kind]}
+    return {
+        **old,
+        **merged,
+        "finished": None,
+        "model_label": ", ".join(dict.fromkeys(models)),
+        "tasks": sorted(tasks.values(), key=lambda task: task["index"]),
+        "hashes": hashes,
+        "settings": {**old.get("settings", {}), **often},
+    }
 
 
 def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -108,10 +168,6 @@ def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _ids(manifest: dict[str, Any]) -> list[str]:
-    return [task["id"] for task in manifest.get("tasks", [])]
-
-
 def _compare(name: str, old: Any, new: Any) -> list[str]:
     if old == new:
         return []
@@ -121,15 +177,6 @@ def _compare(name: str, old: Any, new: Any) -> list[str]:
             line for key in keys for line in _compare(f"{name} {key}", old.get(key), new.get(key))
         ]
     return [f"{name}: {_short(old)} before, {_short(new)} now"]
-
-
-def _compare_tasks(old: list[str], new: list[str]) -> list[str]:
-    if old == new:
-        return []
-    if len(old) != len(new):
-        return [f"tasks: {len(old)} before, {len(new)} now"]
-    changed = next(pair for pair in zip(old, new, strict=True) if pair[0] != pair[1])
-    return [f"tasks: {changed[0]} before, {changed[1]} now"]
 
 
 def _short(value: Any) -> str:
@@ -146,6 +193,11 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
             label: _digest([memory_of(plan.env, context)])
             for label, context in plan.conditions.items()
             if context.memory
+        },
+        "rules_of": {
+            label: rules_hash(plan.env, context.rules_dir, context.without_rules)
+            for label, context in plan.conditions.items()
+            if context.rules_dir or context.without_rules
         },
     }
 

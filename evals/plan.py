@@ -1,30 +1,51 @@
-"""What a run consists of: conditions, tasks, and one job for each pair of them."""
+"""What a run consists of: arms, tasks, and one job for each pair of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from rpms.envs import Task, get_environment
+from rpms.envs import Environment, Task, get_environment
+from rpms.evals.run_layout import JobKey
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
-JobKey = tuple[str, str]
-"""Condition label and task id: what names an episode within a run."""
+# A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
+TRIAL_STRIDE = 1000
 
 
 class Job(NamedTuple):
-    """One episode to be played."""
+    """One episode to be played.
+
+    ``before`` is the line of the trial before this one, from which something may be learned
+    first; ``carried`` is what that trial was played with.
+    """
 
     condition: str
     task: Task
+    repeat: int = 1
+    trial: int = 1
+    carried: Mapping[str, Any] = {}
+    before: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> JobKey:
         """What names the episode within its run."""
-        return self.condition, self.task["id"]
+        return JobKey(self.condition, self.task["id"], self.repeat, self.trial)
+
+    def seeded(self, context: RunContext) -> RunContext:
+        """The arm's settings with a seed of this repeat's and trial's own."""
+        shift = self.repeat - 1 + TRIAL_STRIDE * (self.trial - 1)
+        return context.with_(seed=context.seed + shift) if shift else context
+
+
+class Ending(NamedTuple):
+    """How a finished episode ended, with its whole line where another trial may follow."""
+
+    mode: FailureMode | None
+    line: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,37 +57,97 @@ class RunPlan:
         split: the list the tasks come from.
         tasks: the tasks, in their order.
         conditions: settings by label; every task is played under each of them.
-        limit: how many tasks were asked for; 0 for the whole split.
+        nodes: by label, the import paths of stages that the arm swaps.
         truth: whether every step's belief is compared with the simulator's true facts.
         cache: file of replies that need no new model call; empty for none.
+        trials: how often a task may be tried until it is won, with memory carried along.
+        repeats: how often everything is played independently, with other seeds.
     """
 
     env: str
     split: str
     tasks: list[Task]
     conditions: dict[str, RunContext]
-    limit: int = 0
     truth: bool = True
     cache: str = ""
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    trials: int = 1
+    repeats: int = 1
 
     @property
     def context(self) -> RunContext:
-        """Settings that all conditions share, such as the model."""
+        """The settings of the first arm."""
         return next(iter(self.conditions.values()))
 
     def jobs(self) -> list[Job]:
-        """Every episode. The conditions of a task lie together, so that pairs fill up early."""
-        return [Job(label, task) for task in self.tasks for label in self.conditions]
+        """The first trial of everything. The arms of a task lie together: pairs fill up early."""
+        return [
+            Job(label, task, repeat)
+            for repeat in range(1, self.repeats + 1)
+            for task in self.tasks
+            for label in self.conditions
+        ]
+
+    def following(self, job: Job, line: Mapping[str, Any]) -> Job | None:
+        """The next trial after an episode, where there is one: until the task is won."""
+        mode = line["failure_mode"]
+        if mode is None or mode in ERRORS or job.trial >= self.trials:
+            return None
+        carried = line.get("carried") or {}
+        return job._replace(trial=job.trial + 1, carried=carried, before=line)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which tasks of a split.
+
+    Attributes:
+        limit: how many; 0 for all of them.
+        spread: evenly from the whole split rather than its first ones. Splits are sorted by task
+            type, so this is what keeps a small sample from being all of one type.
+        ids: only these.
+        types: only those of these goal types.
+    """
+
+    limit: int = 0
+    spread: bool = False
+    ids: Sequence[str] = ()
+    types: Sequence[str] = ()
+
+    def of(self, world: Environment, split: str) -> list[Task]:
+        """The tasks that were asked for; refused where one is not there."""
+        if self.limit < 0:
+            raise RpmsError("--limit must not be negative")
+        plain = not (self.spread or self.ids or self.types)
+        tasks = world.tasks(split, (self.limit or None) if plain else None)
+        if self.ids:
+            known = {task["id"]: task for task in tasks}
+            if unknown := [name for name in self.ids if name not in known]:
+                raise RpmsError(f"no task '{unknown[0]}' in split '{split}' of {world.name}")
+            tasks = sorted((known[name] for name in {*self.ids}), key=lambda task: task["index"])
+        if self.types:
+            if unknown := sorted({*self.types} - {*world.goal_types()}):
+                known_types = ", ".join(world.goal_types())
+                raise RpmsError(f"unknown goal type '{unknown[0]}'; {world.name} has {known_types}")
+            tasks = [t for t in tasks if world.parse_goal(t["goal"])["type"] in self.types]
+        if self.spread:
+            tasks = evenly(tasks, self.limit)
+        tasks = tasks[: self.limit] if self.limit else tasks
+        if not tasks:
+            raise RpmsError(f"split '{split}' of {world.name} has no such tasks")
+        return tasks
 
 
 def make_plan(
     env: str,
     split: str,
     conditions: dict[str, RunContext],
-    limit: int = 0,
+    chosen: Selection | int = 0,
     truth: bool = True,
     cache: str = "",
-    spread: bool = False,
+    nodes: dict[str, dict[str, str]] | None = None,
+    trials: int = 1,
+    repeats: int = 1,
 ) -> RunPlan:
     """List the tasks and check that there is something to do.
 
@@ -74,23 +155,21 @@ def make_plan(
         env: the environment.
         split: the list the tasks come from.
         conditions: settings by label.
-        limit: how many tasks; 0 for the whole split.
+        chosen: which of the tasks, or how many; 0 for the whole split.
         truth: whether beliefs are compared with the simulator's facts.
         cache: file of replies that need no new model call.
-        spread: take the tasks evenly from the whole split rather than its first ones. Splits are
-            sorted by task type, so this is what keeps a small sample from being all of one type.
+        nodes: by label, the import paths of swapped stages.
+        trials: how often a task may be tried.
+        repeats: how often everything is played.
     """
-    if limit < 0:
-        raise RpmsError("--limit must not be negative")
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
-    tasks = get_environment(env).tasks(split, None if spread else limit or None)
-    if spread:
-        tasks = evenly(tasks, limit)
-    tasks = tasks[:limit] if limit else tasks
-    if not tasks:
-        raise RpmsError(f"split '{split}' of {env} has no tasks")
-    return RunPlan(env, split, tasks, conditions, limit, truth=truth, cache=cache)
+    if trials < 1 or repeats < 1:
+        raise RpmsError("--trials and --repeats must be at least 1")
+    if isinstance(chosen, int):
+        chosen = Selection(chosen)
+    tasks = chosen.of(get_environment(env), split)
+    return RunPlan(env, split, tasks, conditions, truth, cache, nodes or {}, trials, repeats)
 
 
 def evenly(tasks: list[Task], count: int) -> list[Task]:
@@ -101,8 +180,18 @@ def evenly(tasks: list[Task], count: int) -> list[Task]:
 
 
 def remaining(
-    plan: RunPlan, finished: Mapping[JobKey, FailureMode | None], retry_failed: bool
+    plan: RunPlan, finished: Mapping[JobKey, Ending], keep_failed: bool = False
 ) -> list[Job]:
-    """What is still to do: everything not finished, and on request what ended in an error."""
-    again: Collection[FailureMode] = ERRORS if retry_failed else ()
-    return [job for job in plan.jobs() if job.key not in finished or finished[job.key] in again]
+    """What is still to do: everything not finished, what ended in an error, and later trials."""
+    again: Collection[FailureMode | None] = () if keep_failed else ERRORS
+    found = []
+    for first in plan.jobs():
+        job: Job | None = first
+        while job is not None and job.key in finished:
+            ending = finished[job.key]
+            if ending.mode in again:
+                break
+            job = plan.following(job, ending.line) if ending.line else None
+        if job is not None:
+            found.append(job)
+    return found

@@ -33,6 +33,10 @@ class Event(NamedTuple):
 class Pool(Protocol):
     """Workers that can play several episodes each."""
 
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+
     def start(self) -> Sequence[int]:
         """Start all workers; their numbers."""
 
@@ -99,6 +103,11 @@ class ProcessPool:
         theirs.close()
         self._workers[worker] = (process, ours)
 
+    @property
+    def size(self) -> int:
+        """How many processes were asked for."""
+        return self._count
+
     def pids(self) -> list[int]:
         """Process ids of the workers."""
         return [process.pid for process, _ in self._workers.values() if process.pid]
@@ -119,6 +128,8 @@ class ProcessPool:
 
 class InlinePool:
     """Episodes in this process, for debugging: breakpoints and profilers see everything."""
+
+    size = 1
 
     def __init__(self, settings: WorkerSettings) -> None:
         """The loop only runs while the pool is polled."""

@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rpms.models.opening import CONTROLS
 from rpms.nodes.context import CONDITIONS, RunContext
+from rpms.rules.loader import line_of, read_yaml
 from rpms.vocabulary.errors import RpmsError
 
 FILE = Path(__file__).with_name("presets.yaml")
@@ -37,11 +37,28 @@ class Preset(BaseModel):
     conditions: list[PresetCondition]
 
 
+_PRESETS: TypeAdapter[dict[str, Preset]] = TypeAdapter(dict[str, Preset])
+
+
 @cache
 def load_presets() -> dict[str, Preset]:
-    """All sweeps of the data file, checked."""
-    data = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    return {str(name): Preset.model_validate(preset) for name, preset in data.items()}
+    """All sweeps of our own data file."""
+    return read_presets(FILE)
+
+
+def read_presets(file: Path) -> dict[str, Preset]:
+    """The sweeps of a file; the first mistake is told with its line."""
+    node, data = read_yaml(file)
+    try:
+        found = _PRESETS.validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [part for part in first["loc"] if isinstance(part, str | int)]
+        where = f"{file}:{line_of(node, place)}: {'.'.join(map(str, place))}"
+        raise RpmsError(f"{where}: {first['msg']}") from error
+    if not found:
+        raise RpmsError(f"{file}: no preset in it")
+    return found
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
@@ -56,10 +73,25 @@ def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext
 
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
-    presets = load_presets()
-    if name not in presets:
-        raise RpmsError(f"unknown preset '{name}'; choose from {', '.join(presets)}")
-    return _with_controls({one.label: _context(one, base) for one in presets[name].conditions})
+    conditions = find_preset(name).conditions
+    return _with_controls({one.label: _context(one, base) for one in conditions})
+
+
+def find_preset(name: str) -> Preset:
+    """A sweep of ours by its name, or one of the user's own as ``FILE.yaml:NAME``."""
+    if ".yaml" not in name and ".yml" not in name:
+        presets = load_presets()
+        if name not in presets:
+            known = ", ".join(presets)
+            raise RpmsError(f"unknown preset '{name}'; choose from {known}, or give FILE.yaml:NAME")
+        return presets[name]
+    file, _, wanted = name.partition(":")
+    own = read_presets(Path(file))
+    if not wanted and len(own) == 1:
+        return next(iter(own.values()))
+    if wanted not in own:
+        raise RpmsError(f"{file} has no preset '{wanted}'; it has {', '.join(own)}")
+    return own[wanted]
 
 
 def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:

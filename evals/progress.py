@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from rpms.evals.plan import JobKey
+from rpms.evals.plan import Ending, JobKey
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
@@ -17,6 +17,13 @@ class Standing:
     wins: int = 0
     played: int = 0
     errors: int = 0
+
+
+class Ended(NamedTuple):
+    """How one episode ended."""
+
+    mode: FailureMode | None
+    error: str
 
 
 @dataclass
@@ -30,7 +37,8 @@ class RunProgress:
         cost_usd: what they cost; None when no price is known.
         cache_hits: replies that needed no call.
         standings: by condition.
-        history: failure modes and errors of this session's episodes, in order.
+        history: how this session's episodes ended, in order.
+        hopeless: the model errors that ended episodes since a call last worked.
     """
 
     total: int
@@ -39,21 +47,23 @@ class RunProgress:
     cost_usd: float | None = None
     cache_hits: int = 0
     standings: dict[str, Standing] = field(default_factory=dict)
-    history: list[tuple[FailureMode | None, str]] = field(default_factory=list)
+    history: list[Ended] = field(default_factory=list)
+    hopeless: list[str] = field(default_factory=list)
 
-    def resume(self, finished: Mapping[JobKey, FailureMode | None]) -> None:
+    def resume(self, finished: Mapping[JobKey, Ending]) -> None:
         """Count what earlier sessions finished; a win is an ending without a failure mode."""
-        for (label, _), mode in finished.items():
-            self._count(label, mode)
+        for key, ending in finished.items():
+            self._count(key.condition, ending.mode)
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Count one episode of this session."""
-        self._count(line["condition"], line["failure_mode"])
+    def add(self, line: Mapping[str, Any], last: bool = True) -> None:
+        """Count one episode of this session; a task counts as done with its last trial."""
+        if last:
+            self._count(line["condition"], line["failure_mode"])
         self.spent_tokens += line["spent_prompt_tokens"] + line["spent_output_tokens"]
         self.cache_hits += line["cache_hits"]
         if line["cost_usd"] is not None:
             self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
-        self.history.append((line["failure_mode"], line["error"]))
+        self.history.append(Ended(line["failure_mode"], line["error"]))
 
     @property
     def expected_usd(self) -> float | None:

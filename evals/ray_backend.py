@@ -56,6 +56,11 @@ class RayPool:
         self.seen_pids: set[int] = set()
         """Process ids of the first workers, for whoever looks for them in logs."""
 
+    @property
+    def size(self) -> int:
+        """How many actors were asked for."""
+        return self._count
+
     def start(self) -> Sequence[int]:
         """Start the actors; those the cluster has no room for are left out."""
         for number in range(self._count):

@@ -51,6 +51,8 @@ class EpisodeRecord(TypedDict):
     score: NotRequired[float]
     history: list[RecordedTurn]
     condition: NotRequired[str]
+    repeat: NotRequired[int]
+    trial: NotRequired[int]
     failure_mode: NotRequired[str | None]
 
 
@@ -65,15 +67,16 @@ def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
     """
     file = run.folder / EPISODES
     lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else [""]
-    found: dict[tuple[str, str], EpisodeRecord] = {}
+    found: dict[tuple[str, str, int, int], EpisodeRecord] = {}
     # What follows the last line end was being written when the run was killed.
     for number, line in enumerate(lines[:-1], start=1):
         if line.strip():
             record = _record(line, f"{file}:{number}")
-            found[record["condition"], record["task"]] = record
+            which = record.get("repeat", 1), record.get("trial", 1)
+            found[record["condition"], record["task"], *which] = record
     return [
         record
-        for (condition, _), record in found.items()
+        for (condition, *_), record in found.items()
         if condition in conditions and record["failure_mode"] not in ERRORS
     ]
 

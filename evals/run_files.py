@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
@@ -40,6 +41,7 @@ class Hashes(_Data):
 
     rules: str = ""
     memory: dict[str, str] = {}
+    rules_of: dict[str, str] = {}
 
 
 class Memory(_Data):
@@ -81,6 +83,7 @@ class Manifest(_Data):
     tasks: list[PlannedTask]
     hashes: Hashes = Hashes()
     memories: dict[str, Memory] = {}
+    swapped: dict[str, dict[str, dict[str, str]]] = {}
     versions: dict[str, str] = {}
     settings: dict[str, Any] = {}
     sessions: list[Session] = []
@@ -91,6 +94,8 @@ class Episode(_Data):
 
     condition: str
     task: str
+    repeat: int = 1
+    trial: int = 1
     index: int
     type: str
     goal: str
@@ -136,11 +141,11 @@ class Episode(_Data):
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder in memory: one episode per condition and task, the latest."""
+    """A run folder in memory: of every episode the latest line."""
 
     folder: Path
     manifest: Manifest
-    episodes: Mapping[tuple[str, str], Episode]
+    episodes: Mapping[JobKey, Episode]
     torn: bool = False
 
     @property
@@ -149,19 +154,47 @@ class Run:
         return list(self.manifest.conditions)
 
     @property
+    def trials(self) -> int:
+        """How often a task may be tried."""
+        return int(self.manifest.settings.get("trials", 1))
+
+    @property
+    def repeats(self) -> int:
+        """How often everything is played."""
+        return int(self.manifest.settings.get("repeats", 1))
+
+    @property
     def planned(self) -> int:
-        """How many episodes a complete run has."""
-        return len(self.manifest.conditions) * len(self.manifest.tasks)
+        """How many episodes a complete run has, a task's trials taken as one."""
+        return len(self.manifest.conditions) * len(self.manifest.tasks) * self.repeats
+
+    @cached_property
+    def done(self) -> int:
+        """How many of those are there: won, or tried as often as they may be."""
+        return sum(
+            self._last(condition, task.id, repeat) is not None
+            for condition in self.conditions
+            for task in self.manifest.tasks
+            for repeat in range(1, self.repeats + 1)
+        )
 
     @property
     def complete(self) -> bool:
         """Whether every episode is there."""
-        return len(self.episodes) >= self.planned
+        return self.done >= self.planned
 
-    def played(self, condition: str) -> list[Episode]:
-        """Every finished episode of a condition, errors included, in the order of the tasks."""
-        found = (self.episodes.get((condition, task.id)) for task in self.manifest.tasks)
+    def played(self, condition: str, repeat: int = 1) -> list[Episode]:
+        """A condition's finished tasks by their last trial, errors included, in their order."""
+        found = (self._last(condition, task.id, repeat) for task in self.manifest.tasks)
         return [episode for episode in found if episode]
+
+    def _last(self, condition: str, task: str, repeat: int) -> Episode | None:
+        """The episode that settles a task; None while another trial is to come."""
+        for trial in range(self.trials, 0, -1):
+            found = self.episodes.get(JobKey(condition, task, repeat, trial))
+            if found:
+                return found if found.success or found.is_error or trial == self.trials else None
+        return None
 
     def judged(self, condition: str) -> list[Episode]:
         """Those that say something about the agent: no model and no infrastructure errors."""
@@ -169,7 +202,8 @@ class Run:
 
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
-        return step_log_file(self.folder, episode.condition, episode.task)
+        which = (episode.condition, episode.task, episode.repeat, episode.trial)
+        return step_log_file(self.folder, *which)
 
 
 def read_run(folder: Path) -> Run:
@@ -178,7 +212,7 @@ def read_run(folder: Path) -> Run:
     file = folder / EPISODES
     lines = file.read_bytes().split(b"\n") if file.is_file() else []
     tasks = {task.id for task in manifest.tasks}
-    episodes: dict[tuple[str, str], Episode] = {}
+    episodes: dict[JobKey, Episode] = {}
     for number, line in enumerate(lines[:-1], start=1):
         if not line.strip():
             continue
@@ -191,7 +225,8 @@ def read_run(folder: Path) -> Run:
                 f"{file}:{number}: condition '{episode.condition}', task '{episode.task}' is not "
                 f"in {MANIFEST}; the two files belong to different runs"
             )
-        episodes[episode.condition, episode.task] = episode
+        key = JobKey(episode.condition, episode.task, episode.repeat, episode.trial)
+        episodes[key] = episode
     # A line without its end was being written when the run was killed; the runner cuts it off.
     return Run(folder, manifest, episodes, torn=bool(lines and lines[-1]))
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
 STEPS = "steps"
+
+
+class JobKey(NamedTuple):
+    """What names an episode within a run: its arm, its task, which repeat, which trial."""
+
+    condition: str
+    task: str
+    repeat: int = 1
+    trial: int = 1
 
 
 def slug(text: str) -> str:
@@ -17,6 +27,9 @@ def slug(text: str) -> str:
     return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
-def step_log_file(folder: Path, condition: str, task: str) -> Path:
+def step_log_file(
+    folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1
+) -> Path:
     """Where the steps of one episode are."""
-    return folder / STEPS / slug(condition) / f"{slug(task)}.json.gz"
+    which = "" if repeat == trial == 1 else f".{repeat}.{trial}"
+    return folder / STEPS / slug(condition) / f"{slug(task)}{which}.json.gz"

@@ -10,14 +10,13 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.plan import JobKey
+from rpms.evals.plan import Ending, JobKey
 from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.turn import FailureMode
 
 LOCK = ".lock"
 
@@ -58,8 +57,11 @@ class RunWriter:
         text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
         _replace(self.folder / MANIFEST, text.encode())
 
-    def finished(self) -> dict[JobKey, FailureMode | None]:
-        """How each finished episode ended, the last line counting; a torn line is cut off."""
+    def finished(self, whole_lines: bool = False) -> dict[JobKey, Ending]:
+        """How each finished episode ended, the last line counting; a torn line is cut off.
+
+        ``whole_lines`` keeps the lines themselves, for runs in which further trials follow.
+        """
         file = self.folder / EPISODES
         if not file.exists():
             return {}
@@ -68,11 +70,12 @@ class RunWriter:
         if len(whole) < len(data):
             with file.open("r+b") as torn:
                 torn.truncate(len(whole))
-        found: dict[JobKey, FailureMode | None] = {}
+        found: dict[JobKey, Ending] = {}
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
                 episode = json.loads(line)
-                found[episode["condition"], episode["task"]] = episode["failure_mode"]
+                mode = episode["failure_mode"]
+                found[key_of(episode)] = Ending(mode, episode if whole_lines else None)
             except (ValueError, KeyError, TypeError) as error:
                 raise RpmsError(f"{file}:{number}: not an episode ({error!r})") from error
         return found
@@ -87,7 +90,7 @@ class RunWriter:
     def append(self, line: dict[str, Any], steps: bytes) -> None:
         """Keep one finished episode: its steps first, then the line that makes it count."""
         if steps:
-            _replace(step_log_file(self.folder, line["condition"], line["task"]), steps)
+            _replace(step_log_file(self.folder, *key_of(line)), steps)
         if self._lines is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             self._lines = os.open(self.folder / EPISODES, flags, 0o644)
@@ -102,6 +105,11 @@ class RunWriter:
             os.close(self._lines)
             self._lines = None
         self._lock.close()
+
+
+def key_of(line: Mapping[str, Any]) -> JobKey:
+    """Which episode a line tells of; runs older than repeats and trials had one of each."""
+    return JobKey(line["condition"], line["task"], line.get("repeat", 1), line.get("trial", 1))
 
 
 def _replace(file: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from rpms.envs import get_environment
 from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
 from rpms.evals.costs import Spent
 from rpms.evals.episode import EpisodeResult, Recorder
-from rpms.evals.manifest import check_same, commit, make_manifest, now
-from rpms.evals.plan import Job, JobKey, RunPlan, remaining
+from rpms.evals.manifest import commit, grown, make_manifest, now
+from rpms.evals.plan import Ending, Job, JobKey, RunPlan, remaining
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.progress import RunProgress
 from rpms.evals.run_writer import RunWriter
@@ -27,18 +27,18 @@ ATTEMPTS = 3
 ALONE_AFTER = 2
 """From this many lost workers on an episode gets a worker to itself: it may be the culprit."""
 HOPELESS = 3
-"""This many episodes in a row with one and the same model error stop the run."""
-HOPELESS_LATER = 10
-"""The same, anywhere in a run."""
+"""At least this many episodes in a row with one and the same model error stop the run."""
 POLL_S = 0.25
 
 Watch = Callable[[RunProgress], None]
+Keep = Callable[[Job, EpisodeResult], Job | None]
+"""Takes a finished episode; gives the job that follows from it, if one does."""
 
 
 class Dispatcher:
     """Gives every job to a worker until each has a result."""
 
-    def __init__(self, pool: Pool, capacity: int, keep: Callable[[EpisodeResult], None]) -> None:
+    def __init__(self, pool: Pool, capacity: int, keep: Keep) -> None:
         """``capacity`` is how many episodes one worker plays at a time."""
         self._pool = pool
         self._capacity = capacity
@@ -85,8 +85,11 @@ class Dispatcher:
             return
         self._useless = 0
         if event.key in self._held[event.worker]:
-            del self._held[event.worker][event.key]
-            self._keep(event.result)
+            self._done(self._held[event.worker].pop(event.key), event.result)
+
+    def _done(self, job: Job, result: EpisodeResult) -> None:
+        if following := self._keep(job, result):
+            self._queue.append(following)
 
     def _bury(self, event: Event) -> None:
         """A worker died: its episodes are played again by others, but not for ever."""
@@ -101,7 +104,8 @@ class Dispatcher:
                 # Suspects wait until the others are through: they need a worker for themselves.
                 self._queue.append(job)
             else:
-                self._keep(_given_up(job, f"lost its worker {ATTEMPTS} times: {event.reason}"))
+                reason = f"lost its worker {ATTEMPTS} times: {event.reason}"
+                self._done(job, _given_up(job, reason))
         self._pool.replace(event.worker)
 
 
@@ -119,34 +123,31 @@ class Run:
         plan: RunPlan,
         folder: Path,
         *,
-        retry_failed: bool = False,
+        keep_failed: bool = False,
         budget: Budget = NO_LIMIT,
         **informative: Any,
     ) -> None:
-        """Take the folder; a run with other settings in it is refused."""
+        """Take the folder; arms that were played there with other settings are refused."""
         self.plan = plan
-        self._retries = retry_failed
-        budget.check(plan.context.model, plan.context.base_url)
+        for context in plan.conditions.values():
+            budget.check(context.model, context.base_url)
         self._writer = RunWriter(folder)
         try:
             self._manifest = self._open(make_manifest(plan, **informative))
-            finished = self._writer.finished()
+            finished = self._writer.finished(whole_lines=plan.trials > 1)
             before = spent_before(self._writer.lines(), self._manifest["sessions"])
         except BaseException:
             self._writer.close()
             raise
-        self.jobs = remaining(plan, finished, retry_failed)
+        self.jobs = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
-        again = {job.key for job in self.jobs}
         self.progress = RunProgress(total=len(plan.jobs()))
-        self.progress.resume({key: mode for key, mode in finished.items() if key not in again})
+        self.progress.resume(_ended(plan, self.jobs, finished))
 
     def _open(self, fresh: dict[str, Any]) -> dict[str, Any]:
         old = self._writer.manifest()
-        if old is not None:
-            check_same(self._writer.folder, old, fresh)
         session = {"started": fresh["created"], "commit": commit()}
-        manifest = {**(old or fresh), "finished": None}
+        manifest = grown(self._writer.folder, old, fresh) if old else {**fresh, "finished": None}
         manifest["sessions"] = [*(old or {}).get("sessions", []), session]
         self._writer.write_manifest(manifest)
         return manifest
@@ -158,13 +159,23 @@ class Run:
         what an episode spent is known when it has ended.
         """
 
-        def keep(result: EpisodeResult) -> None:
+        healthy = self.meter.session.tokens
+
+        def keep(job: Job, result: EpisodeResult) -> Job | None:
+            nonlocal healthy
             self._writer.append(result.line, result.steps)
-            self.progress.add(result.line)
+            following = self.plan.following(job, result.line)
+            self.progress.add(result.line, last=following is None)
             if not metered:
                 self.meter.add(_spent(result.line), result.line["cost_usd"])
+            if self.meter.session.tokens > healthy or result.line["failure_mode"] != "model_error":
+                healthy = self.meter.session.tokens
+                self.progress.hopeless.clear()
+            else:
+                self.progress.hopeless.append(result.line["error"])
             watch(self.progress)
-            stop_if_hopeless(self.progress, len(self.jobs), self._retries)
+            stop_if_hopeless(self.progress, at_once)
+            return following
 
         def look() -> None:
             watch(self.progress)
@@ -173,6 +184,7 @@ class Run:
 
         try:
             look()
+            at_once = max(HOPELESS, capacity * pool.size)
             Dispatcher(pool, capacity, keep).run(self.jobs, look)
             self._manifest["finished"] = now()
         finally:
@@ -188,8 +200,9 @@ class Run:
         self._writer.write_manifest(self._manifest)
 
     def finished(self) -> int:
-        """How many episodes the folder holds; an interrupt may come before they are counted."""
-        return len(self._writer.finished())
+        """How many are done; an interrupt may come before they are counted."""
+        found = self._writer.finished(whole_lines=self.plan.trials > 1)
+        return len(self.plan.jobs()) - len(remaining(self.plan, found, keep_failed=True))
 
     def close(self) -> None:
         """Let the folder go."""
@@ -204,23 +217,33 @@ def _spent(line: dict[str, Any]) -> Spent:
     )
 
 
-def stop_if_hopeless(progress: RunProgress, planned: int, retries: bool = False) -> None:
-    """A wrong key fails every call alike: say so after a few episodes, not after all.
+def _ended(
+    plan: RunPlan, jobs: Sequence[Job], finished: Mapping[JobKey, Ending]
+) -> dict[JobKey, Ending]:
+    """By its last trial, everything of the plan for which no job is left."""
+    left = {job.key[:3] for job in jobs}
+    found: dict[JobKey, Ending] = {}
+    for job in plan.jobs():
+        if job.key[:3] not in left:
+            last = max(n for n in range(1, plan.trials + 1) if job._replace(trial=n).key in finished)
+            key = job._replace(trial=last).key
+            found[key] = finished[key]
+    return found
 
-    Later on an account may run empty, or a server be taken away: that takes a longer row.
+
+def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:
+    """A wrong key fails every call alike: say so before all episodes have.
+
+    A few bad calls are no reason: nothing may have worked since before as many episodes ended as
+    are in flight at once, all of them for one and the same reason.
     """
-    done = len(progress.history)
-    row, which = (HOPELESS, "first") if done == HOPELESS else (HOPELESS_LATER, "last")
-    if done < row or planned <= row:
+    errors = progress.hopeless
+    if len(errors) < min(at_once, progress.total) or progress.done >= progress.total:
         return
-    endings = progress.history[-row:]
-    if len({(mode, kind_of(error)) for mode, error in endings}) == 1 and (
-        endings[0][0] == "model_error"
-    ):
+    if len(set(map(kind_of, errors))) == 1:
         raise RpmsError(
-            f"stopped: the {which} {row} episodes all ended with the same model error: "
-            f"{endings[0][1]}; when that is mended, run the same command again"
-            + ("" if retries else " with --retry-failed")
+            f"stopped: nothing works: {len(errors)} episodes in a row ended with the same model "
+            f"error: {errors[0]}; when that is mended, run the same command again"
         )
 
 

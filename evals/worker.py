@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,13 @@ from typing import Any
 from rpms.envs import Task, live
 from rpms.evals.budget import Meter
 from rpms.evals.costs import price_by
-from rpms.evals.episode import EpisodeResult, play_job
+from rpms.evals.episode import EpisodeResult, Recorder, play_job
 from rpms.evals.pacing import Pacing
 from rpms.evals.plan import Job, RunPlan
-from rpms.graph.build import build_graph
+from rpms.evals.variants import load_stages
+from rpms.graph.build import RpmsGraph, Swapped, build_graph
 from rpms.models.prices import Rates, rates_for
+from rpms.nodes.chat import keeps_replies
 from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
@@ -48,7 +50,8 @@ class WorkerSettings:
     contexts: dict[str, RunContext]
     truth: bool
     cache: str
-    rates: Rates | None = None
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    rates: dict[str, Rates | None] = field(default_factory=dict)
     meter: Meter | None = None
 
     @classmethod
@@ -58,22 +61,22 @@ class WorkerSettings:
         Prices go with it: another machine may have no list, or another one. A meter can only be
         shared with processes of this machine.
         """
-        rates = rates_for(plan.context.model, plan.context.base_url)
-        return cls(plan.conditions, plan.truth, plan.cache, rates, meter)
+        rates = {
+            label: rates_for(context.model, context.base_url)
+            for label, context in plan.conditions.items()
+        }
+        return cls(plan.conditions, plan.truth, plan.cache, plan.nodes, rates, meter)
 
 
 class Player:
-    """Plays jobs on the running event loop, all of them through one graph."""
+    """Plays jobs on the running event loop, all of an arm through one graph."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
-        self._price = price_by(settings.rates)
         self._pacing = Pacing()
         self._tasks: dict[tuple[str, str], Task] = {}
-        self._graph = build_graph(
-            nodes={"reset_env": make_reset_env(self._find)}, reply_cache=settings.cache
-        )
+        self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
 
     async def play(self, job: Job) -> EpisodeResult:
         """One episode, from its start to its line and its step log."""
@@ -82,14 +85,40 @@ class Player:
             # Another machine keeps its games elsewhere; worlds without files resolve alike.
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
-        context = self._settings.contexts[job.condition]
+        context = job.seeded(self._settings.contexts[job.condition])
+        price = price_by(self._settings.rates.get(job.condition))
         truth, meter = self._settings.truth, self._settings.meter
-        return await play_job(
-            self._graph, job, context, truth, self._pacing, price=self._price, meter=meter
-        )
+        try:
+            graph = await asyncio.to_thread(self._graph, job.condition, context)
+            job = await _lesson(job, context)
+        except Exception as error:  # an arm that cannot be built is its own episodes' trouble
+            recorder = Recorder(job, truth, price, meter)
+            recorder.fail(error)
+            return recorder.result()
+        return await play_job(graph, job, context, truth, self._pacing, price=price, meter=meter)
+
+    def _graph(self, label: str, context: RunContext) -> RpmsGraph:
+        """The arm's graph; arms that swap nothing and keep replies alike share one."""
+        paths = self._settings.nodes.get(label, {})
+        cache = self._settings.cache if keeps_replies(context) else ""
+        key = (cache, *(text for item in sorted(paths.items()) for text in item))
+        if key not in self._graphs:
+            nodes: dict[str, Swapped] = {"reset_env": make_reset_env(self._find)}
+            self._graphs[key] = build_graph({**nodes, **load_stages(paths)}, reply_cache=cache)
+        return self._graphs[key]
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], str(state["task"])]
+
+
+async def _lesson(job: Job, context: RunContext) -> Job:
+    """What the memory makes of the trial before, for the one that begins."""
+    if job.before is None or not context.memory:
+        return job
+    from rpms.nodes.memories import after_trial
+
+    carried = await after_trial(job.task["env"], context, job.carried, job.before)
+    return job._replace(carried=carried)
 
 
 def _here(task: Task) -> Task:

@@ -1,9 +1,11 @@
-"""``sim``, ``local:...`` or ``provider:name`` -> a chat model, with errors for people."""
+"""``sim``, ``local:...``, ``provider:name`` or ``module:function`` -> a chat model."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from rpms.models.local import LOCAL_TIMEOUT_S, is_local, open_local
 from rpms.models.response_cache import ResponseCache
 from rpms.models.sim import SimPlanner
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.imports import is_path, load_object
 from rpms.vocabulary.secrets import redact
 
 # What tables call the models that are none.
@@ -61,6 +64,10 @@ def open_model(
             f"unknown model '{name}'; use 'sim', or PROVIDER:NAME such as openai:gpt-4o-mini, "
             "or local:smollm2"
         )
+    if is_own(name):
+        given = {"temperature": temperature, "max_tokens": max_tokens, "timeout_s": timeout_s,
+                 "base_url": base_url, "seed": seed}  # fmt: skip
+        return _open_own(name, given)
     # Retries are the graph's business (one policy, counted once), so the client makes none.
     options: dict[str, Any] = {
         "temperature": temperature,
@@ -84,6 +91,35 @@ def open_model(
             Path(cache), identity | ({"held_to": held_to} if held_to else {})
         )
     return created
+
+
+def is_own(name: str) -> bool:
+    """Whether a model's name is an import path: a module's name that no provider has."""
+    module = name.partition(":")[0]
+    if not is_path(name) or module in (*_KEYS, "local", "community"):
+        return False
+    return "." in module or module not in _providers()
+
+
+def _providers() -> Collection[str]:
+    """The providers that LangChain knows; imported only for a name that may be one of them."""
+    from langchain.chat_models import base
+
+    return base._BUILTIN_PROVIDERS
+
+
+def _open_own(path: str, given: dict[str, Any]) -> BaseChatModel:
+    """A chat model of the user's own: the object itself, or a function that makes it.
+
+    A function is given the settings that it has parameters for.
+    """
+    found = load_object(path, "the model")
+    if callable(found) and not isinstance(found, BaseChatModel):
+        wanted = signature(found).parameters
+        found = found(**{name: value for name, value in given.items() if name in wanted})
+    if not isinstance(found, BaseChatModel):
+        raise RpmsError(f"'{path}' makes a {type(found).__name__}, not a LangChain chat model")
+    return found
 
 
 def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:

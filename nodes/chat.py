@@ -10,6 +10,14 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.reply_grammar import held_to
 
 
+def keeps_replies(context: RunContext) -> bool:
+    """Whether earlier replies may stand for new ones.
+
+    Sampling asks for a new reply every time, and the planner is cheaper than the cache.
+    """
+    return context.model != "sim" and not context.temperature
+
+
 def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
     """The model of a context, with the world's reply length and held to its actions if asked for.
 

@@ -31,6 +31,7 @@ from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.turn import ERRORS
 
 app = typer.Typer(
     name="rpms",
@@ -107,6 +108,9 @@ def run(
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
         print_json(result)
+    if result["failure_mode"] in ERRORS:
+        kind = result["failure_mode"].replace("_", " ")
+        raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,33 +13,46 @@ from rpms.options import (
     EngineOption,
     EnvOption,
     ModelOption,
+    RulesOption,
     SplitOption,
     TimeoutOption,
+    WithoutRuleOption,
     choose,
 )
 
 
 def evaluate(
-    out: Annotated[str, typer.Option(help="Run folder; an unfinished run in it goes on.")],
+    out: Annotated[str, typer.Option(help="Run folder; a run in it goes on, or grows.")],
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
     preset: Annotated[
-        str, typer.Option(help="A sweep of evals/presets.yaml instead, such as 2x2 or guard.")
+        str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
     ] = "",
+    arm: Annotated[
+        list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
+    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
+    protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
+    rules: RulesOption = "",
+    without_rule: WithoutRuleOption = None,
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
+    tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
+    types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
+    trials: Annotated[int, typer.Option(help="Tries per task, with memory carried along.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Independent repeats, with other seeds.")] = 1,
     workers: Annotated[
         int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
     ] = None,
     concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Play model and infrastructure errors again.")
+    keep_failed: Annotated[
+        bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
     truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
@@ -47,6 +61,11 @@ def evaluate(
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
     guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
+    k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
+    seed: Annotated[int, typer.Option(help="Varies sampling, and the planner's whims.")] = 0,
+    temperature: Annotated[float, typer.Option(help="0: greedy.")] = 0.0,
+    max_tokens: Annotated[int, typer.Option(help="Reply length; 0: the environment's own.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
     constrain: ConstrainOption = "off",
@@ -55,8 +74,9 @@ def evaluate(
     budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
 ) -> None:
-    """Play a whole split under several conditions; run it again to go on where it stopped."""
+    """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
+    from rpms.evals.arms import Asked, choose_arms, listed
     from rpms.evals.budget import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
@@ -67,6 +87,11 @@ def evaluate(
         arbitration=arbitration,  # type: ignore[arg-type]
         guard=guard,  # type: ignore[arg-type]
         layout=layout,  # type: ignore[arg-type]
+        theta=theta,
+        k=k,
+        seed=seed,
+        temperature=temperature,
+        max_tokens=max_tokens,
         max_steps=max_steps,
         model=model,
         base_url=base_url,
@@ -74,10 +99,17 @@ def evaluate(
         constrain=constrain,  # type: ignore[arg-type]
         context_tokens=context_tokens,
         memory_file=memory,
+        rules_dir=rules,
+        without_rules=",".join(without_rule or ()),
     )
-    budget = Budget(budget_usd, budget_tokens)
-    effort = Effort(workers, concurrency, ray, retry_failed, budget)
+    asked = Asked(
+        env=env, split=split, protocol=protocol, limit=limit, spread=spread,
+        tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
+    )  # fmt: skip
+    asked, arms = choose_arms(asked, base, conditions, preset, arm or (), plan)
     run_all(
-        env, split, out, base=base, conditions=conditions, preset=preset, limit=limit,
-        spread=spread, truth=truth, cache=not no_cache, effort=effort,
+        arms, out=out, env=asked.env, split=asked.split, limit=asked.limit, spread=asked.spread,
+        tasks=asked.tasks, types=asked.types, trials=asked.trials, repeats=asked.repeats,
+        truth=truth, cache=not no_cache,
+        effort=Effort(workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)),
     )  # fmt: skip

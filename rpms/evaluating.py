@@ -1,118 +1,155 @@
-"""``rpms eval``: a whole split under several conditions, watched while it runs."""
+"""``rpms.evaluate`` and ``rpms eval``: a whole split under several arms, watched while it runs."""
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 from rpms.envs import get_environment
+from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.budget import NO_LIMIT, Budget
-from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.plan import RunPlan, Selection, make_plan
 from rpms.evals.pools import Pool
-from rpms.evals.presets import letters, preset_contexts
-from rpms.evals.progress import RunProgress
+from rpms.evals.presets import letters
+from rpms.evals.report import Report, read_report
 from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.evals.variants import Arm, Variant, as_variant, load_stages
+from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import open_chat
+from rpms.nodes.chat import keeps_replies, open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
-from rpms.nodes.goal_retrieval import open_memory
+from rpms.nodes.manual import manual_for
 from rpms.vocabulary.errors import RpmsError
+from rpms.watching import watched
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How a run is carried out; none of this changes what comes out."""
+    """How a run is carried out; none of this changes what comes out.
+
+    Attributes:
+        workers: environment processes; 0 plays in this one, None takes one per processor.
+        concurrency: episodes in flight over all workers.
+        ray: address of a Ray cluster to play on; ``local`` starts one.
+        keep_failed: leave episodes alone that ended in an error; else they are played again.
+        budget: what the run folder may cost.
+    """
 
     workers: int | None = None
     concurrency: int = 32
     ray: str = ""
-    retry_failed: bool = False
+    keep_failed: bool = False
     budget: Budget = NO_LIMIT
 
-    def suited_to(self, model: str) -> Effort:
+    def suited_to(self, plan: RunPlan) -> Effort:
         """One episode at a time for a local model, which answers one request at a time.
 
         More of them would only wait in its queue until their calls time out.
         """
-        if not is_local(model):
+        if not any(is_local(context.model) for context in plan.conditions.values()):
             return self
         workers = 1 if self.workers is None else min(self.workers, 1)
         return replace(self, workers=workers, concurrency=1)
 
 
+USUAL = Effort()
+
+
 def evaluate(
-    env: str,
-    split: str,
-    out: str,
+    arms: Mapping[str, Arm] | Sequence[str] = ("A", "B", "C", "D"),
     *,
-    base: RunContext,
-    conditions: str,
-    preset: str,
-    limit: int,
-    spread: bool,
-    truth: bool,
-    cache: bool,
-    effort: Effort,
-) -> None:
-    """Run what is left of a plan and say how it stands; raises KeyboardInterrupt on Ctrl-C."""
-    if conditions and preset:
-        raise RpmsError("give either --conditions or --preset")
-    if preset:
-        contexts = preset_contexts(preset, base)
-    else:
-        wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
-        contexts = letters(wanted, base)
-    file = reply_file(base) if cache else ""
-    split = split or get_environment(env).splits()[0]
-    effort = effort.suited_to(base.model)
-    plan = make_plan(env, split, contexts, limit, truth, cache=file, spread=spread)
-    play_plan(plan, out, effort)
+    out: str | PathLike[str],
+    env: str = FIRST_WORLD,
+    split: str = "",
+    limit: int = 0,
+    spread: bool = False,
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    trials: int = 1,
+    repeats: int = 1,
+    truth: bool = True,
+    cache: bool = True,
+    effort: Effort = USUAL,
+    show: bool = True,
+) -> Report:
+    """Play tasks under several arms and give the report; called again, go on where it stopped.
 
-
-def reply_file(context: RunContext) -> str:
-    """Where earlier replies are kept, if they are.
-
-    Sampling asks for a new reply every time, and the planner is cheaper than the cache.
+    Args:
+        arms: settings or variants by label, or letters of conditions.
+        out: the run folder. What is finished there is not played again, and it may grow: more
+            tasks, more arms, more trials and repeats.
+        env: the world.
+        split: its tasks; the world's first split by default.
+        limit: how many of them; 0 for all.
+        spread: take them evenly from the whole split.
+        tasks: only these, by id.
+        types: only those of these goal types.
+        trials: how often a task may be tried until it is won, memory being carried along.
+        repeats: how often everything is played independently, with other seeds.
+        truth: compare every belief with the simulator's true state.
+        cache: replies of earlier runs stand for new ones where decoding is greedy.
+        effort: processes, budget and the like.
+        show: say on standard error how it goes.
     """
-    return "" if context.model == "sim" or context.temperature else str(default_file())
+    if not fspath(out):
+        raise RpmsError("no run folder given; say where the run is to be kept")
+    variants = as_arms(arms)
+    plan = make_plan(
+        env,
+        split or get_environment(env).splits()[0],
+        {label: variant.settings() for label, variant in variants.items()},
+        Selection(limit, spread, tasks, types),
+        truth,
+        str(default_file()) if cache else "",
+        {label: paths for label, variant in variants.items() if (paths := variant.paths())},
+        trials,
+        repeats,
+    )
+    play_plan(plan, fspath(out), effort, show=show)
+    return read_report(Path(out))
 
 
-def play_plan(plan: RunPlan, out: str, effort: Effort) -> None:
-    """Play what a run folder still lacks of a plan, behind a progress bar."""
+def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
+    """Every arm as a variant, by its label."""
+    if isinstance(arms, Mapping):
+        return {str(label): as_variant(arm) for label, arm in arms.items()}
+    wanted = arms.split(",") if isinstance(arms, str) else arms
+    found = letters([name.strip() for name in wanted], RunContext())
+    return {label: as_variant(context) for label, context in found.items()}
+
+
+def play_plan(plan: RunPlan, out: str, effort: Effort, show: bool = True) -> None:
+    """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
+    effort = effort.suited_to(plan)
     _check(plan)
     workers = effort.workers if effort.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(
-        plan, Path(out), retry_failed=effort.retry_failed, budget=effort.budget,
+        plan, Path(out), keep_failed=effort.keep_failed, budget=effort.budget,
         workers=workers, concurrency=effort.concurrency, ray=effort.ray,
     )  # fmt: skip
     try:
-        _play(run, _pool(run, workers, effort.ray), capacity, out, metered=not effort.ray)
+        with watched(run, out, show) as watch:
+            run.play(_pool(run, workers, effort.ray), capacity, watch, metered=not effort.ray)
     finally:
         run.close()
 
 
 def _check(plan: RunPlan) -> None:
     """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
-    open_chat(plan.env, plan.context, plan.cache)
-    prompt_room(plan.env, plan.context)
-    for one in plan.conditions.values():
-        if one.memory and one.memory_file:
-            open_memory(plan.env, one.memory_file)
+    for label, context in plan.conditions.items():
+        open_chat(plan.env, context, plan.cache if keeps_replies(context) else "")
+        prompt_room(plan.env, context)
+        manual_for(plan.env, context)
+        if context.memory and context.memory_file:
+            check_memory(plan.env, context)
+        if paths := plan.nodes.get(label):
+            build_graph(load_stages(paths))
 
 
 def _pool(run: Run, workers: int, ray: str) -> Pool:
@@ -121,61 +158,3 @@ def _pool(run: Run, workers: int, ray: str) -> Pool:
     from rpms.evals.ray_backend import RayPool
 
     return RayPool(run.plan, max(workers, 1), ray)
-
-
-def _play(run: Run, pool: Pool, capacity: int, out: str, metered: bool) -> None:
-    console = Console(stderr=True)
-    done = run.progress.done
-    if done:
-        console.print(f"{out}: {done} of {run.progress.total} episodes were finished before")
-    try:
-        with _bar(console) as bar:
-            task = bar.add_task("starting", total=run.progress.total, completed=done, extra="")
-
-            def watch(progress: RunProgress) -> None:
-                bar.update(
-                    task, completed=progress.done, description=standings(progress),
-                    extra=spending(progress),
-                )  # fmt: skip
-
-            run.play(pool, capacity, watch, metered)
-    except KeyboardInterrupt:
-        print(
-            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
-            f"in {out}. Run the same command again to go on.",
-            file=sys.stderr,
-        )
-        raise
-    print(f"{out}: {run.progress.done} of {run.progress.total} episodes; {standings(run.progress)}")
-    print(f"{spending(run.progress)} in this session")
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[extra]}"),
-        console=console,
-    )
-
-
-def standings(progress: RunProgress) -> str:
-    """Success so far per condition, errors apart."""
-    parts = []
-    for label, standing in sorted(progress.standings.items()):
-        errors = f" ({standing.errors} errors)" if standing.errors else ""
-        parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
-    return ", ".join(parts) or "starting"
-
-
-def spending(progress: RunProgress) -> str:
-    """Tokens, cost where something is paid, and replies that cost nothing."""
-    text = f"{progress.spent_tokens:,} tokens"
-    if progress.cost_usd:
-        text += f", ${progress.cost_usd:.4f}"
-    if progress.expected_usd:
-        text += f" of about ${progress.expected_usd:.2f}"
-    return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text

@@ -13,8 +13,10 @@ from rpms.evals.learning import learn
 from rpms.evals.plan import make_plan
 from rpms.evals.rounds import RULES_ONLY, round_context, round_folder
 from rpms.evals.run_files import read_run
-from rpms.evaluating import Effort, play_plan, reply_file
+from rpms.evaluating import Effort, play_plan
 from rpms.memory_store import write_snapshot
+from rpms.models.response_cache import default_file
+from rpms.nodes.chat import keeps_replies
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -54,11 +56,10 @@ def learn_rounds(
     env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
     label = lesson.condition or RULES_ONLY
     check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
-    effort = replace(effort.suited_to(base.model), retry_failed=True)
     folders: list[Path] = []
     for number in range(1, rounds + 1):
         context = round_context(base, number, label)
-        plan = make_plan(env, split, {label: context}, limit, cache=reply_file(context))
+        plan = make_plan(env, split, {label: context}, limit, cache=str(default_file()) if keeps_replies(context) else "")
         folders.append(round_folder(runs, number))
         play_plan(plan, str(folders[-1]), effort)
         found = gather([read_run(one) for one in folders], allowed=lesson.allowed)

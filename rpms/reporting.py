@@ -114,7 +114,7 @@ def _text(cell: Cell) -> str:
 
 def _print_end(console: Console, report: Report, files: Iterable[Path]) -> None:
     if not report.run.complete:
-        played = f"{len(report.run.episodes)} of {report.run.planned}"
+        played = f"{report.run.done} of {report.run.planned}"
         console.print(f"[yellow]This run is not finished: {played} episodes are there.[/]")
     for file in files:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)

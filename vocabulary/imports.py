@@ -59,3 +59,19 @@ def load_object(path: str, what: str) -> Any:
     except (ImportError, AttributeError) as error:
         raise RpmsError(f"cannot load {what} '{path}': {error}") from error
     return found
+
+
+def path_of(thing: Any, what: str) -> str:
+    """The import path of a function or class; text is one already."""
+    if isinstance(thing, str):
+        return thing
+    module = getattr(thing, "__module__", None) or ""
+    name = getattr(thing, "__qualname__", None) or ""
+    if not name or "<" in name or module == "__main__":
+        told = name or f"a {type(thing).__name__} object"
+        where = " of the script that is running" if module == "__main__" else ""
+        raise RpmsError(
+            f"{what} cannot travel to worker processes: {told}{where} has no import path. Put a "
+            "function that makes it into a module and give 'package.module:name'"
+        )
+    return f"{module}:{name}"

@@ -16,6 +16,7 @@ from rpms.evals.report.behaviour import (
     step_table,
     token_table,
 )
+from rpms.evals.report.repeats import repeat_table, trial_table
 from rpms.evals.report.results import main_table, pair_table, square_table, task_table, type_table
 from rpms.evals.report.source import source_of
 from rpms.evals.run_files import Run, read_run
@@ -41,7 +42,7 @@ class Report:
             **{name: getattr(manifest, name) for name in kept},
             "complete": self.run.complete,
             "planned": self.run.planned,
-            "played": len(self.run.episodes),
+            "played": self.run.done,
             "tables": {table.id: table.as_json() for table in self.tables},
         }
 
@@ -63,6 +64,7 @@ def build_report(run: Run) -> Report:
         found.append(task_table(run))
     if len(run.conditions) > 1:
         found.append(pair_table(run))
+    found += [repeat_table(run), trial_table(run)]
     found += ablation_tables(run)
     found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
     found.append(guard_table(run))

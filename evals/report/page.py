@@ -122,7 +122,7 @@ def rules_changed(run: Run) -> bool:
 def _row(episode: Episode) -> dict[str, Any]:
     return {
         "c": episode.condition,
-        "task": episode.task,
+        "task": _named(episode),
         "n": episode.index,
         "type": episode.type,
         "goal": episode.goal,
@@ -135,6 +135,13 @@ def _row(episode: Episode) -> dict[str, Any]:
         "error": episode.error,
         "tokens": episode.prompt_tokens + episode.output_tokens,
     }
+
+
+def _named(episode: Episode) -> str:
+    """The task, and which repeat and trial of it, where there are several."""
+    often = (("repeat", episode.repeat), ("trial", episode.trial))
+    told = ", ".join(f"{name} {number}" for name, number in often if number > 1)
+    return f"{episode.task} ({told})" if told else episode.task
 
 
 def _log(run: Run, episode: Episode) -> str:

@@ -79,12 +79,12 @@ def _missing(run: Run) -> Iterator[str]:
     for mode in sorted({e.failure_mode or "" for e in errors}):
         n = sum(e.failure_mode == mode for e in errors)
         yield (
-            f"{n} of {len(run.episodes)} episodes ended in {'an' if mode[0] in 'aeiou' else 'a'} "
+            f"{n} of {run.done} episodes ended in {'an' if mode[0] in 'aeiou' else 'a'} "
             f"{mode.replace('_', ' ')}: left out of every rate and pair, counted under errors."
         )
     if not run.complete:
         yield (
-            f"This run is not finished: {len(run.episodes)} of {run.planned} episodes are there. "
+            f"This run is not finished: {run.done} of {run.planned} episodes are there. "
             "Conditions may stand on different tasks so far; trust the pairs rather than the rates."
         )
     if run.torn:

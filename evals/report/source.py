@@ -11,7 +11,7 @@ LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E
 def source_of(run: Run) -> str:
     """Which model, which split, which commit, how much of it."""
     manifest = run.manifest
-    played = f"{len(run.episodes)} of {run.planned} episodes"
+    played = f"{run.done} of {run.planned} episodes"
     if run.complete:
         played = f"{run.planned} episodes"
     return (

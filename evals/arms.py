@@ -1,0 +1,161 @@
+"""Arms as people write them: ``mine:nodes=pkg.mod:stages,scf=off``, or a plan in YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rpms.evals.presets import letters, preset_contexts
+from rpms.evals.variants import Variant
+from rpms.nodes.context import RunContext
+from rpms.rules.loader import line_of, read_yaml
+from rpms.vocabulary.errors import RpmsError
+
+SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+OWN = ("condition", "nodes", "rules", "memory", "model")
+
+
+class Asked(BaseModel):
+    """What is to be played, whoever the players are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    env: str = ""
+    split: str = ""
+    protocol: str = ""
+    limit: int = 0
+    spread: bool = False
+    tasks: list[str] = []
+    types: list[str] = []
+    trials: int = 1
+    repeats: int = 1
+
+
+class PlanFile(Asked):
+    """A whole evaluation in one file; what it leaves out is as on the command line."""
+
+    settings: dict[str, Any] = {}
+    arms: dict[str, dict[str, Any]] = Field(min_length=1)
+
+
+def choose_arms(
+    asked: Asked,
+    base: RunContext,
+    conditions: str = "",
+    preset: str = "",
+    arms: Sequence[str] = (),
+    plan: Path | None = None,
+) -> tuple[Asked, dict[str, Variant]]:
+    """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
+    if conditions and preset:
+        raise RpmsError("give either --conditions or --preset")
+    if plan is not None and (conditions or preset or arms):
+        raise RpmsError("--plan names the arms: give it without --conditions, --preset and --arm")
+    written = read_plan(plan) if plan is not None else None
+    if written is not None:
+        told = {name: getattr(written, name) for name in written.model_fields_set & {*Asked.model_fields}}
+        asked = asked.model_copy(update=told)
+        base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
+    if asked.protocol:
+        asked, base = under_protocol(asked, base)
+    if written is not None:
+        return asked, {
+            label: make_arm(given, base, f"{plan}: arm '{label}'")
+            for label, given in written.arms.items()
+        }
+    found: dict[str, Variant] = {}
+    if preset:
+        found = {label: Variant(one) for label, one in preset_contexts(preset, base).items()}
+    elif conditions or not arms:
+        wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
+        found = {label: Variant(one) for label, one in letters(wanted, base).items()}
+    for text in arms:
+        label, variant = parse_arm(text, base)
+        if label in found:
+            raise RpmsError(f"two arms are called '{label}'")
+        found[label] = variant
+    return asked, found
+
+
+def read_plan(file: Path) -> PlanFile:
+    """The plan; the first mistake is told with its line."""
+    node, data = read_yaml(file)
+    try:
+        return PlanFile.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [part for part in first["loc"] if isinstance(part, str | int)]
+        told = f"{'.'.join(map(str, place))}: {first['msg']}" if place else first["msg"]
+        raise RpmsError(f"{file}:{line_of(node, place)}: {told}") from error
+
+
+def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
+    """``label:key=value,...`` or a label alone, which must then be a condition's letter."""
+    label, colon, rest = text.partition(":")
+    if not label.strip():
+        raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
+    given: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, rest.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise RpmsError(f"--arm '{text}': '{part}' is not SETTING=VALUE")
+        given[key.strip()] = value.strip()
+    if not colon:
+        given["condition"] = label
+    return label.strip(), make_arm(given, base, f"--arm '{label}'")
+
+
+def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
+    """An arm from plain settings over those of the run.
+
+    ``rules`` and ``memory`` are switches where they say on or off, and files otherwise.
+    """
+    left = dict(given)
+    context = base.under(str(left.pop("condition"))) if "condition" in left else base
+    own: dict[str, Any] = {}
+    for name in ("nodes", "rules", "memory", "model"):
+        if name in left and _switch(left[name]) is None:
+            own[name] = left.pop(name)
+    return Variant(context.with_(**read_settings(left, where)), **own)
+
+
+def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Settings as the run context takes them; texts of a command line become numbers."""
+    hints = get_type_hints(RunContext)
+    known = {one.name: hints[one.name] for one in fields(RunContext)}
+    if unknown := sorted(set(given) - set(known)):
+        choice = ", ".join(sorted({*known, *OWN}))
+        raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; known: {choice}")
+    return {name: _fitting(name, value, known[name], where) for name, value in given.items()}
+
+
+def _fitting(name: str, value: Any, kind: Any, where: str) -> Any:
+    if kind is bool and (switch := _switch(value)) is not None:
+        return switch
+    if isinstance(value, bool) and kind not in (bool, int, float):
+        return "on" if value else "off"  # YAML reads a bare off as false
+    if kind in (int, float) and isinstance(value, str | int):
+        try:
+            return kind(value)
+        except ValueError:
+            raise RpmsError(f"{where}: {name}={value} is not a number") from None
+    return value
+
+
+def _switch(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else SWITCH.get(str(value).lower())
+
+
+def listed(text: str) -> Sequence[str]:
+    """Names by comma, or one per line of ``@FILE``."""
+    if text.startswith("@"):
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise RpmsError(f"cannot read the list {text[1:]}: {error}") from error
+        return [line.strip() for line in lines if line.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]

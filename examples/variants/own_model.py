@@ -1,0 +1,48 @@
+"""A chat model of one's own: any LangChain chat model, made by a function that can be imported.
+
+This one knows nothing and walks around. Run it from anywhere:
+``python examples/variants/own_model.py``.
+"""
+
+import re
+from random import Random
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+import rpms
+
+
+class Wanderer(BaseChatModel):
+    """Goes to some place that the conversation has named."""
+
+    seed: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return "wanderer"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        text = "\n".join(str(message.content) for message in messages)
+        places = sorted(set(re.findall(r"\b[a-z]+ \d+\b", text)))
+        place = Random(f"{self.seed} {len(messages)}").choice(places)
+        reply = AIMessage(f"Thought: I have not been everywhere.\nAction: go to {place}")
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def make_model(seed: int = 0) -> BaseChatModel:
+    """The settings that it names (temperature, max_tokens, base_url, seed, ...) are given to it."""
+    return Wanderer(seed=seed)
+
+
+if __name__ == "__main__":
+    arms = {
+        "B": rpms.RunContext.for_condition("B"),
+        "B wanderer": rpms.Variant(
+            rpms.RunContext.for_condition("B", max_steps=20), model="own_model:make_model"
+        ),
+    }
+    report = rpms.evaluate(arms, out="runs/own-model", limit=10, spread=True)
+    print(report.as_markdown())

@@ -1,0 +1,25 @@
+"""A state filter of one's own, against ours: a memory is used only while its object is in hand.
+
+Run it from anywhere: ``python examples/variants/own_scf.py``.
+"""
+
+import rpms
+
+
+def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
+    """Read the candidates and the belief; drop what was recorded with another full hand."""
+    recalls = []
+    for recall in state["recalls"]:
+        needed = [name for name in recall["advice"]["needs"] if "hold" in name]
+        if needed and not state["belief"]["holding"]:
+            recall = {**recall, "dropped_by": "scf", "reason": f"the hand is empty: {needed[0]}"}
+        recalls.append(recall)
+    return {"recalls": recalls}
+
+
+stages = {"scf": scf}
+
+if __name__ == "__main__":
+    arms = {"D": rpms.RunContext(), "mine": rpms.Variant(nodes="own_scf:stages")}
+    report = rpms.evaluate(arms, out="runs/own-scf", limit=10, spread=True)
+    print(report.as_markdown())
