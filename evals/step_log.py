@@ -15,6 +15,7 @@ from typing import Any
 from rpms.envs import Environment
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
+from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.decision import Decision
 from rpms.vocabulary.recall import Recall
@@ -108,12 +109,9 @@ def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str
 
 
 def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
-    return {
-        "universal": [rule["id"] for rule in rules["universal"]],
-        "domain": [rule["id"] for rule in rules["domain"]],
-        "environment": [rule["id"] for rule in rules["environment"]],
-        "situation": [dict(rule) for rule in rules["situation"]],
-    }
+    """By tier, in the order they were printed; what a situation says stands nowhere else."""
+    ids = {name: [rule["id"] for rule in tier] for name, tier in rules.items()}
+    return {**ids, SITUATION: [dict(rule) for rule in rules[SITUATION]]}
 
 
 def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
 from rpms.rules.conditions import Situation
@@ -26,10 +26,10 @@ SHORTLIST = 6
 OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
-def situation(state: EpisodeState) -> Situation:
+def situation(state: EpisodeState, context: RunContext) -> Situation:
     """What judging may look at."""
     return Situation(
-        manual=load_manual(state["env"]),
+        manual=manual_for(state["env"], context),
         goal=state["goal"],
         sub_goal=state["sub_goal"],
         belief=state["belief"],
@@ -38,9 +38,9 @@ def situation(state: EpisodeState) -> Situation:
     )
 
 
-def shortlist(state: EpisodeState) -> list[Choice]:
+def shortlist(state: EpisodeState, context: RunContext) -> list[Choice]:
     """The best actions for the current sub-goal, with a reason each."""
-    return serving_actions(situation(state))[:SHORTLIST]
+    return serving_actions(situation(state, context))[:SHORTLIST]
 
 
 def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -49,9 +49,9 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
     ``reask`` sends a vetoed action back once; ``shortlist`` only notes what speaks against it;
     ``constrain`` plays the nearest action of the shortlist instead.
     """
-    mode = settings(runtime.context).guard
-    now = situation(state)
-    proposal = state["action"] or read_action(state["reply"], state["env"]).action
+    context = settings(runtime.context)
+    mode, now = context.guard, situation(state, context)
+    proposal = state["action"] or read_action(state["reply"], state["env"], now.manual).action
     against = veto(now, proposal) if proposal else Veto("", "no action could be read")
     if mode == "constrain":
         return _hold(state, now, proposal, against)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from langgraph.runtime import Runtime
 
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
@@ -42,8 +42,8 @@ class Conflict(NamedTuple):
 
 def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
-    mode = settings(runtime.context).arbitration
-    manual = load_manual(state["env"])
+    context = settings(runtime.context)
+    mode, manual = context.arbitration, manual_for(state["env"], context)
     judged = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
@@ -91,7 +91,8 @@ def snippet_conflict(
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
     What later steps leave open will be seen on the way, and whether a walk leads anywhere is found
-    out by walking: neither is worth a warning now.
+    out by walking: neither is worth a warning now. After an action that nothing is known of,
+    nothing can be imagined.
     """
     imagined = belief
     soft: Conflict | None = None
@@ -106,6 +107,8 @@ def snippet_conflict(
         matters = [words for text, words in unsure if parse_predicate(text).positive]
         if number == 0 and matters:
             soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}")
+        if not diagnosis.rule:
+            break
         imagined = simulate(manual, action, imagined)
     return soft
 
@@ -125,7 +128,7 @@ def lesson_conflict(
     if forbidden_by(manual, action, goal):
         return None
     rule, names = matched
-    serves = manual.domain.advances.get(sub_goal["name"]) == rule.name
+    serves = manual.demanded(sub_goal["name"]) == rule.name
     if serves and any(refers_to(name, goal["object"]) for name in names.values()):
         return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
     if recall["entry"]["type"] != "critical_failure":

@@ -17,7 +17,7 @@ from rpms.memory_store.controls import filler
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
-from rpms.rules.manual import RuleLine
+from rpms.rules.manual import SITUATION, RuleLine
 from rpms.vocabulary.decision import Choice
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -102,27 +102,21 @@ def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
 
 
 def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
-    """The three tiers. They are the same at every step of an episode, so rendered once."""
+    """The tiers. They are the same at every step of an episode, so rendered once."""
     lines = tuple(
-        tuple((rule["id"], rule["text"]) for rule in tier)
-        for tier in (rules["universal"], rules["domain"], rules["environment"])
+        (name, tuple((rule["id"], rule["text"]) for rule in tier))
+        for name, tier in rules.items()
+        if name != SITUATION
     )
-    return _render_rules(env.prompts, goal_type, lines)
+    return _render_rules(env.prompts, goal_type, lines) if any(tier for _, tier in lines) else ""
 
 
 @lru_cache(maxsize=256)
 def _render_rules(
-    prompts: Path, goal_type: str, tiers: tuple[tuple[tuple[str, str], ...], ...]
+    prompts: Path, goal_type: str, tiers: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 ) -> str:
-    universal, domain, environment = (
-        [RuleLine(id=name, text=text) for name, text in tier] for tier in tiers
-    )
-    return _render(
-        prompts,
-        "rules.j2",
-        rules={"universal": universal, "domain": domain, "environment": environment},
-        goal_type=goal_type,
-    )
+    rules = {name: [RuleLine(id=id_, text=text) for id_, text in tier] for name, tier in tiers}
+    return _render(prompts, "rules.j2", rules=rules, goal_type=goal_type)
 
 
 def _situation(env: Environment, rules: ActiveRules) -> str:

@@ -109,6 +109,13 @@ class RunContext:
         Control,
         _about("Memory control", "The same memory made useless in one way, to see what helps."),
     ] = "none"
+    rules_dir: Annotated[
+        str,
+        _about("Rules folder", "Rule files of your own, laid over the manual that is shipped."),
+    ] = ""
+    without_rules: Annotated[
+        str, _about("Without rules", "Ids of rules and names of tiers to leave out, by comma.")
+    ] = ""
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""

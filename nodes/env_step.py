@@ -7,7 +7,9 @@ from langgraph.runtime import Runtime
 from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.reply import read_action
+from rpms.nodes.manual import manual_for
+from rpms.nodes.reply import Reply, read_action
+from rpms.nodes.stage import compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import FailureMode, Turn
@@ -17,7 +19,7 @@ NO_ACTION = "No action could be read from your reply. Answer with a line 'Action
 
 def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the reply; return the new observation, the turn, the counters and the verdict."""
-    thought, action = _read(state)
+    thought, action = _read(state, runtime)
     outcome = None
     try:
         if action:
@@ -34,7 +36,7 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
 
 async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """The same stage for an event loop: other episodes go on while the simulator works."""
-    thought, action = _read(state)
+    thought, action = await compute(_read, state, runtime)
     outcome = None
     try:
         if action:
@@ -49,10 +51,11 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
     return update
 
 
-def _read(state: EpisodeState) -> tuple[str, str]:
+def _read(state: EpisodeState, runtime: Runtime[RunContext]) -> Reply:
     """Thought and action of the reply; an action that was chosen since is played instead."""
-    thought, action = read_action(state["reply"], state["env"])
-    return thought, state["action"] or action
+    manual = manual_for(state["env"], settings(runtime.context))
+    thought, action = read_action(state["reply"], state["env"], manual)
+    return Reply(thought, state["action"] or action)
 
 
 def _conclude(
@@ -117,7 +120,7 @@ def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
         "turn": turn,
         "belief": state["belief"],
         "sub_goal": state["sub_goal"],
-        "rules": sum(len(lines) for lines in state["rules"].values()),  # type: ignore[arg-type,misc]
+        "rules": sum(len(lines) for lines in state["rules"].values()),
         "memories": sum(not recall["dropped_by"] for recall in recalls),
         "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
         "recalls": recalls,

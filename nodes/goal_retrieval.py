@@ -20,8 +20,9 @@ from rpms.memory_store.controls import Control, controlled
 from rpms.memory_store.stores import store_version
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.instantiation import Moment, instantiate, upcoming
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import load_manual, manual_for
 from rpms.nodes.state import EpisodeState
+from rpms.rules import Manual
 from rpms.vocabulary.belief import in_order, kind_of
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
@@ -30,6 +31,8 @@ MOST_PLACES = 8
 # How the memory is spoiled, if it is, and the seed for that.
 Controlled = tuple[Control, int]
 AS_LEARNED: Controlled = ("none", 0)
+# Which kinds of things belong together, by name, so that it can be told from another such table.
+Categories = tuple[tuple[str, tuple[str, ...]], ...]
 # What is said first; the last is the first to go where there is no room.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
@@ -39,9 +42,11 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     context = settings(runtime.context)
     begun = bool(state.get("history"))
     control = (context.memory_control, context.seed)
-    index = find_memory(state["env"], context.memory_file, runtime.store, control, begun=begun)
     world = get_environment(state["env"])
-    manual = load_manual(state["env"])
+    manual = manual_for(state["env"], context)
+    index = find_memory(
+        state["env"], context.memory_file, runtime.store, control, begun=begun, manual=manual
+    )
     now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], world.keys)
     return EpisodeState(recalls=recall(index, now, context))
 
@@ -121,6 +126,7 @@ def find_memory(
     control: Controlled = AS_LEARNED,
     *,
     begun: bool = False,
+    manual: Manual | None = None,
 ) -> MemoryIndex:
     """The named snapshot; else the deployment's store; else the snapshot shipped with us.
 
@@ -132,21 +138,30 @@ def find_memory(
         if not begun or env not in known:
             known[env] = store_version(store, env)
         if known[env]:
-            return _from_store(store, env, known[env], _asked(control))
-    return open_memory(env, file, control)
+            kinds = _categories(manual or load_manual(env))
+            return _from_store(store, env, known[env], _asked(control), kinds)
+    return open_memory(env, file, control, manual)
 
 
 _versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
 
 
-def open_memory(env: str, file: str, control: Controlled = AS_LEARNED) -> MemoryIndex:
+def open_memory(
+    env: str, file: str, control: Controlled = AS_LEARNED, manual: Manual | None = None
+) -> MemoryIndex:
     """A snapshot, loaded once per process and content; a world without one has an empty memory."""
     path = Path(file) if file else get_environment(env).memory
     if not file and not path.exists():
         return MemoryIndex()
     stamp = path.stat() if path.exists() else None
     key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
-    return _open(path, env, key, _asked(control))
+    return _open(path, env, key, _asked(control), _categories(manual or load_manual(env)))
+
+
+@lru_cache(maxsize=64)
+def _categories(manual: Manual) -> Categories:
+    """Manuals that differ elsewhere share an index: a large memory takes long to load."""
+    return tuple((name, tuple(kinds)) for name, kinds in manual.domain.categories.items())
 
 
 def _asked(control: Controlled) -> Controlled:
@@ -155,14 +170,22 @@ def _asked(control: Controlled) -> Controlled:
 
 
 @lru_cache(maxsize=8)
-def _open(path: Path, env: str, _stamp: tuple[int, int] | None, control: Controlled) -> MemoryIndex:
-    categories, keys = load_manual(env).domain.categories, get_environment(env).keys
+def _open(
+    path: Path,
+    env: str,
+    _stamp: tuple[int, int] | None,
+    control: Controlled,
+    kinds: Categories,
+) -> MemoryIndex:
+    categories, keys = dict(kinds), get_environment(env).keys
     if control == AS_LEARNED:
         return load_index(path, env, categories, keys)
     return MemoryIndex.of(controlled(read_snapshot(path, env)[1], *control), categories, keys)
 
 
 @lru_cache(maxsize=8)
-def _from_store(store: BaseStore, env: str, _version: str, control: Controlled) -> MemoryIndex:
+def _from_store(
+    store: BaseStore, env: str, _version: str, control: Controlled, kinds: Categories
+) -> MemoryIndex:
     entries = controlled(load_from_store(store, env), *control)
-    return MemoryIndex.of(entries, load_manual(env).domain.categories, get_environment(env).keys)
+    return MemoryIndex.of(entries, dict(kinds), get_environment(env).keys)

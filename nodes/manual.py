@@ -1,14 +1,49 @@
-"""The manual of a world by name: where the rules, which know no world, meet the worlds."""
+"""The manual of a run: where the rules, which know no world, meet the worlds and the settings."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 
 from rpms.envs import get_environment
+from rpms.nodes.context import RunContext
 from rpms.rules import Manual, read_manual
+from rpms.rules.audit import refuse_unreadable
+from rpms.rules.leaving_out import leave_out, names_in
+from rpms.rules.overlay import overlay, rule_files
+
+Stamp = tuple[tuple[str, int, int], ...]
 
 
-@cache
-def load_manual(env: str) -> Manual:
-    """R of a world: its own Tiers 2 and 3 with the Tier 1 that all share."""
-    return read_manual(get_environment(env).rules)
+def manual_for(env: str, context: RunContext) -> Manual:
+    """R as this run has it: every stage that asks the rules asks these."""
+    return load_manual(env, context.rules_dir, context.without_rules)
+
+
+def load_manual(env: str, rules_dir: str = "", without: str = "") -> Manual:
+    """R of a world: its own Tiers 2 and 3 with the Tier 1 that all share.
+
+    Args:
+        env: the world.
+        rules_dir: a folder of rule files to lay over them, or to put in their place.
+        without: ids of rules and names of tiers to leave out, by comma.
+    """
+    if not (rules_dir or without):
+        return read_manual(get_environment(env).rules)
+    return _load(env, rules_dir, tuple(names_in(without)), _stamp(rules_dir))
+
+
+def _stamp(rules_dir: str) -> Stamp:
+    """What tells one content of a folder from another: people edit their rules between runs."""
+    files = [(file.name, file.stat()) for file in rule_files(Path(rules_dir))] if rules_dir else []
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in files)
+
+
+@lru_cache(maxsize=64)
+def _load(env: str, rules_dir: str, without: tuple[str, ...], _content: Stamp) -> Manual:
+    own = get_environment(env).rules
+    manual = read_manual(own)
+    if rules_dir:
+        manual = overlay(manual, Path(rules_dir))
+        refuse_unreadable(manual, own, Path(rules_dir))
+    return leave_out(manual, without) if without else manual

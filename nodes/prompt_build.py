@@ -75,7 +75,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
     else:
         opening, closing = [getattr(blocks, name) for name in env.blocks], []
-    choices = shortlist(state) if context.guard in OFFERING else []
+    choices = shortlist(state, context) if context.guard in OFFERING else []
     # What is to be chosen from stands next to the newest observation, in either layout.
     closing.append(offered_actions(env, choices))
     whole = _conversation(

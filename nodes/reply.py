@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rpms.envs import get_environment
-from rpms.nodes.manual import load_manual
+from rpms.rules import Manual
 
 _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$", re.I)
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)
@@ -32,15 +32,15 @@ class Reply(NamedTuple):
     action: str
 
 
-def read_action(text: str, env: str) -> Reply:
+def read_action(text: str, env: str, manual: Manual) -> Reply:
     """The same in the canonical wording of a world."""
-    thought, said = read_reply(text, _verbs(env))
+    thought, said = read_reply(text, _verbs(manual))
     return Reply(thought, get_environment(env).read_action(said) if said else "")
 
 
-@cache
-def _verbs(env: str) -> frozenset[str]:
-    return frozenset(rule.syntax.split()[0] for rule in load_manual(env).actions)
+@lru_cache(maxsize=64)
+def _verbs(manual: Manual) -> frozenset[str]:
+    return frozenset(rule.syntax.split()[0] for rule in manual.actions)
 
 
 def read_reply(text: str, verbs: Collection[str]) -> Reply:

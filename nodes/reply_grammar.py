@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from rpms.nodes.context import RunContext
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 
 
@@ -17,7 +16,7 @@ def held_to(env: str, context: RunContext) -> tuple[str, ...]:
     too, and learns nothing from it about what is possible now.
     """
     wanted = context.constrain == "grammar" or context.guard == "constrain"
-    return _syntaxes(env) if wanted else ()
+    return tuple(rule.syntax for rule in manual_for(env, context).actions) if wanted else ()
 
 
 def choices_of(state: EpisodeState, context: RunContext) -> dict[str, Any]:
@@ -25,8 +24,3 @@ def choices_of(state: EpisodeState, context: RunContext) -> dict[str, Any]:
     if context.guard != "constrain" or not state["shortlist"]:
         return {}
     return {"choices": [choice["action"] for choice in state["shortlist"]]}
-
-
-@cache
-def _syntaxes(env: str) -> tuple[str, ...]:
-    return tuple(rule.syntax for rule in load_manual(env).actions)

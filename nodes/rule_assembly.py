@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from rpms.nodes.manual import load_manual
+from langgraph.runtime import Runtime
+
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import explain_refusal
 
 
-def rule_assembly(state: EpisodeState) -> EpisodeState:
+def rule_assembly(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read goal, belief and the last turn; return the active rules.
 
     If the last action was refused, Tier 3 diagnoses it against the belief (which a refused
     action left unchanged), so that the prompt can name the precondition that did not hold.
     """
-    manual = load_manual(state["env"])
+    manual = manual_for(state["env"], settings(runtime.context))
     last = state["history"][-1] if state["history"] else None
     refused = None
     if last and last["failed"] and last["action"]:

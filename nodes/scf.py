@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, check_action
 from rpms.vocabulary.belief import Belief
@@ -21,8 +21,9 @@ from rpms.vocabulary.recall import Recall
 
 def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates and the belief; return the candidates with the unfit ones dropped."""
-    mode = settings(runtime.context).scf
-    env, manual = get_environment(state["env"]), load_manual(state["env"])
+    context = settings(runtime.context)
+    mode, env = context.scf, get_environment(state["env"])
+    manual = manual_for(state["env"], context)
     checked = []
     for recall in state["recalls"]:
         reason = env.compat(recall["entry"], state["belief"])

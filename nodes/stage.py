@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
@@ -21,6 +21,7 @@ from rpms.nodes.state import STATE_KEYS, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
 Run = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
+Found = TypeVar("Found")
 ARun = Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]
 
 
@@ -76,7 +77,11 @@ def current(state: EpisodeState) -> Runtime[RunContext]:
     return runtime.override(context=settings(runtime.context or state.get("settings")))
 
 
-async def compute(run: Run, state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+async def compute(
+    run: Callable[[EpisodeState, Runtime[RunContext]], Found],
+    state: EpisodeState,
+    runtime: Runtime[RunContext],
+) -> Found:
     """A computing stage on an event loop: in place, except where the loop belongs to a server.
 
     Rules, memory and templates are read from files when they are first needed; LangGraph's server

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
+from rpms.rules.leaving_out import ids_of
 from rpms.rules.loader import line_of, read_yaml
 from rpms.rules.manual import RULES_FOLDER, Manual, read_manual
+from rpms.rules.overlay import overlay, rule_files
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
+from rpms.vocabulary.errors import RpmsError
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
@@ -37,6 +41,7 @@ def audit(
     goal_types: Collection[str] = (),
     actions: Collection[str] = (),
     shared: Path = RULES_FOLDER,
+    over: Path | None = None,
 ) -> list[Finding]:
     """Everything wrong with a world's manual.
 
@@ -45,13 +50,11 @@ def audit(
         goal_types: the types the environment really has.
         actions: the first words of the commands the environment really has.
         shared: the folder with Tier 1.
+        over: a folder of the user's own that is laid over them.
     """
     manual = read_manual(own, shared)
-    files = {
-        "universal": shared / "universal.yaml",
-        "domain": own / "domain.yaml",
-        "environment": own / "environment.yaml",
-    }
+    if over:
+        manual = overlay(manual, over)
     problems = [
         *_duplicates(manual),
         *_goal_types(manual, goal_types),
@@ -61,20 +64,22 @@ def audit(
         *_conditions(manual),
     ]
     return [
-        Finding(files[tier], _line(files[tier], rule), rule, text) for tier, rule, text in problems
+        Finding(*_where(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
     ]
+
+
+def refuse_unreadable(manual: Manual, own: Path, over: Path) -> None:
+    """A word that means nothing would end an episode, so a folder laid over a manual has none."""
+    for tier, rule, text in chain(_predicates(manual), _conditions(manual)):
+        raise RpmsError(str(Finding(*_where(tier, rule, own, RULES_FOLDER, over), rule, text)))
 
 
 Problem = tuple[str, str, str]
 
 
 def _ids(manual: Manual) -> Iterator[tuple[str, str]]:
-    yield from (("universal", rule.id) for rule in manual.universal.rules)
-    yield from (("domain", rule.id) for rule in manual.domain.rules)
-    yield from (("domain", rule.id) for rule in manual.domain.likely_places)
-    yield from (("environment", rule.id) for rule in manual.actions)
-    yield from (("environment", rule.id) for rule in manual.environment.rules)
-    yield from (("environment", rule.id) for rule in manual.environment.situations)
+    for tier, rules in ids_of(manual).items():
+        yield from ((tier, rule) for rule in rules)
 
 
 def _duplicates(manual: Manual) -> Iterator[Problem]:
@@ -91,10 +96,11 @@ def _duplicates(manual: Manual) -> Iterator[Problem]:
 def _goal_types(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     if not real:
         return
-    for rule in manual.domain.rules:
-        for name in rule.goal_types:
-            if name != "all" and name not in real:
-                yield "domain", rule.id, f"unknown goal type '{name}'"
+    for tier, rules in manual.tiers:
+        for rule in rules:
+            for name in rule.goal_types:
+                if name != "all" and name not in real:
+                    yield tier, rule.id, f"unknown goal type '{name}'"
     for pattern in manual.forbidden:
         for name in pattern.goal_types:
             if name not in real:
@@ -236,10 +242,16 @@ def _conditions(manual: Manual) -> Iterator[Problem]:
             )
 
 
-def _line(file: Path, rule: str) -> int:
-    """The line where an id stands, or a section begins."""
-    node, _ = read_yaml(file)
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        if re.match(rf"\s*-?\s*id:\s*{re.escape(rule)}\s*$", line):
-            return number
-    return line_of(node, [rule])
+def _where(tier: str, rule: str, own: Path, shared: Path, over: Path | None) -> tuple[Path, int]:
+    """The file and line where an id stands, or a section begins: the user's own files first."""
+    shipped = (shared if tier == "universal" else own) / f"{tier}.yaml"
+    files = [*(rule_files(over) if over else []), *([shipped] if shipped.is_file() else [])]
+    for file in files:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            if re.match(rf"[\s{{-]*id:\s*{re.escape(rule)}\s*(,|#|$)", line):
+                return file, number
+    for file in files:
+        node, data = read_yaml(file)
+        if file.stem == tier and isinstance(data, dict) and rule in data:
+            return file, line_of(node, [rule])
+    return files[-1], 1

@@ -21,7 +21,11 @@ Tier = TypeVar("Tier", bound=BaseModel)
 
 def load_tier(file: Path, model: type[Tier]) -> Tier:
     """Validate one tier file; the first mistake is reported as ``file:line: rule: what``."""
-    node, data = read_yaml(file)
+    return validate(file, *read_yaml(file), model)
+
+
+def validate(file: Path, node: yaml.Node | None, data: object, model: type[Tier]) -> Tier:
+    """The same for a document that was read already; ``node`` knows where everything stands."""
     _refuse_repeated_keys(file, node)
     try:
         tier = model.model_validate(data)

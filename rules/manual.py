@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -31,33 +31,68 @@ class RuleLine(TypedDict):
     text: str
 
 
-class ActiveRules(TypedDict):
-    """R_active: the rules that apply to this goal, and the lines that apply to this state.
+# The tiers every manual has, in the order they are printed.
+TIERS = ("universal", "domain", "environment")
+SITUATION = "situation"
 
-    The first three parts never change within an episode, which is what lets a prompt layout
-    keep them in a cached prefix; ``situation`` changes with the belief.
-    """
+ActiveRules = dict[str, list[RuleLine]]
+"""R_active: the rules that apply to this goal, tier by tier in the order they are printed, and
+under ``situation`` the lines that apply to this state.
 
-    universal: list[RuleLine]
-    domain: list[RuleLine]
-    environment: list[RuleLine]
-    situation: list[RuleLine]
+The tiers never change within an episode, which is what lets a prompt layout keep them in a cached
+prefix; ``situation`` changes with the belief.
+"""
 
 
 class Manual:
-    """Three tiers and the questions the stages ask of them."""
+    """The tiers and the questions the stages ask of them."""
 
-    def __init__(self, universal: UniversalTier, domain: DomainTier, env: EnvironmentTier) -> None:
-        """Keep the tiers; nothing is derived until it is asked for."""
+    def __init__(
+        self,
+        universal: UniversalTier,
+        domain: DomainTier,
+        env: EnvironmentTier,
+        extra: Mapping[str, list[Rule]] | None = None,
+        order: Sequence[str] = TIERS,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        """Keep the tiers; nothing is derived until it is asked for.
+
+        ``extra`` are tiers of the user's own, ``order`` names all tiers as they are printed, and
+        ``without`` has the ids and the tiers that were left out.
+        """
         self.universal = universal
         self.domain = domain
         self.environment = env
+        self.extra = dict(extra or {})
+        self.order = tuple(order)
+        self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
+
+    @property
+    def tiers(self) -> list[tuple[str, list[Rule]]]:
+        """Every tier's sentences, in the order they are printed."""
+        shipped = (self.universal.rules, self.domain.rules, self.environment.rules)
+        found = {**dict(zip(TIERS, shipped, strict=True)), **self.extra}
+        return [(name, found[name]) for name in self.order]
 
     @property
     def actions(self) -> list[ActionRule]:
         """Tier-3 actions in file order."""
         return self.environment.actions
+
+    def knows(self, rule: ActionRule) -> bool:
+        """Whether anything may be said of an action; of one left out only its form is known."""
+        return rule.id not in self.without
+
+    @cached_property
+    def principles(self) -> frozenset[str]:
+        """The ids of all sentences: who acts by one of them asks whether it is there."""
+        return frozenset(rule.id for _, rules in self.tiers for rule in rules)
+
+    def demanded(self, sub_goal: str) -> str:
+        """The action that Tier 2 demands for a sub-goal; none where the tier was left out."""
+        return "" if "domain" in self.without else self.domain.advances.get(sub_goal, "")
 
     @property
     def forbidden(self) -> list[Forbidden]:
@@ -110,13 +145,7 @@ class Manual:
         key = (goal["type"], goal["object"], goal["destination"], *places)
         if key not in self._fixed:
             self._fixed[key] = self._assemble(goal, places)
-        fixed = self._fixed[key]
-        return ActiveRules(
-            universal=fixed["universal"],
-            domain=fixed["domain"],
-            environment=fixed["environment"],
-            situation=self._situations(belief, refused),
-        )
+        return {**self._fixed[key], SITUATION: self._situations(belief, refused)}
 
     def _assemble(self, goal: GoalSpec, places: Sequence[str]) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
@@ -126,18 +155,18 @@ class Manual:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             return by_type and (not rule.about or bool(mine & set(rule.about)))
 
-        home = [*self._localities(goal, places), *self._here(goal, places)]
-        return ActiveRules(
-            universal=[_line(rule) for rule in self.universal.rules if applies(rule)],
-            domain=home + [_line(rule) for rule in self.domain.rules if applies(rule)],
-            environment=[
+        before = {
+            "domain": [*self._localities(goal, places), *self._here(goal, places)],
+            "environment": [
                 _action_line(rule, self.environment.understood, self.world)
                 for rule in self.actions
-                if rule.printed
-            ]
-            + [_line(rule) for rule in self.environment.rules if applies(rule)],
-            situation=[],
-        )
+                if rule.printed and self.knows(rule)
+            ],
+        }
+        return {
+            name: before.get(name, []) + [_line(rule) for rule in rules if applies(rule)]
+            for name, rules in self.tiers
+        }
 
     def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
         """Where what the goal names is usually found, unless it is a place itself.

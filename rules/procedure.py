@@ -18,6 +18,9 @@ from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import copy_belief, in_order, kind_of
 from rpms.vocabulary.decision import Choice
 
+# The principles that the guard acts by itself; where one is not in the manual, it does not.
+NO_SUCH_ACTION, IN_VAIN = "O-FAIL-003", "U-FAIL-001"
+
 
 class Veto(NamedTuple):
     """What speaks against an action; ``rule`` is the id that says so."""
@@ -34,7 +37,7 @@ def with_refusals(now: Situation) -> Situation:
     here = []
     for action in now.vain:
         matched = match_action(now.manual, action)
-        if matched and matched[0].refused_means_here:
+        if matched and matched[0].refused_means_here and now.manual.knows(matched[0]):
             here.append(matched[1][matched[0].refused_means_here])
     if not here:
         return now
@@ -48,19 +51,20 @@ def veto(now: Situation, action: str) -> Veto | None:
     if action in now.belief["asked"]:
         return None
     diagnosis = check_action(now.manual, action, now.belief)
-    if diagnosis.verdict == "no_such_action":
-        return Veto("O-FAIL-003", diagnosis.violated[0])
+    principles = now.manual.principles
+    if diagnosis.verdict == "no_such_action" and NO_SUCH_ACTION in principles:
+        return Veto(NO_SUCH_ACTION, diagnosis.violated[0])
     if diagnosis.verdict == "fails":
         return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
     if rule := forbidden_by(now.manual, action, now.goal):
         return Veto(rule, f"'{action}' is forbidden for this goal")
     matched = match_action(now.manual, action)
-    if matched and matched[0].repeatable:
+    if IN_VAIN not in principles or (matched and matched[0].repeatable):
         return None
     if action in now.vain:
-        return Veto("U-FAIL-001", f"'{action}' changed nothing before, and nothing changed since")
+        return Veto(IN_VAIN, f"'{action}' changed nothing before, and nothing changed since")
     if action in now.circled:
-        return Veto("U-FAIL-001", f"'{action}' was played in this very situation and led back here")
+        return Veto(IN_VAIN, f"'{action}' was played in this very situation and led back here")
     return None
 
 
@@ -91,13 +95,15 @@ def _offer(now: Situation, services: Sequence[Service]) -> list[Choice]:
             continue
         if not {"all", now.goal["type"]} & set(service.goal_types):
             continue
-        before = len(found)
-        rule = next(rule for rule in now.manual.actions if rule.name == service.action)
+        rule = next((r for r in now.manual.actions if r.name == service.action), None)
+        if rule is None:  # a manual of the user's own may have no such action
+            continue
+        before, cited = len(found), rule.id if now.manual.knows(rule) else ""
         for names in _fitting(now, service, rule):
             action = (service.wording or rule.syntax).format(**names)
             if action not in found and veto(now, action) is None:
                 reason = service.because.format(**names)
-                found[action] = Choice(action=action, rule=rule.id, reason=reason)
+                found[action] = Choice(action=action, rule=cited, reason=reason)
                 enough = enough or not service.last_resort
         if service.settles and len(found) > before:
             break
@@ -124,7 +130,8 @@ def _fill(now: Situation, service: Service, rule: ActionRule) -> Iterator[dict[s
     general = [p for p in wanted if not set(p.arguments) & set(rule.parameters)]
     if not all(holds(now, p, {}) for p in general):
         return
-    needed = [parse_predicate(text) for text in rule.preconditions]
+    known_of = rule.preconditions if now.manual.knows(rule) else []
+    needed = [parse_predicate(text) for text in known_of]
 
     def alone(parameter: str, predicate: Predicate) -> bool:
         return [a for a in predicate.arguments if a in rule.parameters] == [parameter]

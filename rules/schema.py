@@ -38,10 +38,22 @@ def _check_blanks(text: str, known: Collection[str]) -> None:
             raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'")
 
 
-class Rule(_Strict):
-    """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for."""
+class _Named(_Strict):
+    """What has an id.
+
+    Where it comes from, how sure that is (0 to 1) and how many observations speak for it are
+    written down for people: no stage reads them.
+    """
 
     id: RuleId
+    source: str = ""
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    support: int | None = Field(default=None, ge=0)
+
+
+class Rule(_Named):
+    """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for."""
+
     text: Text
     group: str = ""
     critical: bool = False
@@ -49,10 +61,9 @@ class Rule(_Strict):
     about: list[str] = []
 
 
-class Locality(_Strict):
+class Locality(_Named):
     """Where a category of objects is found, likeliest first, and how often it is there."""
 
-    id: RuleId
     about: list[str]
     places: list[str] = Field(min_length=1)
     how_often: str = "usually"
@@ -61,14 +72,13 @@ class Locality(_Strict):
 HERE_BLANKS = ("object", "destination", "places")
 
 
-class Here(_Strict):
+class Here(_Named):
     """A sentence that names the places of this very home: its tools, its destinations.
 
     ``kind`` is the kind of place that ``{places}`` stands for, or ``$destination``; where the home
     has none of it the sentence is left out.
     """
 
-    id: RuleId
     text: Text
     goal_types: list[str] = Field(default=["all"], alias="for")
     kind: str = ""
@@ -79,7 +89,7 @@ class Here(_Strict):
         return self
 
 
-class ActionRule(_Strict):
+class ActionRule(_Named):
     """One action: its syntax, what must hold before it and what holds after it.
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
@@ -89,7 +99,6 @@ class ActionRule(_Strict):
     ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
     """
 
-    id: RuleId
     name: str
     syntax: Text
     preconditions: list[str]
@@ -120,7 +129,7 @@ class ActionRule(_Strict):
         return re.compile("^" + re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", escaped) + "$")
 
 
-class Forbidden(_Strict):
+class Forbidden(_Named):
     """An action the engine would allow and a rule forbids while pursuing certain goals.
 
     ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
@@ -129,7 +138,6 @@ class Forbidden(_Strict):
     if ``about`` names categories, to goals whose object is in none of them.
     """
 
-    id: RuleId
     goal_types: list[str] = Field(alias="for")
     action: str
     where: dict[str, str]
@@ -181,10 +189,9 @@ def _items(value: object) -> Iterator[object]:
         yield value
 
 
-class Situation(_Strict):
+class Situation(_Named):
     """A task-specific line, active only while its condition holds in the belief."""
 
-    id: RuleId
     when: list[str]
     text: Text
 
@@ -288,3 +295,11 @@ class EnvironmentTier(_Strict):
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
     situations: list[Situation] = []
+
+
+class ExtraTier(_Strict):
+    """A tier of the user's own: sentences, printed after the others or right after one of them."""
+
+    tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
+    after: str = ""
+    rules: list[Rule]

@@ -62,6 +62,8 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     if matched is None:
         return Diagnosis("no_such_action", "", (f"'{action}' is not an available action",))
     rule, bindings = matched
+    if not manual.knows(rule):
+        return Diagnosis("unknown", "")
     violated: list[str] = []
     unsure: list[str] = []
     broken: list[str] = []
@@ -92,6 +94,8 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
     if matched is None:
         return False
     rule, bindings = matched
+    if not manual.knows(rule):
+        return None
     result: Truth = True
     for text in rule.preconditions:
         truth = evaluate(parse_predicate(text), belief, manual.world, bindings)
@@ -108,7 +112,7 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     What has no door need not be opened.
     """
     matched = match_action(manual, action)
-    if matched is None or not matched[0].effects:
+    if matched is None or not matched[0].effects or not manual.knows(matched[0]):
         return False
     rule, bindings = matched
     effects = (parse_predicate(text) for text in rule.effects)
@@ -122,7 +126,7 @@ def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, .
     if diagnosis.violated:
         return diagnosis.violated
     matched = match_action(manual, action)
-    if matched and matched[0].if_refused:
+    if matched and matched[0].if_refused and manual.knows(matched[0]):
         return (matched[0].if_refused.format(**matched[1]),)
     return diagnosis.unsure or ("reason unknown",)
 
@@ -139,7 +143,7 @@ def needed_actions(
 
     Works backwards from the last action, keeping those whose effects a later kept action
     needs: the detours of a search drop out, the way to the object stays. An action whose name is
-    among ``goals`` is wanted for its own sake.
+    among ``goals`` is wanted for its own sake, and one that nothing is known of may be needed.
     """
     kept: list[str] = []
     needed: set[tuple[str, ...]] = set()
@@ -153,7 +157,8 @@ def needed_actions(
             made.add(_SOMEWHERE)
         if any(name in _REVEALING for name, *_ in made):
             made.add(_IN_VIEW)
-        if kept and not made & needed and rule.name not in goals:
+        unneeded = not made & needed and rule.name not in goals
+        if kept and unneeded and manual.knows(rule):
             continue
         kept.append(action)
         needed -= made
@@ -183,7 +188,7 @@ def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
     """
     matched = match_action(manual, action)
     after = copy_belief(belief)
-    if matched is None:
+    if matched is None or not manual.knows(matched[0]):
         return after
     rule, bindings = matched
     after["visible"] = []

@@ -1,0 +1,91 @@
+"""A manual without some of its rules or tiers, for ablations.
+
+A rule that is left out is left out of everything: it is not printed, nothing is checked by it,
+forbidden by it or ranked by it. Of an action the form stays, because replies and memories could not
+be read without it; what it needs and does is then unknown. What a tier leaves behind is what the
+stages need to run at all: the names of sub-goals and kinds of things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol, TypeVar
+
+from rapidfuzz import process
+
+from rpms.rules.manual import Manual
+from rpms.vocabulary.errors import RpmsError
+
+NAMED = 3
+"""How many names come with one that does not exist."""
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_HasId)
+
+
+def names_in(text: str) -> list[str]:
+    """The ids and tiers of a list by comma, each once, in an order that does not matter."""
+    return sorted({name.strip() for name in text.split(",")} - {""})
+
+
+def leave_out(manual: Manual, names: Collection[str]) -> Manual:
+    """The manual without these rules and tiers; a name that it does not have is refused."""
+    by_tier = ids_of(manual)
+    patterns = {pattern.id for pattern in manual.forbidden}
+    known = [*by_tier, *(rule for rules in by_tier.values() for rule in rules), *sorted(patterns)]
+    for name in names:
+        if name not in known:
+            nearest = dict.fromkeys(word for word, *_ in process.extract(name, known, limit=9))
+            raise RpmsError(
+                f"without_rules: the manual has no rule or tier '{name}'; the nearest names are "
+                f"{', '.join([*nearest][:NAMED])}"
+            )
+    gone = frozenset(names).union(*(by_tier[name] for name in names if name in by_tier))
+
+    def kept(rules: Collection[Named]) -> list[Named]:
+        return [rule for rule in rules if rule.id not in gone]
+
+    domain, env = manual.domain, manual.environment
+    served = "domain" not in gone
+    asked_back = env.asked_back
+    if asked_back.rule in gone:
+        asked_back = asked_back.model_copy(update={"rule": ""})
+    return Manual(
+        manual.universal.model_copy(update={"rules": kept(manual.universal.rules)}),
+        domain.model_copy(
+            update={
+                "rules": kept(domain.rules),
+                "likely_places": kept(domain.likely_places),
+                "here": kept(domain.here),
+                "urgent": domain.urgent if served else [],
+                "serves": domain.serves if served else {},
+            }
+        ),
+        env.model_copy(
+            update={
+                "rules": kept(env.rules),
+                "situations": kept(env.situations),
+                "forbidden": kept(env.forbidden) if "environment" not in gone else [],
+                "asked_back": asked_back,
+            }
+        ),
+        extra={name: kept(rules) for name, rules in manual.extra.items()},
+        order=manual.order,
+        without=manual.without | gone,
+    )
+
+
+def ids_of(manual: Manual) -> dict[str, list[str]]:
+    """The ids of each tier. A forbidden pattern has the id of the rule it belongs to."""
+    more = {
+        "domain": [*manual.domain.likely_places, *manual.domain.here],
+        "environment": [*manual.environment.actions, *manual.environment.situations],
+    }
+    return {
+        name: [rule.id for rule in (*more.get(name, ()), *rules)] for name, rules in manual.tiers
+    }
