@@ -57,11 +57,14 @@ def choose_arms(
         raise RpmsError("--plan names the arms: give it without --conditions, --preset and --arm")
     written = read_plan(plan) if plan is not None else None
     if written is not None:
-        told = {name: getattr(written, name) for name in written.model_fields_set & {*Asked.model_fields}}
+        told = {
+            name: getattr(written, name)
+            for name in written.model_fields_set & {*Asked.model_fields}
+        }
         asked = asked.model_copy(update=told)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
     if asked.protocol:
-        asked, base = under_protocol(asked, base)
+        raise RpmsError("no protocols yet")
     if written is not None:
         return asked, {
             label: make_arm(given, base, f"{plan}: arm '{label}'")

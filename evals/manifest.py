@@ -15,8 +15,8 @@ from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.plan import RunPlan
-from rpms.memory_store import read_header
 from rpms.evals.variants import swapped_in
+from rpms.memory_store import read_header
 from rpms.models.opening import CONTROLS, LABELS
 from rpms.nodes.context import RunContext
 from rpms.rules.manual import RULES_FOLDER
@@ -143,11 +143,11 @@ def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, A
         for name in ("trials", "repeats")
     }
     merged = {
-        name: {**old.get(name, {}), **new[name]} for name in ("conditions", "swapped", "memories")
+        name: _added(old.get(name, {}), new[name]) for name in ("conditions", "swapped", "memories")
     }
-    hashes = {**old["hashes"], **new["hashes"]}
+    hashes = _added(old["hashes"], new["hashes"])
     for kind in ("memory", "rules_of"):
-        hashes[kind] = {**old["hashes"].get(kind, {}), **new["hashes"][kind]}
+        hashes[kind] = _added(old["hashes"].get(kind, {}), new["hashes"][kind])
     return {
         **old,
         **merged,
@@ -157,6 +157,11 @@ def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, A
         "hashes": hashes,
         "settings": {**old.get("settings", {}), **often},
     }
+
+
+def _added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """What was there, as it was, and what is new."""
+    return {**old, **{name: value for name, value in new.items() if name not in old}}
 
 
 def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:

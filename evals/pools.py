@@ -15,7 +15,8 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol
 
 from rpms.evals.episode import EpisodeResult
-from rpms.evals.plan import Job, JobKey
+from rpms.evals.plan import Job
+from rpms.evals.run_layout import JobKey
 from rpms.evals.worker import Player, WorkerSettings, drop, serve
 
 STOP_S = 5.0

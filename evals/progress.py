@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rpms.evals.plan import Ending, JobKey
+from rpms.evals.plan import Ending
+from rpms.evals.run_layout import JobKey
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
@@ -49,6 +50,7 @@ class RunProgress:
     standings: dict[str, Standing] = field(default_factory=dict)
     history: list[Ended] = field(default_factory=list)
     hopeless: list[str] = field(default_factory=list)
+    _tokens: int = 0
 
     def resume(self, finished: Mapping[JobKey, Ending]) -> None:
         """Count what earlier sessions finished; a win is an ending without a failure mode."""
@@ -64,6 +66,14 @@ class RunProgress:
         if line["cost_usd"] is not None:
             self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
         self.history.append(Ended(line["failure_mode"], line["error"]))
+
+    def judge(self, line: Mapping[str, Any], tokens: int) -> None:
+        """Note whether anything still works; ``tokens`` are of all calls, those in flight too."""
+        if tokens > self._tokens or line["failure_mode"] != "model_error":
+            self.hopeless.clear()
+        else:
+            self.hopeless.append(line["error"])
+        self._tokens = tokens
 
     @property
     def expected_usd(self) -> float | None:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rpms.evals.episode import EpisodeResult
-from rpms.evals.plan import Job, JobKey, RunPlan
+from rpms.evals.plan import Job, RunPlan
 from rpms.evals.pools import Event
+from rpms.evals.run_layout import JobKey
 from rpms.evals.worker import Player, WorkerSettings
 from rpms.vocabulary.errors import RpmsError
 

@@ -27,9 +27,7 @@ def slug(text: str) -> str:
     return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
-def step_log_file(
-    folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1
-) -> Path:
+def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
     """Where the steps of one episode are."""
     which = "" if repeat == trial == 1 else f".{repeat}.{trial}"
     return folder / STEPS / slug(condition) / f"{slug(task)}{which}.json.gz"

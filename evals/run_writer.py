@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.plan import Ending, JobKey
-from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.evals.plan import Ending
+from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.vocabulary.errors import RpmsError
 
 LOCK = ".lock"

@@ -14,9 +14,10 @@ from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
 from rpms.evals.costs import Spent
 from rpms.evals.episode import EpisodeResult, Recorder
 from rpms.evals.manifest import commit, grown, make_manifest, now
-from rpms.evals.plan import Ending, Job, JobKey, RunPlan, remaining
+from rpms.evals.plan import Ending, Job, RunPlan, remaining
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.progress import RunProgress
+from rpms.evals.run_layout import JobKey
 from rpms.evals.run_writer import RunWriter
 from rpms.evals.worker import WorkerSettings
 from rpms.models.prices import rates_for
@@ -159,20 +160,13 @@ class Run:
         what an episode spent is known when it has ended.
         """
 
-        healthy = self.meter.session.tokens
-
         def keep(job: Job, result: EpisodeResult) -> Job | None:
-            nonlocal healthy
             self._writer.append(result.line, result.steps)
             following = self.plan.following(job, result.line)
             self.progress.add(result.line, last=following is None)
             if not metered:
                 self.meter.add(_spent(result.line), result.line["cost_usd"])
-            if self.meter.session.tokens > healthy or result.line["failure_mode"] != "model_error":
-                healthy = self.meter.session.tokens
-                self.progress.hopeless.clear()
-            else:
-                self.progress.hopeless.append(result.line["error"])
+            self.progress.judge(result.line, self.meter.session.tokens)
             watch(self.progress)
             stop_if_hopeless(self.progress, at_once)
             return following
@@ -225,7 +219,9 @@ def _ended(
     found: dict[JobKey, Ending] = {}
     for job in plan.jobs():
         if job.key[:3] not in left:
-            last = max(n for n in range(1, plan.trials + 1) if job._replace(trial=n).key in finished)
+            last = max(
+                n for n in range(1, plan.trials + 1) if job._replace(trial=n).key in finished
+            )
             key = job._replace(trial=last).key
             found[key] = finished[key]
     return found

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.graph.build import Swapped
+from rpms.models.opening import is_own
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object, path_of
@@ -97,10 +98,11 @@ def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
     for name, path in paths.items():
         stages = ", ".join(sorted(load_stages({name: path})))
         found[f"nodes {stages}"] = {"path": path, "hash": source_hash(path)}
-    for setting in ("model", "memory_method"):
-        path = str(getattr(context, setting, ""))
-        if is_path(path) and path.partition(":")[0] in sys.modules:
-            found[setting] = {"path": path, "hash": source_hash(path)}
+    if is_own(context.model):
+        found["model"] = {"path": context.model, "hash": source_hash(context.model)}
+    if is_path(context.memory_method):
+        path = context.memory_method
+        found["memory method"] = {"path": path, "hash": source_hash(path)}
     return found
 
 

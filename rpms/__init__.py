@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rpms.envs import Task as Task
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
+    from rpms.evals.variants import Arm as Arm
     from rpms.evals.variants import Variant as Variant
     from rpms.evaluating import Effort as Effort
     from rpms.evaluating import evaluate as evaluate
@@ -55,7 +56,7 @@ _HOMES = {
         "environment_names",
         "get_environment",
     ),
-    "rpms.evals.variants": ("Variant",),
+    "rpms.evals.variants": ("Arm", "Variant"),
     "rpms.evaluating": ("Effort", "evaluate"),
     "rpms.graph": (
         "STAGES",

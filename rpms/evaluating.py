@@ -23,6 +23,7 @@ from rpms.models.response_cache import default_file
 from rpms.nodes.chat import keeps_replies, open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
+from rpms.nodes.goal_retrieval import open_memory
 from rpms.nodes.manual import manual_for
 from rpms.vocabulary.errors import RpmsError
 from rpms.watching import watched
@@ -147,7 +148,7 @@ def _check(plan: RunPlan) -> None:
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
         if context.memory and context.memory_file:
-            check_memory(plan.env, context)
+            open_memory(plan.env, context.memory_file)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rpms.envs import get_environment
@@ -16,7 +16,6 @@ from rpms.evals.run_files import read_run
 from rpms.evaluating import Effort, play_plan
 from rpms.memory_store import write_snapshot
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import keeps_replies
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -59,7 +58,7 @@ def learn_rounds(
     folders: list[Path] = []
     for number in range(1, rounds + 1):
         context = round_context(base, number, label)
-        plan = make_plan(env, split, {label: context}, limit, cache=str(default_file()) if keeps_replies(context) else "")
+        plan = make_plan(env, split, {label: context}, limit, cache=str(default_file()))
         folders.append(round_folder(runs, number))
         play_plan(plan, str(folders[-1]), effort)
         found = gather([read_run(one) for one in folders], allowed=lesson.allowed)

@@ -41,6 +41,12 @@ ContextOption = Annotated[
 EngineOption = Annotated[
     str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
 ]
+RulesOption = Annotated[
+    str, typer.Option("--rules", help="Folder of rule files, over or instead of those shipped.")
+]
+WithoutRuleOption = Annotated[
+    list[str] | None, typer.Option(help="Leave out this rule, or a whole tier; repeatable.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 

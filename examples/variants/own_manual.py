@@ -11,7 +11,7 @@ RULES = Path(__file__).with_name("own_manual")
 
 if __name__ == "__main__":
     rules_only = rpms.RunContext.for_condition("B")
-    arms = {
+    arms: dict[str, rpms.Arm] = {
         "mine": rpms.Variant(rules_only, rules=RULES),
         "B without U-FAIL-001": rules_only.with_(without_rules="U-FAIL-001"),
     }

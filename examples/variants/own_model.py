@@ -38,7 +38,7 @@ def make_model(seed: int = 0) -> BaseChatModel:
 
 
 if __name__ == "__main__":
-    arms = {
+    arms: dict[str, rpms.Arm] = {
         "B": rpms.RunContext.for_condition("B"),
         "B wanderer": rpms.Variant(
             rpms.RunContext.for_condition("B", max_steps=20), model="own_model:make_model"

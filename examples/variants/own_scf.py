@@ -20,6 +20,9 @@ def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
 stages = {"scf": scf}
 
 if __name__ == "__main__":
-    arms = {"D": rpms.RunContext(), "mine": rpms.Variant(nodes="own_scf:stages")}
+    arms: dict[str, rpms.Arm] = {
+        "D": rpms.RunContext(),
+        "mine": rpms.Variant(nodes="own_scf:stages"),
+    }
     report = rpms.evaluate(arms, out="runs/own-scf", limit=10, spread=True)
     print(report.as_markdown())

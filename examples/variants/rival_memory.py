@@ -8,7 +8,7 @@ import rpms
 if __name__ == "__main__":
     rpms.learn(out="runs/trajectories.jsonl", method="trajectories", limit=20)
     theirs = rpms.RunContext(memory_method="trajectories")
-    arms = {
+    arms: dict[str, rpms.Arm] = {
         "D": rpms.RunContext(),
         "D trajectories": rpms.Variant(theirs, memory="runs/trajectories.jsonl"),
     }

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rpms.evals.manifest import check_same, commit, differences, make_manifest
+from rpms.evals.manifest import commit, differences, grown, make_manifest
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
 from rpms.memory_store import write_snapshot
@@ -35,26 +36,48 @@ def test_a_manifest_says_what_was_run() -> None:
 
 def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
     other = make_manifest(plan(timeout_s=5.0), workers=1, ray="auto")
-    check_same(tmp_path, make_manifest(plan(), workers=7), other)
+    first = make_manifest(plan(), workers=7)
+    assert grown(tmp_path, first, other) == {**first, "finished": None}
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"conditions": "AB"}, "conditions: A, D before, A, B now"),
-        ({"limit": 3}, "settings limit: 2 before, 3 now; tasks: 2 before, 3 now"),
-        ({"scf": "off"}, "condition A scf: occupancy before, off now"),
-        ({"max_steps": 7}, "settings max_steps: 50 before, 7 now"),
-        ({"model": "openai:x"}, "model: sim before, openai:x now"),
-        ({"base_url": "http://h/v1"}, "base_url: nothing before, http://h/v1 now"),
+        ({"max_steps": 7}, "condition A max_steps: 0 before, 7 now"),
+        ({"model": "openai:x"}, "condition A model: sim before, openai:x now"),
+        ({"base_url": "http://h/v1"}, "condition A base_url: nothing before, http://h/v1 now"),
     ],
 )
 def test_other_settings_are_refused_with_the_differences(
     changed: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(RpmsError) as refused:
-        check_same(tmp_path, make_manifest(plan()), make_manifest(plan(**changed)))
+        grown(tmp_path, make_manifest(plan()), make_manifest(plan(**changed)))
     assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_run_grows_by_tasks_arms_trials_and_repeats(tmp_path: Path) -> None:
+    first = make_manifest(plan("AD", 2))
+    more = make_manifest(replace(plan("BD", 3), trials=2, repeats=4))
+    made = grown(tmp_path, first, more)
+    assert list(made["conditions"]) == ["A", "D", "B"]
+    assert [task["index"] for task in made["tasks"]] == [0, 1, 2]
+    assert (made["settings"]["trials"], made["settings"]["repeats"]) == (2, 4)
+    assert list(made["hashes"]["memory"]) == ["D"]
+    fewer = grown(tmp_path, made, make_manifest(plan("A", 1)))
+    assert {**fewer, "finished": None} == {**made, "finished": None}
+
+
+def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    file = tmp_path / "my_stages.py"
+    file.write_text("stages = {'scf': lambda state: {}}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    mine = replace(plan("D", 1), nodes={"D": {"*": "my_stages:stages"}})
+    first = make_manifest(mine)
+    assert first["swapped"]["D"]["nodes scf"]["path"] == "my_stages:stages"
+    file.write_text("stages = {'scf': lambda state: {}}  # changed")
+    found = differences(first, make_manifest(mine))
+    assert len(found) == 1 and found[0].startswith("condition D nodes scf hash: ")
 
 
 def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path) -> None:
@@ -64,19 +87,17 @@ def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path
     first = make_manifest(plan(memory_file=str(one)))
     assert differences(first, make_manifest(plan(memory_file=str(same)))) == []
     found = differences(first, make_manifest(plan(memory_file=str(other))))
-    assert len(found) == 1 and found[0].startswith("hashes memory D: ")
+    assert len(found) == 1 and found[0].startswith("hashes memory of D: ")
     told = {"sources": ["x"], "learned_by": ["openai:m"], "entries": 0}
     assert first["memories"] == {first["hashes"]["memory"]["D"]: told}
 
 
-def test_changed_rules_and_other_tasks_are_noticed() -> None:
+def test_changed_rules_are_noticed() -> None:
     made = make_manifest(plan())
     other = copy.deepcopy(made)
     other["hashes"]["rules"] = "0" * 64
-    other["tasks"][1]["id"] = "elsewhere"
     found = differences(made, other)
-    assert [text.split(":")[0] for text in found] == ["hashes rules", "tasks"]
-    assert found[1].endswith("elsewhere now")
+    assert [text.split(":")[0] for text in found] == ["hashes rules"]
 
 
 def test_a_plan_needs_something_to_do() -> None:

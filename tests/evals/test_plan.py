@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from rpms.envs import get_environment
-from rpms.evals.plan import JobKey, RunPlan, evenly, make_plan, remaining
+from rpms.evals.plan import Ending, RunPlan, Selection, evenly, make_plan, remaining
 from rpms.evals.presets import letters
 from rpms.nodes.context import RunContext
-from rpms.vocabulary.turn import FailureMode
+from rpms.vocabulary.errors import RpmsError
 
 
 def two_by_two() -> RunPlan:
@@ -18,17 +22,59 @@ def test_the_conditions_of_a_task_lie_together() -> None:
     assert jobs[0].task == jobs[1].task != jobs[2].task
 
 
-def test_only_what_is_not_finished_remains() -> None:
+def test_only_what_is_not_finished_or_failed_remains() -> None:
     plan = two_by_two()
     keys = [job.key for job in plan.jobs()]
-    finished: dict[JobKey, FailureMode | None] = {
-        keys[0]: None, keys[1]: "model_error", keys[2]: "timeout"
-    }  # fmt: skip
-    assert [job.key for job in remaining(plan, finished, False)] == [keys[3]]
-    assert [job.key for job in remaining(plan, finished, True)] == [keys[1], keys[3]]
-    finished[keys[3]] = "infrastructure_error"
-    assert [job.key for job in remaining(plan, finished, False)] == []
-    assert [job.key for job in remaining(plan, finished, True)] == [keys[1], keys[3]]
+    finished = {keys[0]: Ending(None), keys[1]: Ending("model_error"), keys[2]: Ending("timeout")}
+    assert [job.key for job in remaining(plan, finished)] == [keys[1], keys[3]]
+    assert [job.key for job in remaining(plan, finished, keep_failed=True)] == [keys[3]]
+
+
+def test_repeats_are_independent_and_have_seeds_of_their_own() -> None:
+    plan = replace(two_by_two(), repeats=3)
+    jobs = plan.jobs()
+    assert len(jobs) == len({job.key for job in jobs}) == 12
+    seeds = {job.seeded(RunContext(seed=7)).seed for job in jobs}
+    assert seeds == {7, 8, 9}
+
+
+LINE = {"failure_mode": "timeout", "carried": {"notes": ["look"]}}
+
+
+def test_a_lost_task_is_tried_again_with_what_was_carried() -> None:
+    plan = replace(two_by_two(), trials=2)
+    first = plan.jobs()[0]
+    second = plan.following(first, LINE)
+    assert second is not None and second.key == first.key._replace(trial=2)
+    assert second.carried == {"notes": ["look"]} and second.before == LINE
+    assert second.seeded(RunContext()).seed != first.seeded(RunContext()).seed
+    assert plan.following(second, LINE) is None
+    assert plan.following(first, {**LINE, "failure_mode": None}) is None
+    assert plan.following(first, {**LINE, "failure_mode": "model_error"}) is None
+
+
+def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
+    plan = replace(two_by_two(), trials=3)
+    first, other = plan.jobs()[:2]
+    finished = {first.key: Ending("timeout", LINE), other.key: Ending(None, {**LINE, "failure_mode": None})}
+    left = remaining(plan, finished)
+    assert [job.key.trial for job in left] == [2, 1, 1] and left[0].before == LINE
+    finished[left[0].key] = Ending("timeout", LINE)
+    assert remaining(plan, finished)[0].trial == 3
+
+
+def test_tasks_are_chosen_by_id_and_by_type() -> None:
+    world = get_environment("alfworld")
+    whole = world.tasks("generated_unseen", None)
+    ids = [whole[4]["id"], whole[1]["id"]]
+    assert Selection(ids=ids).of(world, "generated_unseen") == [whole[1], whole[4]]
+    kind = world.goal_types()[0]
+    chosen = Selection(limit=2, types=[kind]).of(world, "generated_unseen")
+    assert [world.parse_goal(task["goal"])["type"] for task in chosen] == [kind, kind]
+    with pytest.raises(RpmsError, match="no task 'nowhere'"):
+        Selection(ids=["nowhere"]).of(world, "generated_unseen")
+    with pytest.raises(RpmsError, match="unknown goal type 'dance'"):
+        Selection(types=["dance"]).of(world, "generated_unseen")
 
 
 def test_a_spread_sample_holds_every_task_type_of_a_sorted_split() -> None:
@@ -49,7 +95,7 @@ def test_a_plan_is_spread_on_request_and_else_takes_the_first_tasks() -> None:
     contexts = letters(["A"], RunContext())
     whole = make_plan("alfworld", "generated_unseen", contexts).tasks
     assert make_plan("alfworld", "generated_unseen", contexts, 3).tasks == whole[:3]
-    spread = make_plan("alfworld", "generated_unseen", contexts, 3, spread=True).tasks
+    spread = make_plan("alfworld", "generated_unseen", contexts, Selection(3, True)).tasks
     assert spread == [whole[0], whole[len(whole) // 3], whole[2 * len(whole) // 3]]
-    every = make_plan("alfworld", "generated_unseen", contexts, len(whole), spread=True).tasks
+    every = make_plan("alfworld", "generated_unseen", contexts, Selection(len(whole), True)).tasks
     assert every == whole

@@ -24,14 +24,15 @@ def writer(tmp_path: Path) -> RunWriter:
 def test_what_is_appended_is_found_again(writer: RunWriter) -> None:
     writer.append(line("a/1"), gzip.compress(b"{}"))
     writer.append(line("b/2", mode="timeout"), gzip.compress(b"{}"))
-    assert writer.finished() == {("A", "a/1"): None, ("A", "b/2"): "timeout"}
+    ends = {("A", "a/1", 1, 1): (None, None), ("A", "b/2", 1, 1): ("timeout", None)}
+    assert writer.finished() == ends
     assert gzip.decompress(step_log_file(writer.folder, "A", "b/2").read_bytes()) == b"{}"
 
 
 def test_the_last_line_of_an_episode_counts(writer: RunWriter) -> None:
     writer.append(line("a", mode="model_error"), b"")
     writer.append(line("a"), b"")
-    assert writer.finished() == {("A", "a"): None}
+    assert writer.finished() == {("A", "a", 1, 1): (None, None)}
     assert len((writer.folder / EPISODES).read_text().splitlines()) == 2
 
 
@@ -42,10 +43,10 @@ def test_a_torn_last_line_is_cut_off_before_going_on(writer: RunWriter, torn: st
     file = writer.folder / EPISODES
     whole = file.read_bytes()
     file.write_bytes(whole + torn.encode())
-    assert set(writer.finished()) == {("A", "a"), ("A", "b")}
+    assert {key.task for key in writer.finished()} == {"a", "b"}
     assert file.read_bytes() == whole
     writer.append(line("c"), b"")
-    assert set(writer.finished()) == {("A", "a"), ("A", "b"), ("A", "c")}
+    assert {key.task for key in writer.finished()} == {"a", "b", "c"}
 
 
 def test_a_damaged_line_in_the_middle_is_refused_with_its_number(writer: RunWriter) -> None:

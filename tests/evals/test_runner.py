@@ -12,11 +12,12 @@ import pytest
 
 from rpms.evals import runner
 from rpms.evals.episode import EpisodeResult
-from rpms.evals.plan import Job, JobKey, RunPlan, make_plan
+from rpms.evals.plan import Job, RunPlan, make_plan
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.run_layout import EPISODES, JobKey, step_log_file
+from rpms.evals.run_writer import key_of
 from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
 from rpms.evals.worker import WorkerSettings
 from rpms.graph import run_episode
@@ -52,7 +53,8 @@ class Scripted:
     """A pool without processes: each worker dies or answers as its script says."""
 
     def __init__(self, workers: int, deadly: str = "", killed: int = 0) -> None:
-        self.count, self.deadly, self.kills = workers, deadly, killed
+        self.count = self.size = workers
+        self.deadly, self.kills = deadly, killed
         self.held: dict[int, list[Job]] = {}
         self.most = 0
         self.together: list[set[str]] = []
@@ -85,9 +87,11 @@ class Scripted:
 
 
 def dispatch(pool: Scripted, count: int, capacity: int = 4) -> list[dict[str, Any]]:
-    kept: list[EpisodeResult] = []
-    Dispatcher(pool, capacity, kept.append).run(plan("A", count).jobs(), lambda: None)
-    return [result.line for result in kept]
+    kept: list[dict[str, Any]] = []
+    Dispatcher(pool, capacity, lambda job, one: kept.append(one.line)).run(
+        plan("A", count).jobs(), lambda: None
+    )
+    return kept
 
 
 def test_every_job_is_played_once_and_no_worker_gets_too_many() -> None:
@@ -128,27 +132,47 @@ def model_error(text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_the_same_model_error_every_time_stops_the_run() -> None:
-    progress = RunProgress(total=40)
-    for _ in range(2):
-        progress.add(model_error("401"))
-        stop_if_hopeless(progress, 40)
-    progress.add(model_error("401"))
-    with pytest.raises(RpmsError, match=r"same model error: 401; .*--retry-failed"):
-        stop_if_hopeless(progress, 40)
-    with pytest.raises(RpmsError, match=r"run the same command again$"):
-        stop_if_hopeless(progress, 40, retries=True)
-    stop_if_hopeless(progress, 3)  # a run this short is over anyway
-
-
-@pytest.mark.parametrize("texts", [("401", "401", "500"), ("401", "401", "")])
-def test_different_endings_go_on(texts: tuple[str, ...]) -> None:
-    progress = RunProgress(total=40)
-    for text in texts:
+def ended(texts: Sequence[str], tokens: Sequence[int], total: int = 40) -> RunProgress:
+    progress = RunProgress(total=total)
+    for text, so_far in zip(texts, tokens, strict=True):
         line = model_error(text)
-        progress.add(line if text else {**line, "failure_mode": None})
-        stop_if_hopeless(progress, 40)
-    assert progress.done == 3
+        line = line if text else {**line, "failure_mode": None}
+        progress.add(line)
+        progress.judge(line, so_far)
+    return progress
+
+
+def test_the_same_model_error_and_nothing_that_works_stops_the_run() -> None:
+    stop_if_hopeless(ended(["401"] * 2, [0, 0]), 3)
+    with pytest.raises(RpmsError, match=r"nothing works: 3 .* error: 401; .* command again$"):
+        stop_if_hopeless(ended(["401"] * 3, [0, 0, 0]), 3)
+
+
+def test_a_short_run_stops_too_unless_it_is_over() -> None:
+    with pytest.raises(RpmsError, match="nothing works"):
+        stop_if_hopeless(ended(["401"] * 4, [0] * 4, total=5), 4)
+    stop_if_hopeless(ended(["401"] * 2, [0, 0], total=2), 32)
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens"),
+    [
+        (("401", "401", "500"), (0, 0, 0)),
+        (("401", "401", ""), (0, 0, 0)),
+        # Others in flight were answered meanwhile: these are a few bad calls.
+        (("400", "400", "400", "400"), (0, 10, 20, 30)),
+    ],
+)
+def test_a_few_bad_calls_go_on(texts: tuple[str, ...], tokens: tuple[int, ...]) -> None:
+    progress = ended(texts, tokens)
+    stop_if_hopeless(progress, 3)
+    assert progress.done == len(texts)
+
+
+def test_nothing_is_hopeless_before_all_that_is_in_flight_has_ended() -> None:
+    stop_if_hopeless(ended(["401"] * 31, [0] * 31), 32)
+    with pytest.raises(RpmsError, match="nothing works: 32"):
+        stop_if_hopeless(ended(["401"] * 32, [0] * 32), 32)
 
 
 def test_capacity_is_shared_and_bounded_by_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +208,7 @@ def test_parallel_runs_give_what_a_plain_loop_gives(
     assert isinstance(pool, ProcessPool if workers else InlinePool)
     progress = play(tmp_path / "run", what, pool)
     found = lines(tmp_path / "run")
-    assert {(line["condition"], line["task"]): line["history"] for line in found} == one_by_one
+    assert {key_of(line): line["history"] for line in found} == one_by_one
     assert len(found) == progress.done == 8
     assert all(
         step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file() for line in found
@@ -216,8 +240,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
     play(tmp_path / "run", plan(), pool, capacity=2, watch=kill)
     assert killed
     found = lines(tmp_path / "run")
-    assert Counter((line["condition"], line["task"]) for line in found) == Counter(list(one_by_one))
-    assert {(line["condition"], line["task"]): line["history"] for line in found} == one_by_one
+    assert Counter(key_of(line) for line in found) == Counter(list(one_by_one))
+    assert {key_of(line): line["history"] for line in found} == one_by_one
 
 
 @pytest.mark.engine
