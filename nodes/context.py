@@ -109,6 +109,14 @@ class RunContext:
         Control,
         _about("Memory control", "The same memory made useless in one way, to see what helps."),
     ] = "none"
+    examples: Annotated[
+        int, _about("Examples", "Solved tasks of the same type in the prompt; the paper has one.",
+                    ge=0, le=2)
+    ] = 1  # fmt: skip
+    action_list: Annotated[
+        bool, _about("Action list", "Print what the world would accept beside each observation, "
+                     "as some published runs do; the paper does not.")
+    ] = False  # fmt: skip
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""
