@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from rpms.evals.labels import true_label
 from rpms.models.opening import CONTROLS
 from rpms.nodes.context import CONDITIONS, RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -45,12 +46,13 @@ def load_presets() -> dict[str, Preset]:
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
-    """The conditions by letter, with the run's other settings."""
+    """The conditions by letter, with the run's other settings; the labels tell what departs."""
     found: dict[str, RunContext] = {}
     for letter in conditions:
         if letter not in CONDITIONS:
             raise RpmsError(f"unknown condition '{letter}'; choose from {', '.join(CONDITIONS)}")
-        found[letter] = base.under(letter)
+        context = base.under(letter)
+        found[true_label(context, letter)] = context
     return _with_controls(found)
 
 
@@ -59,7 +61,13 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     presets = load_presets()
     if name not in presets:
         raise RpmsError(f"unknown preset '{name}'; choose from {', '.join(presets)}")
-    return _with_controls({one.label: _context(one, base) for one in presets[name].conditions})
+    found: dict[str, RunContext] = {}
+    for one in presets[name].conditions:
+        context = _context(one, base)
+        # What the whole run was given besides is not in the sweep's own label.
+        label = true_label(context, one.condition, label=one.label, told=one.set)
+        found[label] = context
+    return _with_controls(found)
 
 
 def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:
