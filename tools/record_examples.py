@@ -1,7 +1,8 @@
 """Record the examples of the prompt from the real engine.
 
-The one-shot example of each goal type, and a second one for protocols that show two, played in generated homes far outside the default splits, with a
-little searching and short thoughts. Run it again after changing the wording of observations:
+The one-shot example of each goal type, and a second one for protocols that show two, played in
+generated homes far outside the default splits, with a little searching and short thoughts. Run it
+again after changing the wording of observations:
 
     python -m tools.record_examples
 """
