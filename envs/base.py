@@ -105,6 +105,14 @@ class Restorable(LiveGame, Protocol):
         """
 
 
+@runtime_checkable
+class Listing(LiveGame, Protocol):
+    """A simulator that can say what it would accept; shown only where a run asks for it."""
+
+    def commands(self) -> list[str]:
+        """Every action that would not be refused now, in the agent's wording."""
+
+
 class Environment(ABC):
     """A world the agent can act in.
 
@@ -121,6 +129,7 @@ class Environment(ABC):
         signature: the fields of the printed goal signatures, in their order.
         demo: what ``rpms demo`` plays of it; None for a world that has no part in it.
         packages: the installed packages whose versions belong into a run's manifest.
+        lists_actions: whether its games can say which actions they would accept (``Listing``).
     """
 
     name: str = ""
@@ -131,6 +140,7 @@ class Environment(ABC):
     signature: tuple[str, ...] = PRINTED
     demo: Demo | None = None
     packages: tuple[str, ...] = ()
+    lists_actions: bool = False
 
     @property
     def max_live(self) -> int | None:
@@ -199,6 +209,10 @@ class Environment(ABC):
     def command_verbs(self) -> list[str]:
         """First words of the simulator's own commands, if the manual is to be held against them."""
         return []
+
+    def wording(self, split: str) -> str:
+        """Which of its wordings the agent reads in a split, where the world has several."""
+        return "the world's own"
 
     def task_name(self, task: Task) -> str:
         """What the benchmark calls the task that this episode is one variation of."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-from rpms.envs.base import LiveGame, Outcome, Restorable, Task
+from rpms.envs.base import Listing, LiveGame, Outcome, Restorable, Task
 from rpms.envs.registry import get_environment
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import Turn
@@ -94,6 +94,20 @@ async def aplay(
     return await _arun(task["env"], lambda: _play(episode_id, task, history, action, world))
 
 
+def commands(
+    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
+) -> list[str]:
+    """What the episode's game would accept now, bringing it back first if needed."""
+    return _run(task["env"], lambda: _commands(episode_id, task, history, world))
+
+
+async def acommands(
+    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
+) -> list[str]:
+    """``commands`` for an event loop."""
+    return await _arun(task["env"], lambda: _commands(episode_id, task, history, world))
+
+
 def inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
     """Read the true state of a live episode, for metrics; None when it is not live here."""
     return _run(_world_of(episode_id), lambda: _inspect(episode_id, look))
@@ -117,14 +131,26 @@ async def afinish(episode_id: str, task: Task) -> None:
 def _play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World
 ) -> Outcome:
+    live = _where_it_was(episode_id, task, history, world)
+    outcome = _step(live, action)
+    _put(episode_id, live)
+    return outcome
+
+
+def _commands(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> list[str]:
+    live = _where_it_was(episode_id, task, history, world)
+    _put(episode_id, live)
+    return live.game.commands() if isinstance(live.game, Listing) else []
+
+
+def _where_it_was(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> _Live:
+    """The episode's game where its record ends."""
     live = _take(episode_id)
     # The state may lie behind the game: a checkpoint taken up again, an answer lost.
     if live is None or live.played != _actions(history):
         _let_go(live)
         live = _bring_back(episode_id, task, history, world)
-    outcome = _step(live, action)
-    _put(episode_id, live)
-    return outcome
+    return live
 
 
 def _inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:

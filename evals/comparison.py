@@ -1,24 +1,46 @@
-"""Two runs side by side: two models, two commits, or the same thing twice."""
+"""Runs side by side: models, commits, or the same thing twice; never two protocols unasked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rpms.evals.measures import Metric, by_task, metric_of, pair, shared_tasks
-from rpms.evals.report.results import figure, gain
-from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Episode, Run
-from rpms.evals.statistics import holm
-from rpms.evals.tables import Cell, Table, count, label, p_value
+from rpms.evals.comparison_tables import (
+    Side,
+    against_first,
+    changes,
+    models_table,
+    summary,
+)
+from rpms.evals.labels import ON_THE_CARD, effective
+from rpms.evals.measures import metric_of
+from rpms.evals.protocol import card_differences, card_text, protocol_card
+from rpms.evals.report.source import source_of
+from rpms.evals.run_files import Run
+from rpms.evals.tables import Table
+from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+
+# What the card tells already, under names of its own.
+_ON_THE_CARD = {"max_steps", "seed", "temperature", "trials", "repeats", "limit"}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two runs, in settings and in outcomes."""
+    """What differs between runs, in settings and in outcomes.
 
-    sources: tuple[str, str]
+    Attributes:
+        sources: what each run is a run of.
+        names: what each is called in the tables.
+        protocol: the card they share; what differs stands in it as ``one -> other``.
+        differences: what was set differently, protocol first.
+        tables: the outcomes.
+    """
+
+    sources: tuple[str, ...]
+    names: tuple[str, ...]
+    protocol: str
     differences: list[str]
     tables: list[Table]
 
@@ -26,15 +48,123 @@ class Comparison:
         """One object for programs."""
         return {
             "format": 1,
-            "first": self.sources[0],
-            "second": self.sources[1],
+            "runs": dict(zip(self.names, self.sources, strict=True)),
+            "protocol": self.protocol,
             "differences": self.differences,
             "tables": {table.id: table.as_json() for table in self.tables},
         }
 
+    def as_markdown(self) -> str:
+        """What was compared, what was set differently, and all tables."""
+        runs = [f"- {n}: {s}" for n, s in zip(self.names, self.sources, strict=True)]
+        found = [f"- {line}" for line in self.differences] or ["- nothing that is recorded"]
+        head = ["# Runs compared", *runs, "", "What was set differently:", "", *found, ""]
+        return "\n".join([*head, *(table.as_markdown() for table in self.tables)])
 
-def compare_runs(first: Run, second: Run) -> Comparison:
-    """Pair two runs by condition and task; refused where there is nothing to pair."""
+
+def compare_runs(
+    runs: Sequence[Run], mapping: Mapping[str, str] | None = None, allow_differences: bool = False
+) -> Comparison:
+    """Pair runs with the first one by condition and task.
+
+    Args:
+        runs: two or more.
+        mapping: labels to be read as others, in every run that has them.
+        allow_differences: go on where the protocols differ.
+
+    Raises:
+        RpmsError: there is nothing to pair, or the protocols differ.
+    """
+    if len(runs) < 2:
+        raise RpmsError("give at least two runs to compare")
+    runs = relabelled(runs, mapping or {})
+    first, others = runs[0], runs[1:]
+    called = ("first", "second") if len(runs) == 2 else tuple(row_names(runs))
+    sides = [Side(name, run, _shared(first, run)) for name, run in zip(called, runs, strict=True)]
+    protocols = [_protocol_differences(first, side.run, side.shared) for side in sides[1:]]
+    if any(protocols) and not allow_differences:
+        raise RpmsError(
+            f"the protocols differ, {_told(others, protocols)}: the figures are not comparable; "
+            "give --allow-differences (allow_differences=True) to see them side by side"
+        )
+    alone = len(others) == 1
+    differences: list[str] = []
+    for side, protocol in zip(sides[1:], protocols, strict=True):
+        lines = [*protocol, *_differences(first, side.run, side.shared)]
+        differences += lines if alone else [f"{side.name}: {line}" for line in lines]
+    metric = metric_of(first.manifest.env)
+    models = models_table(runs, row_names(runs), metric)
+    if alone:
+        one, other = sides
+        tables = [summary(one, other, metric), changes(one, other, metric), models]
+    else:
+        tables = [models, against_first(sides, metric)]
+    text = card_text(protocol_card(first.manifest))
+    if any(protocols):
+        text += f". The protocols DIFFER, {_told(others, protocols)}"
+    return Comparison(
+        tuple(source_of(run) for run in runs),
+        called,
+        text,
+        differences,
+        [replace(table, protocol=text) for table in tables],
+    )
+
+
+def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
+    """The runs with their conditions called by other names."""
+    known = {label for run in runs for label in run.conditions}
+    for label in mapping:
+        if label not in known:
+            raise RpmsError(f"--map: no run has a condition '{label}'; {_listed(known)}")
+    return [_relabel(run, mapping) for run in runs]
+
+
+def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
+    """``OLD=NEW`` as given on the command line; a label may have ``=`` in it itself."""
+    known = {label for run in runs for label in run.conditions}
+    found: dict[str, str] = {}
+    for word in words:
+        cuts = [i for i, sign in enumerate(word) if sign == "=" and word[:i].strip() in known]
+        if not cuts or not word[cuts[-1] + 1 :].strip():
+            raise RpmsError(f"--map {word}: give OLD=NEW with a condition first; {_listed(known)}")
+        found[word[: cuts[-1]].strip()] = word[cuts[-1] + 1 :].strip()
+    return found
+
+
+def row_names(runs: Sequence[Run]) -> list[str]:
+    """What tells the runs apart: their models, else their folders."""
+    labels = [run.manifest.model_label for run in runs]
+    folders = [run.folder.name for run in runs]
+    if len(set(folders)) < len(folders):
+        folders = [str(run.folder) for run in runs]
+    return [
+        label if labels.count(label) == 1 else folder
+        for label, folder in zip(labels, folders, strict=True)
+    ]
+
+
+def _relabel(run: Run, mapping: Mapping[str, str]) -> Run:
+    def name(label: str) -> str:
+        return mapping.get(label, label)
+
+    conditions = {name(label): context for label, context in run.manifest.conditions.items()}
+    if len(conditions) < len(run.conditions):
+        raise RpmsError(
+            f"--map would give two conditions of {run.folder} one name: {', '.join(run.conditions)}"
+        )
+    memory = {name(label): digest for label, digest in run.manifest.hashes.memory.items()}
+    hashes = run.manifest.hashes.model_copy(update={"memory": memory})
+    changed = {"conditions": conditions, "hashes": hashes}
+    episodes = {
+        (name(key[0]), *key[1:]): episode.model_copy(update={"condition": name(key[0])})
+        for key, episode in run.episodes.items()
+    }
+    return replace(run, manifest=run.manifest.model_copy(update=changed), episodes=episodes)
+
+
+def _shared(first: Run, second: Run) -> list[str]:
+    """The conditions both have; refused where there is nothing to pair."""
     if first.manifest.env != second.manifest.env:
         raise RpmsError(
             f"{first.folder} is {first.manifest.env}, {second.folder} is {second.manifest.env}: "
@@ -44,108 +174,48 @@ def compare_runs(first: Run, second: Run) -> Comparison:
     if not shared:
         raise RpmsError(
             f"no condition in common: {first.folder} has {', '.join(first.conditions)}; "
-            f"{second.folder} has {', '.join(second.conditions)}"
+            f"{second.folder} has {', '.join(second.conditions)}; --map OLD=NEW renames them"
         )
     if not {t.id for t in first.manifest.tasks} & {t.id for t in second.manifest.tasks}:
         raise RpmsError(
             f"no task in common: {first.folder} is split {first.manifest.split}, "
             f"{second.folder} is split {second.manifest.split}"
         )
-    metric = metric_of(first.manifest.env)
-    tables = [_summary(first, second, shared, metric), _changes(first, second, shared, metric)]
-    sources = (source_of(first), source_of(second))
-    return Comparison(sources, list(_differences(first, second, shared)), tables)
+    return shared
 
 
-def _source(first: Run, second: Run) -> str:
-    return f"first: {source_of(first)} | second: {source_of(second)}"
+def _protocol_differences(first: Run, second: Run, shared: Sequence[str]) -> list[str]:
+    cards = [protocol_card(run.manifest, shared) for run in (first, second)]
+    return card_differences(*cards)
 
 
-def _summary(first: Run, second: Run, shared: list[str], metric: Metric) -> Table:
-    pairs = [pair(first.judged(name), second.judged(name), metric) for name in shared]
-    p_values = [found.p_score if metric == "score" else found.p for found in pairs]
-    rows = []
-    for name, found, p, corrected in zip(shared, pairs, p_values, holm(p_values), strict=True):
-        left, right = by_task(first.judged(name)), by_task(second.judged(name))
-        tasks = shared_tasks(left, right)
-        rows.append([
-            label(names(name)), count(found.n),
-            figure([left[task] for task in tasks], metric),
-            figure([right[task] for task in tasks], metric),
-            gain(found.difference, found.interval, metric),
-            count(found.only_first), count(found.only_second), p_value(p), p_value(corrected),
-        ])  # fmt: skip
-    columns = ["condition", "tasks", "first", "second", "second - first", "only first won"]
-    columns += ["only second won", "Wilcoxon p" if metric == "score" else "McNemar p", "Holm"]
-    return Table(
-        "summary", "Two runs by condition", _source(first, second), columns, rows,
-        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
-               "intervals.", *_left_out(first, second, shared)],
-    )  # fmt: skip
+def _told(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
+    return "; ".join(
+        f"{run.folder}: {', '.join(found)}"
+        for run, found in zip(others, protocols, strict=True)
+        if found
+    )
 
 
-def _left_out(first: Run, second: Run, shared: list[str]) -> list[str]:
-    """Episodes that could not be paired, and why."""
-    notes = []
-    for name, run in (("first", first), ("second", second)):
-        errors = sum(e.is_error for condition in shared for e in run.played(condition))
-        if errors:
-            notes.append(f"{errors} episodes of the {name} run ended in an error and are left out.")
-        if not run.complete:
-            done = f"{run.done} of {run.planned}"
-            notes.append(f"The {name} run is not finished: {done} episodes.")
-    return notes
+def _listed(labels: Iterable[str]) -> str:
+    return f"there are: {', '.join(sorted(labels))}"
 
 
-def _changes(first: Run, second: Run, shared: list[str], metric: Metric) -> Table:
-    rows = []
-    for name in shared:
-        left, right = by_task(first.judged(name)), by_task(second.judged(name))
-        for task in shared_tasks(left, right):
-            before, after = left[task], right[task]
-            if _outcome(before, metric) != _outcome(after, metric):
-                cells = [_told(before, metric), _told(after, metric)]
-                rows.append([label(names(name)), label(task), *cells])
-    return Table(
-        "changes", f"Tasks whose outcome changed: {len(rows)}", _source(first, second),
-        ["condition", "task", "first", "second"], rows, labels=2,
-    )  # fmt: skip
-
-
-def _outcome(episode: Episode, metric: Metric) -> tuple[bool, float]:
-    return episode.success, episode.score if metric == "score" else 0.0
-
-
-def _told(episode: Episode, metric: Metric) -> Cell:
-    verdict = "won" if episode.success else (episode.failure_mode or "lost").replace("_", " ")
-    if metric == "score":
-        verdict = f"{episode.score:g} ({verdict})"
-    value = {"success": episode.success, "score": episode.score, "mode": episode.failure_mode}
-    return Cell(verdict, f"{episode.steps} steps", value)
-
-
-def _differences(first: Run, second: Run, shared: list[str]) -> list[str]:
-    """What was set differently: the causes to look for first."""
-    found = []
-    for what in ("model_label", "base_url", "split", "commit"):
+def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:
+    """What else was set differently: the causes to look for first."""
+    for what in ("model_label", "base_url", "commit"):
         one, other = getattr(first.manifest, what), getattr(second.manifest, what)
         if one != other:
-            found.append(f"{what.replace('_label', '')}: {one or '(none)'} -> {other or '(none)'}")
-    if first.manifest.hashes.rules != second.manifest.hashes.rules:
-        found.append("the rule manual differs")
-    memories = first.manifest.hashes.memory, second.manifest.hashes.memory
-    found += [
-        f"the memory of {name} differs"
-        for name in sorted(memories[0].keys() & memories[1].keys())
-        if memories[0][name] != memories[1][name]
-    ]
-    for name in sorted({*first.manifest.settings, *second.manifest.settings}):
+            yield f"{what.replace('_label', '')}: {one or '(none)'} -> {other or '(none)'}"
+    for name in sorted({*first.manifest.settings, *second.manifest.settings} - _ON_THE_CARD):
         one, other = first.manifest.settings.get(name), second.manifest.settings.get(name)
         if one != other:
-            found.append(f"{name}: {one} -> {other}")
-    for label_ in shared:
-        mine, other = first.manifest.conditions[label_], second.manifest.conditions[label_]
-        fields = [k for k in sorted({*mine, *other} - {"model", "base_url"})
-                  if mine.get(k) != other.get(k)]  # fmt: skip
-        found += [f"{label_}, {k}: {mine.get(k)} -> {other.get(k)}" for k in fields]
-    return found
+            yield f"{name}: {one} -> {other}"
+    usual = RunContext().plain
+    for label in shared:
+        mine, yours = (
+            effective({**usual, **run.manifest.conditions[label]}) for run in (first, second)
+        )
+        for name in sorted({*mine, *yours} - ON_THE_CARD):
+            if mine.get(name) != yours.get(name):
+                yield f"{label}, {name}: {mine.get(name)} -> {yours.get(name)}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from rpms.evals.protocol import protocol_of
 from rpms.evals.report.prefix import read_log
 from rpms.evals.report.source import source_of
 from rpms.evals.run_files import Episode, Run
@@ -38,6 +39,7 @@ def mechanism_table(run: Run) -> Table:
         "mechanisms", "How often each mechanism was at work", source_of(run),
         ["", *run.conditions], rows,
         notes=["Counted in the step logs: a memory recalled at ten steps counts ten times."],
+        protocol=protocol_of(run.manifest),
     )  # fmt: skip
 
 

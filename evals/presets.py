@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from rpms.evals.labels import true_label
 from rpms.models.opening import CONTROLS
 from rpms.nodes.context import CONDITIONS, RunContext
 from rpms.rules.loader import line_of, read_yaml
@@ -62,19 +63,25 @@ def read_presets(file: Path) -> dict[str, Preset]:
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
-    """The conditions by letter, with the run's other settings."""
+    """The conditions by letter, with the run's other settings; the labels tell what departs."""
     found: dict[str, RunContext] = {}
     for letter in conditions:
         if letter not in CONDITIONS:
             raise RpmsError(f"unknown condition '{letter}'; choose from {', '.join(CONDITIONS)}")
-        found[letter] = base.under(letter)
+        context = base.under(letter)
+        found[true_label(context, letter)] = context
     return _with_controls(found)
 
 
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
-    conditions = find_preset(name).conditions
-    return _with_controls({one.label: _context(one, base) for one in conditions})
+    found: dict[str, RunContext] = {}
+    for one in find_preset(name).conditions:
+        context = _context(one, base)
+        # What the whole run was given besides is not in the sweep's own label.
+        label = true_label(context, one.condition, label=one.label, told=one.set)
+        found[label] = context
+    return _with_controls(found)
 
 
 def find_preset(name: str) -> Preset:

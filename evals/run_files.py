@@ -75,6 +75,7 @@ class Manifest(_Data):
     finished: str | None = None
     env: str
     split: str
+    wording: str = ""
     commit: str
     model: str
     model_label: str

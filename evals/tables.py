@@ -34,6 +34,8 @@ class Table:
         notes: what a reader has to know, e.g. how many episodes were left out and why.
         labels: how many columns from the left hold text.
         total: the last row sums up the others.
+        protocol: the rules of play behind it in one line (``evals/protocol.py``), so that a copied
+            table still says them.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Table:
     notes: Sequence[str] = ()
     labels: int = 1
     total: bool = False
+    protocol: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Rows as objects with raw values, for programs."""
@@ -54,7 +57,13 @@ class Table:
             }
             for row in self.rows
         ]
-        return {"title": self.title, "source": self.source, "rows": rows, "notes": [*self.notes]}
+        return {
+            "title": self.title,
+            "source": self.source,
+            "protocol": self.protocol,
+            "rows": rows,
+            "notes": [*self.notes],
+        }
 
     def as_markdown(self) -> str:
         """A GitHub table under a heading."""
@@ -63,8 +72,10 @@ class Table:
         body = [_row(map(_escaped, cells)) for cells in ([*self.columns], *rows)]
         body.insert(1, _row(rules))
         notes = "".join(f"\n{_escaped(note)}\n" for note in self.notes)
-        table = "\n".join(body)
-        return f"## {_escaped(self.title)}\n\n{_escaped(self.source)}\n\n{table}\n{notes}"
+        head = [f"## {_escaped(self.title)}", _escaped(self.source)]
+        if self.protocol:
+            head.append(f"Protocol: {_escaped(self.protocol)}")
+        return "\n\n".join([*head, "\n".join(body)]) + f"\n{notes}"
 
 
 def label(text: str) -> Cell:

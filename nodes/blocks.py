@@ -53,14 +53,14 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     goal = state["goal"]
     kept = surviving(state["recalls"]) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
-    memory = _render(env.prompts, "memory.j2", recalls=kept) if kept else ""
+    memory = render(env.prompts, "memory.j2", recalls=kept) if kept else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(
         rules=_fixed_rules(env, state["rules"], goal["type"]) if context.rules else "",
         situation=_situation(env, state["rules"]) if context.rules else "",
-        goal=_render(env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
-        state=_render(env.prompts, "state.j2", state_lines=lines),
+        goal=render(env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
+        state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory,
     )
 
@@ -92,7 +92,7 @@ def tokens(texts: Iterable[str]) -> int:
 
 def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
     """The shortlist as a block of its own, which no condition of the paper has."""
-    return _render(env.prompts, "actions.j2", choices=choices) if choices else ""
+    return render(env.prompts, "actions.j2", choices=choices) if choices else ""
 
 
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
@@ -116,14 +116,15 @@ def _render_rules(
     prompts: Path, goal_type: str, tiers: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 ) -> str:
     rules = {name: [RuleLine(id=id_, text=text) for id_, text in tier] for name, tier in tiers}
-    return _render(prompts, "rules.j2", rules=rules, goal_type=goal_type)
+    return render(prompts, "rules.j2", rules=rules, goal_type=goal_type)
 
 
 def _situation(env: Environment, rules: ActiveRules) -> str:
-    return _render(env.prompts, "situation.j2", rules=rules) if rules["situation"] else ""
+    return render(env.prompts, "situation.j2", rules=rules) if rules["situation"] else ""
 
 
-def _render(prompts: Path, template: str, **values: object) -> str:
+def render(prompts: Path, template: str, **values: object) -> str:
+    """One block from its template."""
     return _templates(prompts).get_template(template).render(values).rstrip("\n")
 
 

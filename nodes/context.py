@@ -116,6 +116,14 @@ class RunContext:
     without_rules: Annotated[
         str, _about("Without rules", "Ids of rules and names of tiers to leave out, by comma.")
     ] = ""
+    examples: Annotated[
+        int, _about("Examples", "Solved tasks of the same type in the prompt; the paper has one.",
+                    ge=0, le=2)
+    ] = 1  # fmt: skip
+    action_list: Annotated[
+        bool, _about("Action list", "Print what the world would accept beside each observation, "
+                     "as some published runs do; the paper does not.")
+    ] = False  # fmt: skip
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""

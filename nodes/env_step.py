@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph.runtime import Runtime
 
-from rpms.envs import Outcome, get_environment
+from rpms.envs import Outcome, Task, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
@@ -27,6 +29,8 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
                 state["episode_id"], state["spec"], state["history"], action, state.get("world")
             )
         update = _conclude(state, runtime, thought, action, outcome)
+        if _listing(runtime, update):
+            update["commands"] = episodes.commands(*_now(state, update))
     except EnvironmentFault as fault:
         update = _broken(fault)
     if update["done"]:
@@ -44,6 +48,8 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
                 state["episode_id"], state["spec"], state["history"], action, state.get("world")
             )
         update = _conclude(state, runtime, thought, action, outcome)
+        if _listing(runtime, update):
+            update["commands"] = await episodes.acommands(*_now(state, update))
     except EnvironmentFault as fault:
         update = _broken(fault)
     if update["done"]:
@@ -56,6 +62,19 @@ def _read(state: EpisodeState, runtime: Runtime[RunContext]) -> Reply:
     manual = manual_for(state["env"], settings(runtime.context))
     thought, action = read_action(state["reply"], state["env"], manual)
     return Reply(thought, state["action"] or action)
+
+
+def _listing(runtime: Runtime[RunContext], update: EpisodeState) -> bool:
+    """Whether the next prompt shows what the world would accept."""
+    return settings(runtime.context).action_list and not update["done"]
+
+
+def _now(
+    state: EpisodeState, update: EpisodeState
+) -> tuple[str, Task, list[Turn], dict[str, Any] | None]:
+    """The episode as it stands after this step, as ``episodes`` asks for it."""
+    history = [*state["history"], *update["history"]]
+    return state["episode_id"], state["spec"], history, update["world"]
 
 
 def _conclude(
@@ -86,6 +105,7 @@ def _conclude(
     update = EpisodeState(
         observation=observation,
         world=world,
+        commands=[],
         history=[turn],
         action="",
         steps=step,

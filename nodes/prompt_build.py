@@ -16,7 +16,6 @@ from langgraph.runtime import Runtime
 from rpms.envs import get_environment
 from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import (
-    load_example,
     load_system,
     offered_actions,
     tokens,
@@ -24,11 +23,11 @@ from rpms.nodes.blocks import (
 )
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.context_budget import fit, prompt_room
+from rpms.nodes.shown import NEW_TASK, listed_actions, load_examples
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.turn import Message, Turn
 
-NEW_TASK = "=== The example is complete. A new task begins. ==="
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
 KEPT_ROOMS = 256
@@ -78,13 +77,15 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     choices = shortlist(state, context) if context.guard in OFFERING else []
     # What is to be chosen from stands next to the newest observation, in either layout.
     closing.append(offered_actions(env, choices))
+    # The world's own list is no knowledge of ours: it is not counted as such.
+    commands = state.get("commands", [])
     whole = _conversation(
         system=load_system(env.prompts),
-        example=load_example(env.prompts, state["goal"]["type"]),
+        examples=load_examples(env.prompts, state["goal"]["type"], context.examples),
         opening=[text for text in opening if text],
         first=state["first_observation"],
         history=state["history"],
-        closing=[text for text in closing if text],
+        closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )
     messages, dropped = fit(whole, len(state["history"]), room)
     return EpisodeState(
@@ -100,18 +101,19 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
 def _conversation(
     *,
     system: str,
-    example: Sequence[Message],
+    examples: Sequence[Message],
     opening: Sequence[str],
     first: str,
     history: Sequence[Turn],
     closing: Sequence[str],
 ) -> list[Message]:
-    """System, the example as earlier turns, then the task as turns of its own.
+    """System, the examples as earlier turns, then the task as turns of its own.
 
     ``closing`` stands right before the newest observation and moves on with it.
     """
-    messages = [Message(role="system", content=system), *example[:-1]]
-    start = [example[-1]["content"], NEW_TASK, *opening, *([] if history else closing), first]
+    messages = [Message(role="system", content=system), *examples[:-1]]
+    before = [examples[-1]["content"], NEW_TASK] if examples else []
+    start = [*before, *opening, *([] if history else closing), first]
     messages.append(Message(role="user", content="\n\n".join(start)))
     for number, turn in enumerate(history, start=1):
         seen = [*closing, turn["observation"]] if number == len(history) else [turn["observation"]]

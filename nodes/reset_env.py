@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.shown import check_shown
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState, afresh
 from rpms.rules import ActiveRules
@@ -42,7 +43,10 @@ def make_reset_env(find: Callable[[EpisodeState], Task] | None = None) -> Stage:
         task = find(state) if find else await asyncio.to_thread(resolve, state)
         fresh = _fresh(runtime.context, task)
         try:
-            return _opened(fresh, await episodes.astart(fresh["episode_id"], task))
+            opened = _opened(fresh, await episodes.astart(fresh["episode_id"], task))
+            if runtime.context.action_list:
+                opened["commands"] = await episodes.acommands(fresh["episode_id"], task, [])
+            return opened
         except EnvironmentFault as error:
             return _broken(fresh, error)
 
@@ -52,7 +56,10 @@ def make_reset_env(find: Callable[[EpisodeState], Task] | None = None) -> Stage:
 def _reset(task: Task, context: RunContext) -> EpisodeState:
     fresh = _fresh(context, task)
     try:
-        return _opened(fresh, episodes.start(fresh["episode_id"], task))
+        opened = _opened(fresh, episodes.start(fresh["episode_id"], task))
+        if context.action_list:
+            opened["commands"] = episodes.commands(fresh["episode_id"], task, [])
+        return opened
     except EnvironmentFault as error:
         return _broken(fresh, error)
 
@@ -77,6 +84,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
     A thread that is run a second time then starts clean instead of continuing the previous
     episode.
     """
+    check_shown(spec["env"], context)
     return EpisodeState(
         env=spec["env"],
         split=spec["split"],
@@ -89,6 +97,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         first_observation="",
         observation="",
         world=None,
+        commands=[],
         belief=empty_belief(),
         rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
         recalls=[],

@@ -118,6 +118,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         spec: the resolved task.
         observation: o_t.
         world: the environment's own state, where that is plain data; the agent never sees it.
+        commands: what the world would accept now, where the run shows it; else empty.
         belief: b_t.
         sub_goal: where the agent is within the goal.
         rules: R_active, while rules are on.
@@ -141,6 +142,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     spec: Task
     observation: str
     world: dict[str, Any] | None
+    commands: list[str]
     belief: Belief
     sub_goal: SubGoal
     rules: ActiveRules

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from rpms.nodes import EpisodeState as EpisodeState
     from rpms.nodes import RunContext as RunContext
     from rpms.nodes.manual import load_manual as load_manual
+    from rpms.reporting import compare as compare
+    from rpms.reporting import report as report
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
     from rpms.vocabulary.belief import Belief as Belief
@@ -69,6 +71,7 @@ _HOMES = {
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
     "rpms.nodes.manual": ("load_manual",),
+    "rpms.reporting": ("compare", "report"),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),

@@ -24,13 +24,22 @@ def report(
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another one.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Two or more runs.")],
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="OLD=NEW", help="Read a condition as another; repeatable."),
+    ] = None,
+    allow_differences: Annotated[
+        bool, typer.Option("--allow-differences", help="Even where the protocols differ.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair two runs by condition and task: two models, two commits."""
-    from rpms.reporting import compare_folders
+    """Pair runs by condition and task: models, commits; refused where their protocols differ."""
+    from rpms.reporting import compare as compare_folders
+    from rpms.reporting import print_comparison
 
-    result = compare_folders(first, second, as_json)
+    comparison = compare_folders(folders, mapping or (), allow_differences)
     if as_json:
-        print_json(result)
+        print_json(comparison.as_json())
+    else:
+        print_comparison(comparison)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from rpms.evals.comparison import compare_runs
+from rpms.evals.comparison import Comparison, compare_runs, read_mapping
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.files import write_report
 from rpms.evals.run_files import read_run
@@ -22,35 +22,62 @@ HEADING = 12
 GAP = 3
 
 
+def report(folder: str | Path) -> Report:
+    """The report of a run folder: every table, ``as_json()`` and ``as_markdown()``."""
+    return read_report(Path(folder))
+
+
+def compare(
+    folders: Sequence[str | Path],
+    map: Mapping[str, str] | Sequence[str] = (),
+    allow_differences: bool = False,
+) -> Comparison:
+    """Two or more runs side by side: ``tables``, ``differences``, ``as_json()``, ``as_markdown()``.
+
+    Args:
+        folders: run folders; the others are paired with the first.
+        map: labels to be read as others, as a dictionary or as ``OLD=NEW``.
+        allow_differences: go on where the protocols differ.
+    """
+    runs = [read_run(Path(folder)) for folder in folders]
+    mapping = dict(map) if isinstance(map, Mapping) else read_mapping(map, runs)
+    return compare_runs(runs, mapping, allow_differences)
+
+
 def report_run(folder: Path, html: Path | None, as_json: bool) -> dict[str, Any]:
     """Write the report's files, and print its tables unless JSON is wanted instead."""
-    report = read_report(folder)
-    files = write_report(report, html)
+    made = report(folder)
+    files = write_report(made, html)
     if not as_json:
         console = Console(highlight=False)
-        print_tables(console, report.tables)
-        _print_end(console, report, files)
-    return report.as_json()
+        print_tables(console, made.tables)
+        _print_end(console, made, files)
+    return made.as_json()
 
 
-def compare_folders(first: Path, second: Path, as_json: bool) -> dict[str, Any]:
-    """Pair two runs and print what differs."""
-    comparison = compare_runs(read_run(first), read_run(second))
-    if not as_json:
-        console = Console(highlight=False)
-        for name, source in zip(("first: ", "second:"), comparison.sources, strict=True):
-            console.print(f"[bold]{name}[/] {escape(source)}")
-        console.print("\n[bold]What was set differently[/]")
-        for line in comparison.differences or ["nothing that the manifests record"]:
-            console.print(f"  {escape(line)}")
-        console.print()
-        print_tables(console, comparison.tables, with_source=False)
-    return comparison.as_json()
+def print_comparison(comparison: Comparison) -> None:
+    """What was compared and what was set differently, then the tables."""
+    console = Console(highlight=False)
+    width = max(map(len, comparison.names)) + 1
+    for name, source in zip(comparison.names, comparison.sources, strict=True):
+        console.print(f"[bold]{escape(f'{name}:'.ljust(width))}[/] {escape(source)}")
+    console.print("\n[bold]What was set differently[/]")
+    for line in comparison.differences or ["nothing that the manifests record"]:
+        console.print(f"  {escape(line)}")
+    console.print()
+    print_tables(console, comparison.tables, with_source=False)
 
 
 def print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
-    """Tables in the terminal, each with what it was made from and its notes."""
+    """Tables in the terminal, each with what it was made from and its notes.
+
+    The protocol is printed once, above the first table that has it.
+    """
+    protocol = ""
     for table in tables:
+        if table.protocol and table.protocol != protocol:
+            protocol = table.protocol
+            console.print(f"[bold]Protocol[/] [dim]{escape(protocol)}[/]\n")
         console.print(f"[bold]{escape(table.title)}[/]")
         if with_source:
             console.print(f"[dim]{escape(table.source)}[/]")

@@ -1,7 +1,8 @@
-"""Record the one-shot examples of the prompt from the real engine.
+"""Record the examples of the prompt from the real engine.
 
-One example per goal type, played in generated homes far outside the default splits, with a
-little searching and short thoughts. Run it again after changing the wording of observations:
+The one-shot example of each goal type, and a second one for protocols that show two, played in
+generated homes far outside the default splits, with a little searching and short thoughts. Run it
+again after changing the wording of observations:
 
     python -m tools.record_examples
 """
@@ -27,23 +28,23 @@ TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
 
 
 def main() -> None:
-    """Write envs/alfworld/prompts/examples/<goal type>.json for all six types."""
+    """Write envs/alfworld/prompts/examples/<goal type>.json and .2.json for all six types."""
     folder = ENVIRONMENT.prompts / "examples"
     folder.mkdir(exist_ok=True)
     game = AlfworldGame()
-    wanted = dict.fromkeys(GOAL_TYPES)
+    wanted = {kind: [kind, f"{kind}.2"] for kind in GOAL_TYPES}
     for file in ensure_games("generated_seen", LAST)[FIRST:]:
         kind = file.parent.parent.name.split("-")[0]
-        if kind not in wanted:
+        if not wanted.get(kind):
             continue
         messages, fits = play(game, file)
         if fits:
-            del wanted[kind]
+            name = wanted[kind].pop(0)
             text = json.dumps({"goal_type": kind, "messages": messages}, indent=1)
-            (folder / f"{kind}.json").write_text(text + "\n", encoding="utf-8")
-            print(f"{kind}: {len(messages) // 2} steps")
-    if wanted:
-        raise SystemExit(f"no fitting home for {', '.join(wanted)}; widen FIRST..LAST")
+            (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+            print(f"{name}: {len(messages) // 2} steps")
+    if missing := [name for names in wanted.values() for name in names]:
+        raise SystemExit(f"no fitting home for {', '.join(missing)}; widen FIRST..LAST")
 
 
 def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:

@@ -11,7 +11,7 @@ from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, stock, wording
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import chosen_engine
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
 from rpms.envs.alfworld.wheel import command_templates
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
@@ -64,6 +64,10 @@ class AlfworldGame(LiveGame):
         """TextWorld's own list of valid commands, for tests only."""
         return self._state.admissible_commands
 
+    def commands(self) -> list[str]:
+        """The same list in the agent's wording, for runs that show it."""
+        return [wording.read_action(command) for command in self._state.admissible_commands]
+
     def close(self) -> None:
         """Let go of the game."""
         self._engine.close()
@@ -86,6 +90,7 @@ class Alfworld(Environment):
     learning_split = "generated_seen"
     demo = Demo("generated_unseen", 2)
     packages = ("alfworld", "textworld")
+    lists_actions = True
 
     # The pieces of this folder under the base class's names.
     parse_goal = staticmethod(goals.parse_goal)
@@ -118,6 +123,12 @@ class Alfworld(Environment):
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""
         return [*reversed(GENERATED), *OFFICIAL]
+
+    def wording(self, split: str) -> str:
+        """Always the paper's; what the game files themselves say is told beside it."""
+        task = list_tasks(split, 1)[0]
+        dialect = wording.dialect_of(read_game(Path(task["source"]))["grammar"])
+        return f"the paper's (put X in/on Y, no arrival lines), from games that say {dialect}"
 
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order."""

@@ -119,6 +119,10 @@ class StockGame:
         """TextWorld's true facts, for tests and metrics."""
         return facts_of(self._state)
 
+    def commands(self) -> list[str]:
+        """What it would accept now, in the agent's wording."""
+        return [wording.read_action(command) for command in self._state["admissible_commands"]]
+
     def close(self) -> None:
         """Let go of the game."""
         if self._env is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rpms.evals.measures import metric_of
+from rpms.evals.protocol import protocol_card, protocol_of
 from rpms.evals.report.ablations import ablation_tables
 from rpms.evals.report.behaviour import (
     failure_table,
@@ -39,6 +40,7 @@ class Report:
         return {
             "format": 1,
             "source": source_of(self.run),
+            "protocol": protocol_card(manifest),
             **{name: getattr(manifest, name) for name in kept},
             "complete": self.run.complete,
             "planned": self.run.planned,
@@ -69,7 +71,8 @@ def build_report(run: Run) -> Report:
     found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
     found.append(guard_table(run))
     found.append(token_table(run))
-    return Report(run, [table for table in found if table])
+    protocol = protocol_of(run.manifest)
+    return Report(run, [replace(table, protocol=protocol) for table in found if table])
 
 
 def read_report(folder: Path) -> Report:

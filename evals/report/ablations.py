@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
+from rpms.evals.labels import effective
 from rpms.evals.measures import average, metric_of, pair
 from rpms.evals.report.prefix import repeated_share
 from rpms.evals.report.results import figure, gain
@@ -31,11 +31,6 @@ ORDERS = {
     "layout": ("paper", "cache_friendly"),
     "memory_control": CONTROLS,
 }
-# Settings that do nothing unless another one is on; they must not keep conditions apart.
-IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_control", "theta", "k"),
-    "rules": ("arbitration",),
-}
 
 
 def ablation_tables(run: Run) -> Iterator[Table]:
@@ -50,18 +45,12 @@ def varied(run: Run, field: str) -> list[list[str]]:
     """Groups of conditions that differ in this setting alone, each in its natural order."""
     found: dict[str, list[str]] = {}
     for name, context in run.manifest.conditions.items():
-        alike = _effective(context)
+        alike = effective(context)
         if field in alike:
             del alike[field]
             found.setdefault(repr(sorted(alike.items())), []).append(name)
     groups = [sorted(group, key=_place(run, field)) for group in found.values() if len(group) > 1]
     return [_with_round_zero(run, group) for group in groups] if field == "memory_file" else groups
-
-
-def _effective(context: dict[str, Any]) -> dict[str, Any]:
-    """The settings that have any effect."""
-    idle = {name for switch, idle in IDLE.items() if not context.get(switch) for name in idle}
-    return {name: value for name, value in context.items() if name not in idle}
 
 
 def _place(run: Run, field: str) -> Callable[[str], tuple[int, str]]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import metric_of
+from rpms.evals.protocol import protocol_card
 from rpms.evals.report import Report, heading
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.source import names, short_type, source_of
@@ -56,6 +57,7 @@ def render_page(report: Report) -> str:
     return _jinja.get_template("report.html.j2").render(
         title=heading(run),
         source=source_of(run),
+        protocol=protocol_card(run.manifest),
         run=run,
         manifest=run.manifest,
         tables=report.tables,

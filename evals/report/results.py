@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
+from rpms.evals.labels import effective
 from rpms.evals.measures import (
     Metric,
     average,
@@ -166,12 +167,27 @@ def pair_table(run: Run) -> Table:
     )
 
 
+def square_of(run: Run) -> list[str]:
+    """A, B, C and D: as such, or the only four of these letters with the same changes to each."""
+    if set(SQUARE) <= set(run.conditions):
+        return list(SQUARE)
+    found = {letter: [n for n in run.conditions if n.split()[0] == letter] for letter in SQUARE}
+    if any(len(mine) != 1 for mine in found.values()):
+        return []
+    corners = [mine[0] for mine in found.values()]
+    settings = [effective(run.manifest.conditions[name]) for name in corners]
+    names_ = {name for each in settings for name in each} - {"rules", "memory"}
+    alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names_)
+    return corners if alike else []
+
+
 def square_table(run: Run) -> Table | None:
     """Rules x memory with the interaction term; None unless A, B, C and D are all there."""
-    if not set(SQUARE) <= set(run.conditions):
+    corners = square_of(run)
+    if not corners:
         return None
     metric = metric_of(run.manifest.env)
-    sides = [by_task(run.judged(name)) for name in SQUARE]
+    sides = [by_task(run.judged(name)) for name in corners]
     tasks = shared_tasks(*sides)
     a, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
 
@@ -195,6 +211,8 @@ def square_table(run: Run) -> Table | None:
         "interaction (D - A) - (B - A) - (C - A): above 0, rules and memory together give more "
         f"than the sum of each alone. Gains in {unit}; intervals by paired bootstrap over tasks.",
     ]
+    if corners != list(SQUARE):
+        notes.append(f"The four conditions: {'; '.join(corners)}.")
     return Table(
         "square", "Rules x memory", source_of(run),
         ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,

@@ -21,7 +21,7 @@ def source_of(run: Run) -> str:
 
 
 def names(condition: str) -> str:
-    """``B`` -> ``B rules``; any other label speaks for itself."""
+    """``B`` -> ``B rules``; any other label speaks for itself, as ``B guard=reask`` does."""
     return LETTERS.get(condition, condition)
 
 

@@ -1,0 +1,133 @@
+"""The protocol card: under which rules of play a figure was made.
+
+Published figures differ in exactly these points and rarely print them, so every table of ours
+carries them. All of it comes from the manifest; what an older run did not record is said to be
+missing rather than guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from rpms.envs import Environment, get_environment
+from rpms.evals.run_files import Manifest
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+
+UNKNOWN = "not recorded"
+NONE = "none"
+# Of a checksum, enough to tell two apart.
+SHOWN = 8
+
+Card = dict[str, str]
+
+
+def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> Card:
+    """The card of a run, or of some of its conditions; where they differ, each value names its own.
+
+    Args:
+        manifest: what was run.
+        among: labels of the conditions; all by default.
+    """
+    usual = RunContext().plain
+    contexts = {
+        label: {**usual, **context}
+        for label, context in manifest.conditions.items()
+        if among is None or label in among
+    }
+    readers = [label for label, context in contexts.items() if context["memory"]]
+    settings = manifest.settings
+    world = _world(manifest.env)
+
+    def each(name: str, own: Any = UNKNOWN) -> str:
+        return _joined({label: str(context[name] or own) for label, context in contexts.items()})
+
+    steps = settings.get("max_steps") or (world.max_steps if world else UNKNOWN)
+    return {
+        "split": f"{manifest.env} {manifest.split}",
+        "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
+        "wording": str(getattr(manifest, "wording", "") or UNKNOWN),
+        "steps": each("max_steps", steps),
+        "examples": each("examples", 0),
+        "action list": _joined(
+            {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
+        ),
+        "trials": str(settings.get("trials") or 1),
+        "repeats": str(settings.get("repeats") or 1),
+        "decoding": _joined({label: _decoding(c, world) for label, c in contexts.items()}),
+        "learning data": _joined({label: _sources(manifest, label) for label in readers}),
+        "memory": _joined({label: _short(_memory(manifest, label)) for label in readers}),
+        "rules": _joined({label: _rules(manifest, label) for label, c in contexts.items()
+                          if c["rules"]}),
+    }  # fmt: skip
+
+
+def card_text(card: Mapping[str, str]) -> str:
+    """The card in one line, as it stands under a table's source."""
+    return "; ".join(f"{name}: {value}" for name, value in card.items())
+
+
+def protocol_of(manifest: Manifest) -> str:
+    """The whole card of a run in one line."""
+    return card_text(protocol_card(manifest))
+
+
+def card_differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Each point in which two cards are known to differ, in words."""
+    return [
+        f"{name}: {first[name]} -> {second[name]}"
+        for name in first
+        if first[name] != second[name] and UNKNOWN not in (first[name], second[name])
+    ]
+
+
+def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
+    tokens = context["max_tokens"] or (world.max_tokens if world else UNKNOWN)
+    replies = "free" if context["constrain"] == "off" else str(context["constrain"])
+    return (
+        f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "
+        f"{replies} replies"
+    )
+
+
+def _memory(manifest: Manifest, label: str) -> str:
+    return manifest.hashes.memory.get(label, "")
+
+
+def _sources(manifest: Manifest, label: str) -> str:
+    known = manifest.memories.get(_memory(manifest, label))
+    return " and ".join(known.sources) if known and known.sources else UNKNOWN
+
+
+def _rules(manifest: Manifest, label: str) -> str:
+    found: Any = manifest.hashes.rules
+    return _short(str(found.get(label, "")) if isinstance(found, Mapping) else found)
+
+
+def _short(digest: str) -> str:
+    return digest[:SHOWN] or UNKNOWN
+
+
+def _digest(ids: Iterable[str]) -> str:
+    """Which tasks they were, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:SHOWN]
+
+
+def _joined(values: Mapping[str, str]) -> str:
+    """One value where all conditions share it, else each with the conditions that have it."""
+    groups: dict[str, list[str]] = {}
+    for label, value in values.items():
+        groups.setdefault(value, []).append(label)
+    if len(groups) < 2:
+        return next(iter(groups), NONE)
+    return " | ".join(f"{value} ({', '.join(labels)})" for value, labels in groups.items())
+
+
+def _world(env: str) -> Environment | None:
+    """A report may be read where the world is not installed."""
+    try:
+        return get_environment(env)
+    except RpmsError:
+        return None

@@ -1,0 +1,90 @@
+"""The protocol card: what it says, and that no output goes without it."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+
+from rpms.evals.mechanisms import mechanism_table
+from rpms.evals.protocol import card_text, protocol_card
+from rpms.evals.report import read_report
+from rpms.evals.report.page import render_page
+from rpms.evals.run_files import Run, read_run
+from tests.evals.sample_runs import contexts, write_run
+
+KEYS = [
+    "split", "tasks", "wording", "steps", "examples", "action list", "trials", "repeats",
+    "decoding", "learning data", "memory", "rules",
+]  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    wins = {label: [True, False] for label in "ABD"}
+    return read_run(write_run(tmp_path, wins, wording="the paper's", hashes={
+        "rules": "r" * 64, "memory": {"D": "m" * 64},
+    }, memories={"m" * 64: {"sources": ["sim, 60 tasks"]}}))  # fmt: skip
+
+
+def test_every_point_is_there(run: Run) -> None:
+    card = protocol_card(run.manifest)
+    assert list(card) == KEYS
+    assert card["split"] == "alfworld generated_unseen" and card["tasks"].startswith("2 (")
+    assert {name: card[name] for name in KEYS[2:]} == {
+        "wording": "the paper's", "steps": "50", "examples": "1", "action list": "not shown",
+        "trials": "1", "repeats": "1",
+        "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
+        "learning data": "sim, 60 tasks", "memory": "mmmmmmmm", "rules": "rrrrrrrr",
+    }  # fmt: skip
+
+
+def test_conditions_that_differ_are_told_apart(tmp_path: Path) -> None:
+    made = contexts("A", "D")
+    made["D"] |= {"examples": 0, "max_steps": 30, "action_list": True}
+    wins = {"A": [True], "D": [True]}
+    card = protocol_card(read_run(write_run(tmp_path, wins, conditions=made)).manifest)
+    assert card["examples"] == "1 (A) | 0 (D)"
+    assert card["steps"] == "50 (A) | 30 (D)"
+    assert card["action list"] == "not shown (A) | shown (D)"
+
+
+def test_the_tasks_are_known_by_their_ids_whatever_their_order(run: Run) -> None:
+    def tasks(manifest: object) -> str:
+        return protocol_card(manifest)["tasks"]  # type: ignore[arg-type]
+
+    turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
+    fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
+    assert tasks(turned) == tasks(run.manifest) != tasks(fewer)
+
+
+def test_an_old_manifest_says_what_it_does_not_know(tmp_path: Path) -> None:
+    """No settings, no hashes, contexts with hardly a field: older and foreign runs."""
+    made = {"A": {"rules": False, "memory": False}, "D": {"rules": True, "memory": True}}
+    folder = write_run(
+        tmp_path, {"A": [True], "D": [True]}, conditions=made, settings={}, hashes={},
+        logs=False,
+    )  # fmt: skip
+    card = protocol_card(read_run(folder).manifest)
+    assert card["wording"] == card["memory"] == card["learning data"] == "not recorded"
+    assert card["rules"] == "not recorded" and card["steps"] == "50"
+    alone = protocol_card(read_run(folder).manifest, ["A"])
+    assert alone["rules"] == alone["memory"] == "none"
+
+
+def test_every_output_carries_the_card(run: Run) -> None:
+    report = read_report(run.folder)
+    text = card_text(protocol_card(run.manifest))
+    assert len(report.tables) > 5
+    for table in [*report.tables, mechanism_table(run)]:
+        assert table.protocol == text == table.as_json()["protocol"]
+        head = table.as_markdown().partition("\n| ")[0]
+        assert head.splitlines()[4].startswith("Protocol: split: alfworld generated_unseen; tasks:")
+    assert json.loads(json.dumps(report.as_json()))["protocol"] == protocol_card(run.manifest)
+    assert report.as_markdown().count("Protocol: split") == len(report.tables)
+    page = html.unescape(render_page(report))
+    assert page.count(text) == len(report.tables)
+    for name, value in protocol_card(run.manifest).items():
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in page

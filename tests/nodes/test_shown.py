@@ -1,0 +1,103 @@
+"""Examples and action lists: off the default, on request, refused where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+
+from rpms.envs import environment_names, get_environment
+from rpms.envs import live as episodes
+from rpms.graph import build_graph
+from rpms.nodes.blocks import load_example
+from rpms.nodes.context import RunContext
+from rpms.nodes.shown import ANOTHER, NEW_TASK, check_shown, load_examples
+from rpms.vocabulary.errors import RpmsError
+
+WORLD = get_environment("alfworld")
+
+
+def prompts(context: RunContext, count: int = 3) -> Iterator[list[dict[str, str]]]:
+    """The prompts of the first steps, under a model that only looks around."""
+    model = GenericFakeChatModel(messages=iter([AIMessage("Action: look")] * count))
+    graph = build_graph(model=model)
+    asked = {"env": "alfworld", "split": "generated_unseen", "task": 0}
+    settings = context.with_(max_steps=count)
+    for update in graph.stream(asked, context=settings, stream_mode="updates"):  # type: ignore[arg-type]
+        if "prompt_build" in update:
+            yield update["prompt_build"]["prompt"]
+
+
+def text(prompt: list[dict[str, str]]) -> str:
+    return "\n".join(message["content"] for message in prompt)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("examples", [0, 1, 2])
+def test_as_many_examples_as_asked_for_and_nothing_else_changes(examples: int) -> None:
+    for usual, found in zip(
+        prompts(RunContext()), prompts(RunContext(examples=examples)), strict=True
+    ):
+        assert text(found).count("Your task is to:") == examples + 1
+        assert text(found).count(NEW_TASK) == min(examples, 1)
+        assert text(found).count(ANOTHER) == max(examples - 1, 0)
+        assert [m["role"] for m in found[1:3]] == ["user", "assistant"] or not examples
+        task = found[-1]["content"].partition(NEW_TASK)[2] or found[-1]["content"]
+        assert usual[0] == found[0] and usual[-1]["content"].endswith(task)
+
+
+@pytest.mark.parametrize("goal_type", WORLD.goal_types())
+def test_the_second_example_is_another_one_of_the_same_type(goal_type: str) -> None:
+    both = load_examples(WORLD.prompts, goal_type, 2)
+    first = load_example(WORLD.prompts, goal_type)
+    assert both[: len(first) - 1] == list(first[:-1])
+    start = both[len(first) - 1]["content"].partition(f"\n\n{ANOTHER}\n\n")
+    assert start[0] == first[-1]["content"] and start[2] != first[0]["content"]
+    sentence = start[2].rpartition("Your task is to: ")[2]
+    assert WORLD.parse_goal(sentence)["type"] == goal_type
+    assert [message["role"] for message in both] == ["user", "assistant"] * (len(both) // 2) + [
+        "user"
+    ]
+
+
+@pytest.mark.engine
+def test_the_list_is_what_the_world_accepts_and_stands_by_the_newest_observation() -> None:
+    shown = list(prompts(RunContext(action_list=True)))
+    for number, (prompt, plain) in enumerate(zip(shown, prompts(RunContext()), strict=True)):
+        assert text(prompt).count("[Admissible Actions]") == 1
+        listing = prompt[-1]["content"].partition("[Admissible Actions]\n")[2].split("\n\n")[0]
+        assert "look" in listing.split(", ") and "go to " in listing
+        assert "move " not in listing  # in the agent's wording
+        without = text(prompt).replace(f"[Admissible Actions]\n{listing}\n\n", "")
+        assert without == text(plain), number
+    task = WORLD.tasks("generated_unseen", 1)[0]
+    game: Any = WORLD.open_game()
+    game.reset(task)
+    for action in game.commands():
+        game.reset(task)
+        assert not WORLD.failed(game.step(action).observation), action
+
+
+@pytest.mark.engine
+def test_the_list_survives_a_lost_game() -> None:
+    task = WORLD.tasks("generated_unseen", 1)[0]
+    episodes.start("shown", task)
+    before = episodes.commands("shown", task, [])
+    episodes.finish("shown", task)
+    assert episodes.commands("shown", task, []) == before
+    episodes.finish("shown", task)
+
+
+def test_what_a_world_cannot_show_is_refused_in_one_line() -> None:
+    with pytest.raises(RpmsError, match=r"scienceworld has no list of actions .*: alfworld$"):
+        check_shown("scienceworld", RunContext(action_list=True))
+    with pytest.raises(RpmsError, match=r"no 2 examples of 'F1'.*F1\.2\.json is missing"):
+        check_shown("scienceworld", RunContext(examples=2))
+    for env in environment_names():
+        check_shown(env, RunContext())
+    check_shown("alfworld", RunContext(examples=2, action_list=True))
+    with pytest.raises(RpmsError, match="examples=3 is not possible"):
+        RunContext(examples=3)
