@@ -3,11 +3,12 @@
 Judged for every action that the world refused, and for the one that ended an episode badly, from
 what stood in the prompt at that step. The first of these that is true:
 
-ignored: a rule in the prompt definitely said that it could not work or must not be done, or a
-    lesson in the prompt warned against this very action, or it is no action of the list that
-    every prompt shows.
-wrong: a memory in the prompt advised this very action; or a rule in the prompt names what the
-    action needs, all of it held in the belief, and the world refused it all the same.
+ignored: a rule in the prompt definitely said that it could not work or must not be done; or a
+    memory in the prompt said so (a lesson against this very action, a schema of it whose needs
+    definitely do not hold); or it is no action of the list that every prompt shows.
+wrong: a memory in the prompt said to do this very action now (a snippet that begins with it, a
+    schema of it whose needs all hold); or a rule in the prompt names what the action needs, all
+    of it held in the belief, and the world refused it all the same.
 missing: nothing in the prompt settled it.
 """
 
@@ -19,7 +20,9 @@ from typing import Any, Literal, get_args
 
 from rpms.evals.obedience import KNOWN_ACTION, Judgement, judge
 from rpms.rules import Manual, match_action
+from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.naming import Truth
 
 Kind = Literal["missing", "wrong", "ignored"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -52,27 +55,38 @@ def kind_of_failure(
     An action that was not ``refused`` but ended the episode badly was possible, as its rule said:
     that rule was not wrong.
     """
-    action, memories = step["action"], in_prompt(step, settings)
+    action = step["action"]
     judged = judge(manual, action, step["belief"], goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
-    if any(verdict == "broken" and rule in shown for rule, verdict in judged):
+    told = {_told(recall, step, manual) for recall in in_prompt(step, settings)}
+    if False in told or any(verdict == "broken" and rule in shown for rule, verdict in judged):
         return "ignored"
-    if any(_names(action, recall) for recall in memories if _is_lesson(recall)):
-        return "ignored"
-    if any(_names(action, recall) for recall in memories if not _is_lesson(recall)):
-        return "wrong"
     matched = match_action(manual, action)
     allowed = matched and Judgement(matched[0].id, "kept") in judged and matched[0].id in shown
-    return "wrong" if refused and allowed else "missing"
+    return "wrong" if True in told or (refused and allowed) else "missing"
 
 
-def _is_lesson(recall: Mapping[str, Any]) -> bool:
-    return recall["entry"].get("type") in LESSONS
+def _told(recall: Mapping[str, Any], step: Mapping[str, Any], manual: Manual) -> Truth:
+    """What a memory says about the action of this step: do it now, do not, or nothing.
+
+    Advice is what is left to do: only its first action is advised now.
+    """
+    entry, advised = recall["entry"], recall.get("advice", {}).get("actions", [])
+    if step["action"] not in advised[:1]:
+        return None
+    if entry.get("type") in LESSONS:
+        return False
+    return _needs_hold(entry, step, manual) if entry.get("type") == "schema" else True
 
 
-def _names(action: str, recall: Mapping[str, Any]) -> bool:
-    """Whether the entry, as it is said here and now, speaks of this very action."""
-    return action in recall.get("advice", {}).get("actions", [])
+def _needs_hold(entry: Mapping[str, Any], step: Mapping[str, Any], manual: Manual) -> Truth:
+    """Whether what a schema says its action needs holds in the belief; unsure if told in words."""
+    matched = match_action(manual, step["action"])
+    if matched is None or not entry.get("uses") or not entry["preconditions"]:
+        return None
+    needs = [parse_predicate(text) for text in entry["preconditions"]]
+    found = [evaluate(need, step["belief"], manual.world, matched[1]) for need in needs]
+    return False if False in found else None if None in found else True
 
 
 def mark_failures(
