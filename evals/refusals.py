@@ -40,7 +40,9 @@ def in_prompt(step: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Mapp
 def shown_rules(step: Mapping[str, Any]) -> set[str]:
     """The ids of the rules in the prompt."""
     tiers: Mapping[str, Sequence[Any]] = step.get("rules", {})
-    return {rule if isinstance(rule, str) else rule["id"] for tier in tiers.values() for rule in tier}
+    return {
+        rule if isinstance(rule, str) else rule["id"] for tier in tiers.values() for rule in tier
+    }
 
 
 def kind_of_failure(
@@ -103,9 +105,7 @@ def mark_failures(
             step["lacked"] = kind_of_failure(step, manual, goal, settings, step["failed"])
 
 
-def failure_counts(
-    steps: Sequence[Mapping[str, Any]], failure_mode: str | None
-) -> dict[str, Any]:
+def failure_counts(steps: Sequence[Mapping[str, Any]], failure_mode: str | None) -> dict[str, Any]:
     """An episode's line: refused actions by kind, and the kind that dominates a lost episode."""
     refused = Counter(step["lacked"] for step in steps if step["failed"] and step["lacked"])
     return {
@@ -114,9 +114,7 @@ def failure_counts(
     }
 
 
-def _dominant(
-    steps: Sequence[Mapping[str, Any]], refused: Counter[str], failure_mode: str
-) -> str:
+def _dominant(steps: Sequence[Mapping[str, Any]], refused: Counter[str], failure_mode: str) -> str:
     """The commonest kind; of equals, what was nearest at hand: ignored, then wrong.
 
     What ended an episode badly outweighs all that was merely refused before.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rpms.envs import Task as Task
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
+    from rpms.evals.frames import load as load
     from rpms.graph import STAGES as STAGES
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
@@ -52,6 +53,7 @@ _HOMES = {
         "environment_names",
         "get_environment",
     ),
+    "rpms.evals.frames": ("load",),
     "rpms.graph": (
         "STAGES",
         "arun_episode",
