@@ -125,6 +125,7 @@ class Recorder:
             **drift_counts(steps),
             **memory_counts(steps),
             **decision_counts(self.state.get("decisions", [])),
+            **self.log.analysed(cast(EpisodeState, self.state), goal),
             "seconds": round(perf_counter() - self._began, 3),
             "env_seconds": round(self.seconds["env_step"] + self.seconds["reset_env"], 3),
             "model_seconds": round(self.seconds["llm_call"], 3),

@@ -127,6 +127,12 @@ class Episode(_Data):
     replaced: int = 0
     insisted: int = 0
     vetoes: dict[str, int] = {}
+    obeyed: dict[str, list[int]] = {}
+    obeyed_by_step: dict[str, list[int]] = {}
+    refused: dict[str, int] | None = None  # not counted in runs of earlier versions
+    lost_by: str = ""
+    memory_sources: dict[str, list[int]] = {}
+    started: str = ""
     seconds: float = 0.0
 
     @property

@@ -13,18 +13,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rpms.envs import Environment
+from rpms.evals.obedience import judge, judging_manual, obedience_counts
+from rpms.evals.refusals import failure_counts, mark_failures
+from rpms.evals.transfer import source_counts
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.decision import Decision
+from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall
 
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
     "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
-    "cost_usd": None,
+    "cost_usd": None, "proposal": "", "judged": [], "lacked": "",
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
 
@@ -78,14 +82,35 @@ class StepLog:
 
     def played(self, state: EpisodeState) -> None:
         """The environment has answered."""
-        turn = state["history"][-1]
-        self.steps[-1].update(
-            decisions=[d for d in state["decisions"] if d["step"] == turn["step"]],
+        turn, step = state["history"][-1], self.steps[-1]
+        decisions = [d for d in state["decisions"] if d["step"] == turn["step"]]
+        # What the model said of its own accord, before a guard asked again or played another.
+        proposal = decisions[0]["proposal"] if decisions else turn["action"]
+        manual = judging_manual(state["env"], state["settings"])
+        step.update(
+            decisions=decisions,
+            proposal=proposal,
+            judged=judge(manual, proposal, step["belief"], state["goal"]),
             thought=turn["thought"],
             action=turn["action"],
             result=turn["observation"],
             failed=turn["failed"],
         )
+
+    def analysed(self, state: EpisodeState, goal: GoalSpec) -> dict[str, Any]:
+        """The counts for the line: rules kept, why actions failed, where memories came from."""
+        settings, mode = state.get("settings", {}), state.get("failure_mode")
+        if self.steps:
+            manual = judging_manual(state["env"], settings)
+            mark_failures(self.steps, manual, goal, settings, mode)
+        return {
+            **obedience_counts(self.steps),
+            **failure_counts(self.steps, mode),
+            **source_counts(self.steps, settings, self._goal_type),
+        }
+
+    def _goal_type(self, printed: str) -> str:
+        return self._env.read_signature(printed).type
 
     def pack(self, state: EpisodeState) -> bytes:
         """The whole log as the file's bytes."""

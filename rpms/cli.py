@@ -12,6 +12,7 @@ import typer
 
 from rpms import __version__
 from rpms.eval_cli import evaluate
+from rpms.export_cli import export
 from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
@@ -152,6 +153,7 @@ app.command()(learn)
 app.command(name="eval")(evaluate)
 app.command()(report)
 app.command()(compare)
+app.command()(export)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from rpms.rules.semantics import (
     match_action,
     needed_actions,
     simulate,
+    spoken_of,
 )
 from rpms.vocabulary.naming import refers_to
 
@@ -29,4 +30,5 @@ __all__ = [
     "read_manual",
     "refers_to",
     "simulate",
+    "spoken_of",
 ]

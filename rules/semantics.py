@@ -6,7 +6,7 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -225,18 +225,25 @@ def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
 
 def forbidden_by(manual: Manual, action: str, goal: GoalSpec) -> str | None:
     """The id of the rule whose forbidden pattern the action matches under this goal."""
+    return next((rule for rule, hit in spoken_of(manual, action, goal) if hit), None)
+
+
+def spoken_of(manual: Manual, action: str, goal: GoalSpec) -> Iterator[tuple[str, bool]]:
+    """The forbidding rules that speak of this kind of action under this goal, and if they hit it.
+
+    A rule with several patterns comes up once for each.
+    """
     matched = match_action(manual, action)
     if matched is None:
-        return None
+        return
     rule, bindings = matched
     for pattern in manual.forbidden:
         if pattern.action != rule.name or goal["type"] not in pattern.goal_types:
             continue
         if pattern.about and not manual.categories_of(goal["object"]) & set(pattern.about):
             continue
-        if all(_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where):
-            return pattern.id
-    return None
+        fits = (_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where)
+        yield pattern.id, all(fits)
 
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:

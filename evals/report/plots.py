@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rpms.evals.measures import Metric, by_task, groups, mean, merit, metric_of, rate, shared_tasks
 from rpms.evals.report.ablations import round_of, varied
+from rpms.evals.report.analysis_plots import frontier_plot, transfer_plot
 from rpms.evals.report.results import SQUARE
 from rpms.evals.report.source import names, short_type
 from rpms.evals.report.svg import (
@@ -45,6 +46,10 @@ def plots_of(run: Run) -> dict[str, Markup]:
         found["square"] = square
     if curve := curve_plot(run, metric):
         found["memory_file"] = curve
+    if frontier := frontier_plot(run, metric):
+        found["frontier"] = frontier
+    if transfer := transfer_plot(run):
+        found["transfer"] = transfer
     return found
 
 

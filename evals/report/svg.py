@@ -68,6 +68,14 @@ def bar(x: float, y: float, width: float, kind: str, told: str, height: float = 
     )
 
 
+def tile(x: float, y: float, size: tuple[float, float], shade: float, told: str) -> str:
+    """A field of a heat map; the shade is between 0 and 1."""
+    return (
+        f'<rect x="{x}" y="{y}" width="{size[0]}" height="{size[1]}" class="tile" '
+        f'fill-opacity="{0.06 + 0.7 * shade:.2f}"><title>{escape(told)}</title></rect>'
+    )
+
+
 def grid(scale: Scale, bottom: float, unit: str, top: float = 8) -> list[str]:
     """Vertical lines with their figures below."""
     parts = []

@@ -56,7 +56,10 @@ def test_a_lost_task_is_tried_again_with_what_was_carried() -> None:
 def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
     plan = replace(two_by_two(), trials=3)
     first, other = plan.jobs()[:2]
-    finished = {first.key: Ending("timeout", LINE), other.key: Ending(None, {**LINE, "failure_mode": None})}
+    finished = {
+        first.key: Ending("timeout", LINE),
+        other.key: Ending(None, {**LINE, "failure_mode": None}),
+    }
     left = remaining(plan, finished)
     assert [job.key.trial for job in left] == [2, 1, 1] and left[0].before == LINE
     finished[left[0].key] = Ending("timeout", LINE)

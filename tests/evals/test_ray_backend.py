@@ -44,10 +44,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def actions(folder: Path) -> dict[JobKey, list[str]]:
-    return {
-        key_of(line): [turn["action"] for turn in line["history"]]
-        for line in lines(folder)
-    }
+    return {key_of(line): [turn["action"] for turn in line["history"]] for line in lines(folder)}
 
 
 def play(folder: Path, pool: Any, watch: Watch = lambda progress: None) -> None:

@@ -209,7 +209,9 @@ def versions(*names: str) -> dict[str, str]:
 def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    assert set(extras) == {"anthropic", "community", "dev", "local", "ray", "textworld"}
+    assert set(extras) == {
+        "analysis", "anthropic", "community", "dev", "local", "ray", "textworld"
+    }  # fmt: skip
     kinds = {
         ("requirements.txt",): project["dependencies"],
         tuple(bootstrap.PINS.values()): [*extras["dev"], *extras["local"], *extras["ray"]],

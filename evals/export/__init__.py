@@ -1,0 +1,103 @@
+"""A run folder in formats that other tools read: one JSON document for each episode.
+
+Everything goes to files and nothing is sent anywhere. Episodes are read, written and forgotten
+one by one, so that a run of any size needs the memory of one episode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rpms.evals.export.atif import trajectory
+from rpms.evals.export.otel import traces
+from rpms.evals.export.played import Played
+from rpms.evals.report.prefix import read_log
+from rpms.evals.run_files import Run
+from rpms.vocabulary.errors import RpmsError
+
+
+class Format(NamedTuple):
+    """How one episode is written, and whether a folder of single files makes sense for it."""
+
+    write: Callable[[Played], dict[str, Any]]
+    single_files: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "atif": Format(trajectory, single_files=True),
+    "otel": Format(traces),
+}
+
+
+class Exported(NamedTuple):
+    """What was written, and how many episodes have no step log to write from."""
+
+    episodes: int
+    without_log: int
+
+
+def export_run(
+    run: Run, format: str, out: Path, conditions: Collection[str] = (), prompts: bool = False
+) -> Exported:
+    """Write the episodes of a run: JSON lines, or a folder where ``out`` has no suffix.
+
+    ``conditions`` names those to write, all by default; ``prompts`` adds every prompt as it was
+    sent, which is most of the bytes.
+    """
+    if format not in FORMATS:
+        raise RpmsError(f"unknown format '{format}'; choose from {', '.join(FORMATS)}")
+    if unknown := set(conditions) - set(run.conditions):
+        raise RpmsError(
+            f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
+        )
+    if not out.suffix and not FORMATS[format].single_files:
+        raise RpmsError(f"--format {format} writes one file: give --out FILE.jsonl")
+    kind, found = FORMATS[format], Counted(run, conditions or run.conditions, prompts)
+    try:
+        if out.suffix:
+            _write_lines(out, (kind.write(played) for played in found))
+        else:
+            for played in found:
+                out.mkdir(parents=True, exist_ok=True)
+                _write_lines(out / f"{played.name}.json", [kind.write(played)])
+    except OSError as error:
+        raise RpmsError(f"cannot write {out}: {error.strerror}") from error
+    return Exported(found.episodes, found.without_log)
+
+
+class Counted:
+    """The episodes of some conditions with their logs, one at a time, counted on the way."""
+
+    def __init__(self, run: Run, conditions: Collection[str], prompts: bool) -> None:
+        """Nothing is read yet."""
+        self.run, self.conditions, self.prompts = run, conditions, prompts
+        self.episodes = self.without_log = 0
+
+    def __iter__(self) -> Iterator[Played]:
+        """Those that have a log with a step in it."""
+        for episode in self.run.episodes.values():
+            if episode.condition not in self.conditions:
+                continue
+            log = read_log(self.run.log_file(episode))
+            if log and log["steps"]:
+                self.episodes += 1
+                yield Played(self.run, episode, log, self.prompts)
+            else:
+                self.without_log += 1
+
+
+def _write_lines(file: Path, documents: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
+    """Whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    work = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with work.open("w", encoding="utf-8", newline="\n") as lines:
+            for document in documents:
+                lines.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+        work.replace(file)
+    finally:
+        work.unlink(missing_ok=True)

@@ -1,0 +1,188 @@
+"""A run folder as tidy pandas tables, for questions that no table of the report answers.
+
+pandas is not needed to run anything: it comes with the extra ``analysis``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpms.envs import get_environment
+from rpms.evals.refusals import in_prompt, shown_rules
+from rpms.evals.report.prefix import read_log
+from rpms.evals.run_files import Episode, Run, read_run
+from rpms.evals.transfer import source_type
+from rpms.vocabulary.errors import RpmsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
+
+# What tells the episodes of a run apart.
+KEY = ("condition", "task")
+# The columns of tables that may well be empty: a question can be asked of them all the same.
+COLUMNS = {
+    "recalls": ("entry", "type", "source_type", "target_type", "advice", "score", "count",
+                "dropped_by", "reason", "warning", "rule", "shown", "success"),
+    "decisions": ("proposal", "verdict", "rule", "reason", "played"),
+    "obedience": ("rule", "verdict", "shown", "failed"),
+}  # fmt: skip
+# One column each would be a column per rule; the frame ``obedience`` has them tidy.
+_NESTED = ("vetoes", "obeyed", "obeyed_by_step", "refused", "memory_sources")
+
+
+def load(folders: str | Path | Iterable[str | Path]) -> Frames:
+    """One run folder, or several together, as pandas tables; nothing is read twice."""
+    chosen = [folders] if isinstance(folders, str | Path) else list(folders)
+    if not chosen:
+        raise RpmsError("rpms.load: no folder was given; give one that 'rpms eval' wrote")
+    return Frames([read_run(Path(folder)) for folder in chosen])
+
+
+class Frames:
+    """Tables with one row for each episode, step, recalled memory, proposal, or rule judged.
+
+    Every row names its ``run`` (the folder), ``condition``, ``task`` and, below episodes, its
+    ``step``: that is what tables are joined by. A table is made when it is first asked for.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        """Keep the runs; no step log is opened yet."""
+        self.runs = list(runs)
+
+    @cached_property
+    def episodes(self) -> pd.DataFrame:
+        """One row for each finished episode."""
+        return _frame(row for run in self.runs for row in map(_episode(run), run.episodes.values()))
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row for each step, less the texts of prompts."""
+        return self._of_steps(_steps)
+
+    @cached_property
+    def recalls(self) -> pd.DataFrame:
+        """One row for each memory recalled at a step, with its fate."""
+        return self._of_steps(_recalls, COLUMNS["recalls"])
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """One row for each proposal that a guard judged."""
+        return self._of_steps(_decisions, COLUMNS["decisions"])
+
+    @cached_property
+    def obedience(self) -> pd.DataFrame:
+        """One row for each rule that judged a proposal."""
+        return self._of_steps(_obedience, COLUMNS["obedience"])
+
+    def _of_steps(
+        self, rows: Callable[[Run, Episode, Row], Iterator[Row]], columns: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Logs are read one after the other; an episode whose log is missing has no rows."""
+        found = (
+            {**_key(run, episode), "step": step["step"], **row}
+            for run in self.runs
+            for episode in run.episodes.values()
+            for step in (read_log(run.log_file(episode)) or {"steps": []})["steps"]
+            for row in rows(run, episode, step)
+        )
+        return _frame(found, ("run", *KEY, "step", *columns) if columns else ())
+
+
+def _frame(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
+    try:
+        import pandas
+    except ImportError as error:
+        raise RpmsError(
+            "rpms.load needs pandas, which is not installed: pip install 'rpms[analysis]'"
+        ) from error
+    return pandas.DataFrame(list(rows), columns=list(columns) or None)
+
+
+def _key(run: Run, episode: Episode) -> Row:
+    return {"run": str(run.folder), **{name: getattr(episode, name) for name in KEY}}
+
+
+def _episode(run: Run) -> Callable[[Episode], Row]:
+    manifest = run.manifest
+    about = {"env": manifest.env, "split": manifest.split}
+
+    def row(episode: Episode) -> Row:
+        model = _settings(run, episode).get("model", manifest.model)
+        plain = {k: v for k, v in episode.model_dump().items() if k not in _NESTED}
+        refused = {f"refused_{kind}": n for kind, n in (episode.refused or {}).items()}
+        return {**_key(run, episode), **about, "model": model, **plain, **refused}
+
+    return row
+
+
+def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+    usage: Mapping[str, int] = step["usage"]
+    recalls = step.get("recalls", [])
+    yield {
+        "observation": step["observation"],
+        "sub_goal": step["sub_goal"]["name"],
+        "progress": step["sub_goal"]["progress"],
+        "location": step["belief"]["location"],
+        "holding": ", ".join(step["belief"]["holding"]),
+        "reply": step["reply"],
+        "thought": step["thought"],
+        "proposal": step.get("proposal", step["action"]),
+        "action": step["action"],
+        "result": step["result"],
+        "failed": step["failed"],
+        "lacked": step.get("lacked", ""),
+        "broken": ", ".join(
+            rule for rule, verdict in step.get("judged", []) if verdict == "broken"
+        ),
+        "rules_shown": len(shown_rules(step)),
+        "recalled": len(recalls),
+        "memories_shown": len(in_prompt(step, _settings(run, episode))),
+        "drift": len(step["drift"]),
+        "knowledge_tokens": step.get("knowledge_tokens"),
+        "dropped_turns": step.get("dropped_turns"),
+        **usage,
+        "seconds": step["seconds"],
+        "cost_usd": step.get("cost_usd"),
+    }
+
+
+def _recalls(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+    shown = [id(recall) for recall in in_prompt(step, _settings(run, episode))]
+    read = get_environment(run.manifest.env).read_signature
+    for recall in step.get("recalls", []):
+        entry = recall["entry"]
+        yield {
+            "entry": entry.get("id", ""),
+            "type": entry.get("type", ""),
+            "source_type": source_type(entry, lambda printed: read(printed).type),
+            "target_type": episode.type,
+            "advice": " -> ".join(recall.get("advice", {}).get("actions", [])),
+            "score": recall["score"],
+            "count": recall.get("count"),
+            "dropped_by": recall["dropped_by"],
+            "reason": recall["reason"],
+            "warning": recall["warning"],
+            "rule": recall["rule"],
+            "shown": id(recall) in shown,
+            "success": episode.success,
+        }
+
+
+def _decisions(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+    for decision in step.get("decisions", []):
+        yield {name: value for name, value in decision.items() if name != "step"}
+
+
+def _obedience(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+    shown = shown_rules(step)
+    for rule, verdict in step.get("judged", []):
+        yield {"rule": rule, "verdict": verdict, "shown": rule in shown, "failed": step["failed"]}
+
+
+def _settings(run: Run, episode: Episode) -> Mapping[str, Any]:
+    return run.manifest.conditions[episode.condition]
