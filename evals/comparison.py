@@ -153,11 +153,18 @@ def _relabel(run: Run, mapping: Mapping[str, str]) -> Run:
         raise RpmsError(
             f"--map would give two conditions of {run.folder} one name: {', '.join(run.conditions)}"
         )
-    memory = {name(label): digest for label, digest in run.manifest.hashes.memory.items()}
-    hashes = run.manifest.hashes.model_copy(update={"memory": memory})
-    changed = {"conditions": conditions, "hashes": hashes}
+    hashes, swapped = run.manifest.hashes, run.manifest.swapped
+    memory = {name(label): digest for label, digest in hashes.memory.items()}
+    rules_of = {name(label): digest for label, digest in hashes.rules_of.items()}
+    changed = {
+        "conditions": conditions,
+        "hashes": hashes.model_copy(update={"memory": memory, "rules_of": rules_of}),
+        "swapped": {name(label): found for label, found in swapped.items()},
+    }
     episodes = {
-        (name(key[0]), *key[1:]): episode.model_copy(update={"condition": name(key[0])})
+        key._replace(condition=name(key[0])): episode.model_copy(
+            update={"condition": name(key.condition)}
+        )
         for key, episode in run.episodes.items()
     }
     return replace(run, manifest=run.manifest.model_copy(update=changed), episodes=episodes)

@@ -213,12 +213,31 @@ def test_other_settings_are_refused_in_one_line(
     few = ("--conditions", "B", "--limit", "1", "--workers", "0", "--max-steps", "3")
     assert rpms_eval(tmp_path / "run", *few).code == 0
     before = (tmp_path / "run" / EPISODES).read_bytes()
-    done = rpms_eval(tmp_path / "run", *few[:-1], "4", "--layout", "cache_friendly")
+    done = rpms_eval(tmp_path / "run", *few[:-1], "4", "--temperature", "0.5")
     assert done.code == 2 and done.out == ""
     assert len(done.err.strip().splitlines()) == 1
     assert "max_steps: 3 before, 4 now" in done.err
-    assert "layout: paper before, cache_friendly now" in done.err
+    assert "temperature: 0.0 before, 0.5 now" in done.err
     assert (tmp_path / "run" / EPISODES).read_bytes() == before
+
+
+@pytest.mark.engine
+def test_a_run_grows_and_plays_nothing_twice(
+    tmp_path: Path, rpms_eval: Callable[..., Done]
+) -> None:
+    few = ("--workers", "0", "--max-steps", "3")
+    run = tmp_path / "run"
+    assert rpms_eval(run, "--conditions", "B", "--limit", "1", *few).code == 0
+    before = (run / EPISODES).read_bytes()
+    more = ("--conditions", "B", "--limit", "2", "--arm", "mine:condition=B,layout=cache_friendly")
+    done = rpms_eval(run, *more, "--repeats", "2", *few)
+    assert done.code == 0 and "1 of 8 episodes were finished before" in done.err
+    assert (run / EPISODES).read_bytes().startswith(before)
+    found = [(*key, line["repeat"]) for key, line in zip(keys(run), lines(run), strict=True)]
+    assert len(found) == len(set(found)) == 8
+    assert done.out.strip().splitlines()[-1] == f"look into it: rpms report {run}"
+    again = rpms_eval(run, *more, "--repeats", "2", *few)
+    assert again.code == 0 and len(lines(run)) == 8
 
 
 @pytest.mark.parametrize(
@@ -232,6 +251,14 @@ def test_other_settings_are_refused_in_one_line(
         (("--scf", "sometimes"), "scf='sometimes' is not possible"),
         (("--memory", "/nowhere.jsonl"), "cannot read memory file"),
         (("--concurrency", "0"), "--concurrency"),
+        (("--arm", "mine:scf=sometimes"), "scf='sometimes' is not possible"),
+        (("--arm", "mine:colour=red"), "unknown setting 'colour'"),
+        (("--arm", "mine:nodes=no_such_module:stages"), "cannot load the stages"),
+        (("--arm", "mine:model=no_such_module:make"), "cannot load the model"),
+        (("--arm", "A", "--arm", "A"), "two arms are called 'A'"),
+        (("--plan", "/nowhere.yaml"), "/nowhere.yaml"),
+        (("--trials", "0"), "--trials and --repeats must be at least 1"),
+        (("--tasks", "nowhere"), "no task 'nowhere'"),
         (("--limit", "1", "--ray", "127.0.0.1:9"), "Ray"),
     ],
 )
@@ -279,17 +306,17 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     openai_server.plays(Answer(status=401, error="bad key"))
     done = rpms_eval(tmp_path / "run", *words)
     assert done.code == 2
-    assert "the first 3 episodes all ended with the same model error" in done.err
-    assert "401" in done.err and "--retry-failed" in done.err
+    assert "nothing works: 3 episodes in a row ended with the same model error" in done.err
+    assert "401" in done.err and "run the same command again" in done.err
     errors = lines(tmp_path / "run")
     assert len(errors) == 3 < 12
     assert {line["failure_mode"] for line in errors} == {"model_error"}
     openai_server.plays("Action: look")
-    assert rpms_eval(tmp_path / "run", *words).code == 0  # the rest, but not the errors
+    assert rpms_eval(tmp_path / "run", *words, "--keep-failed").code == 0
     assert Counter(line["failure_mode"] for line in lines(tmp_path / "run")) == {
         "model_error": 3, "timeout": 9
     }  # fmt: skip
-    assert rpms_eval(tmp_path / "run", *words, "--retry-failed").code == 0
+    assert rpms_eval(tmp_path / "run", *words).code == 0
     found = lines(tmp_path / "run")
     assert len(found) == 15
     assert {(line["condition"], line["task"]) for line in found[12:]} == {
@@ -297,6 +324,19 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     }
     latest = {(line["condition"], line["task"]): line["failure_mode"] for line in found}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
+
+
+@pytest.mark.engine
+def test_a_run_with_errors_fails_and_says_the_first(
+    tmp_path: Path, rpms_eval: Callable[..., Done], openai_server: OpenAIServer
+) -> None:
+    openai_server.plays(Answer(status=400, error="no such thing"), "Action: look")
+    done = rpms_eval(tmp_path / "run", *served(openai_server), "--concurrency", "1")
+    assert done.code == 2
+    assert "1 of the 4 episodes played now ended in an error" in done.err
+    assert "no such thing" in done.err and "Run the same command again" in done.err
+    again = rpms_eval(tmp_path / "run", *served(openai_server), "--concurrency", "1")
+    assert again.code == 0 and len(lines(tmp_path / "run")) == 5
 
 
 @pytest.mark.engine
