@@ -153,9 +153,15 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
         str(_settings(run, label).get("model", manifest.model)),
         f"{manifest.env} {manifest.split}",
         f"{len(manifest.tasks)} tasks",
-        f"condition {label}",
+        f"condition {label}{_own_rules(_settings(run, label))}",
         f"commit {', '.join(commits)}",
     )
+
+
+def _own_rules(context: Mapping[str, Any]) -> str:
+    """Another manual than the one shipped makes another memory."""
+    said = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
+    return "".join(f" {word} {value}" for word, value in said.items() if value)
 
 
 def _source(told: Sequence[str], rounds: Sequence[Counted], allowed: str) -> str:

@@ -50,18 +50,21 @@ class Start(NamedTuple):
     played: int
 
 
-def learn(records: Iterable[EpisodeRecord]) -> list[Entry]:
-    """M from trajectories: what each of them teaches, merged."""
+def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> list[Entry]:
+    """M from trajectories: what each of them teaches, merged.
+
+    ``manual`` is what refusals are explained by; the one shipped with their world by default.
+    """
     played = list(records)
     keys = get_environment(played[0]["env"]).keys if played else PAPER
-    entries = (parse_entry({"id": "new", **told}) for one in played for told in lessons(one))
-    return merge_entries(entries, keys)
+    told = (lesson for record in played for lesson in lessons(record, manual))
+    return merge_entries((parse_entry({"id": "new", **lesson}) for lesson in told), keys)
 
 
-def lessons(record: EpisodeRecord) -> Iterator[dict[str, Any]]:
+def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dict[str, Any]]:
     """Everything one episode teaches, before merging."""
     env = get_environment(record["env"])
-    manual = load_manual(record["env"])
+    manual = manual or load_manual(record["env"])
     goal = env.parse_goal(record["goal"])
     belief = env.first_belief(record["first_observation"])
     history: list[Turn] = []

@@ -19,7 +19,10 @@ from rpms.evals.variants import swapped_in
 from rpms.memory_store import read_header
 from rpms.models.opening import CONTROLS, LABELS
 from rpms.nodes.context import RunContext
+from rpms.nodes.manual import load_manual
+from rpms.rules.leaving_out import names_in
 from rpms.rules.manual import RULES_FOLDER
+from rpms.rules.overlay import rule_files
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.secrets import redact
 
@@ -222,10 +225,19 @@ def memory_of(env: str, context: RunContext) -> Path:
     return Path(context.memory_file) if context.memory_file else get_environment(env).memory
 
 
-def rules_hash(env: str) -> str:
-    """Which manual it was: a digest over the files of its three tiers."""
+def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
+    """Which manual it was: a digest over the files of its tiers, and what was left out of them.
+
+    A folder laid over it is loaded first, so that a mistake in it is told before a run begins.
+    """
     own = sorted(get_environment(env).rules.glob("*.yaml"))
-    return _digest([RULES_FOLDER / "universal.yaml", *own])
+    shipped = _digest([RULES_FOLDER / "universal.yaml", *own])
+    if not (rules_dir or without):
+        return shipped
+    load_manual(env, rules_dir, without)
+    over = rule_files(Path(rules_dir)) if rules_dir else []
+    parts = [shipped, *(f"{file.name} {_digest([file])}" for file in over), *names_in(without)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _digest(files: Iterable[Path]) -> str:

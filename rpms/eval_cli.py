@@ -16,7 +16,7 @@ from rpms.options import (
     RulesOption,
     SplitOption,
     TimeoutOption,
-    WithoutRuleOption,
+    WithoutOption,
     choose,
 )
 
@@ -37,7 +37,7 @@ def evaluate(
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
-    without_rule: WithoutRuleOption = None,
+    without_rule: WithoutOption = None,
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")

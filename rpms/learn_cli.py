@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rpms.options import EnvOption, ModelOption, SplitOption
+from rpms.options import EnvOption, ModelOption, RulesOption, SplitOption, WithoutOption
 
 
 def learn(
@@ -23,6 +23,8 @@ def learn(
     allow: Annotated[
         str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
     ] = "",
+    rules: RulesOption = "",
+    without_rule: WithoutOption = None,
     workers: Annotated[
         int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
     ] = None,
@@ -37,9 +39,12 @@ def learn(
     from rpms.nodes.context import RunContext
 
     lesson = Lesson(Path(out), env, split, condition, allow)
+    base = RunContext(
+        model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps,
+        rules_dir=rules, without_rules=",".join(without_rule or []),
+    )  # fmt: skip
     if from_runs:
-        learn_from_folder(Path(from_runs), lesson)
+        learn_from_folder(Path(from_runs), lesson, base)
     else:
-        base = RunContext(model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps)
         effort = Effort(workers, concurrency)
         learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort=effort)

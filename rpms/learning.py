@@ -17,6 +17,8 @@ from rpms.evaluating import Effort, play_plan
 from rpms.memory_store import write_snapshot
 from rpms.models.response_cache import default_file
 from rpms.nodes.context import RunContext
+from rpms.nodes.manual import manual_for
+from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 
 NAMED = 5
@@ -55,6 +57,7 @@ def learn_rounds(
     env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
     label = lesson.condition or RULES_ONLY
     check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
+    manual = manual_for(env, base)  # a mistake in it is told before anything is played
     folders: list[Path] = []
     for number in range(1, rounds + 1):
         context = round_context(base, number, label)
@@ -64,19 +67,20 @@ def learn_rounds(
         found = gather([read_run(one) for one in folders], allowed=lesson.allowed)
         targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if rounds > 1 else []
         # The output itself is only ever replaced by a whole one.
-        _write([*targets, *([lesson.out] if number == rounds else [])], env, found)
+        _write([*targets, *([lesson.out] if number == rounds else [])], env, found, manual)
         _name_failed(found, "; run the same command again to play them again")
 
 
-def learn_from_folder(runs: Path, lesson: Lesson) -> None:
-    """Learn from episodes that were recorded before."""
+def learn_from_folder(runs: Path, lesson: Lesson, base: RunContext | None = None) -> None:
+    """Learn from episodes that were recorded before; of ``base`` only the rules count."""
+    manual = manual_for(lesson.env, base or RunContext())
     found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
-    _write([lesson.out], lesson.env, found)
+    _write([lesson.out], lesson.env, found, manual)
     _name_failed(found)
 
 
-def _write(targets: Sequence[Path], env: str, found: Experience) -> None:
-    entries = learn(found.records)
+def _write(targets: Sequence[Path], env: str, found: Experience, manual: Manual) -> None:
+    entries = learn(found.records, manual)
     for target in targets:
         header = write_snapshot(
             target, env, entries, found.sources, found.rounds, learned_by=found.players

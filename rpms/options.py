@@ -42,10 +42,12 @@ EngineOption = Annotated[
     str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
 ]
 RulesOption = Annotated[
-    str, typer.Option("--rules", help="Folder of rule files, over or instead of those shipped.")
+    str,
+    typer.Option("--rules", help="Folder of rule files, laid over the manual or in its place."),
 ]
-WithoutRuleOption = Annotated[
-    list[str] | None, typer.Option(help="Leave out this rule, or a whole tier; repeatable.")
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option("--without-rule", help="Id of a rule, or name of a tier, to leave out; again."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 

@@ -14,6 +14,7 @@ from rpms.models.opening import LABELS as MODEL_LABELS
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import open_memory
+from rpms.nodes.manual import manual_for
 from rpms.nodes.reset_env import find_task
 from rpms.nodes.state import EpisodeOutput
 from rpms.vocabulary.recall import Recall
@@ -37,9 +38,10 @@ def play(
     world = get_environment(env)
     split = split or world.splits()[0]
     spec = find_task(env, split, task)
+    manual = manual_for(env, context)
     model = open_chat(env, context)
     if context.memory and context.memory_file:
-        open_memory(env, context.memory_file)
+        open_memory(env, context.memory_file, manual=manual)
     console = Console(quiet=not show, highlight=False)
     name = MODEL_LABELS.get(context.model, context.model)
     console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")

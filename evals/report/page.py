@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,30 @@ def page_data(run: Run) -> dict[str, Any]:
         "conditions": [[label, names(label)] for label in run.conditions],
         "types": [[kind, short_type(run, kind)] for kind in types],
         "episodes": [_row(e) for e in run.episodes.values()],
-        "rules": rule_texts(run.manifest.env),
+        "rules": run_rules(run),
     }
 
 
-def rule_texts(env: str) -> dict[str, str]:
-    """Every rule of the manual by its id; empty for a world that has no manual here."""
+def run_rules(run: Run) -> dict[str, str]:
+    """Every rule that a condition had, by its id; one that they word differently in each wording.
+
+    Which rules were shown is in the logs, so what a condition leaves out need not be told here.
+    """
+    env, folders = run.manifest.env, defaultdict[str, list[str]](list)
+    for label, context in run.manifest.conditions.items():
+        folders[str(context.get("rules_dir") or "")].append(label)
+    found = rule_texts(env)
+    for folder in filter(None, folders):
+        for rule, text in rule_texts(env, folder).items():
+            if found.setdefault(rule, text) != text:
+                found[rule] += f" ({', '.join(folders[folder])}: {text})"
+    return found
+
+
+def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
+    """Every rule of a manual by its id; empty for a world or a folder that is not here."""
     try:
-        manual = load_manual(env)
+        manual = load_manual(env, rules_dir)
     except RpmsError:
         return {}
     found = {
@@ -106,7 +123,7 @@ def rule_texts(env: str) -> dict[str, str]:
     # What they name differs from home to home; the prompt has it.
     blanks = {name: f"<{name}>" for name in HERE_BLANKS}
     found |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
-    for rule in (*manual.universal.rules, *manual.domain.rules, *manual.environment.rules):
+    for rule in (rule for _, rules in manual.tiers for rule in rules):
         found[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
     goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
                     signature="")  # fmt: skip

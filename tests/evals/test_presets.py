@@ -7,6 +7,7 @@ import pytest
 from rpms.evals.presets import letters, load_presets, preset_contexts, round_file
 from rpms.memory_store.controls import CONTROLS
 from rpms.nodes.context import RunContext
+from rpms.rules.manual import TIERS
 from rpms.vocabulary.errors import RpmsError
 
 BASE = RunContext(max_steps=9, model="openai:x")
@@ -15,8 +16,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
-        "2x2", "arbitration", "scf", "rounds", "memory_rounds", "memory_controls", "layouts",
-        "guard", "guard_modes", "demo",
+        "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
+        "layouts", "guard", "guard_modes", "demo",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds"}:
         contexts = preset_contexts(name, BASE)
@@ -97,3 +98,13 @@ def test_unknown_names_list_the_known_ones() -> None:
         preset_contexts("x", BASE)
     with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E"):
         letters(["A", "F"], BASE)
+
+
+def test_each_tier_is_left_out_in_turn() -> None:
+    found = preset_contexts("tiers", BASE)
+    for letter in "BD":
+        mine = {label: one.without_rules for label, one in found.items() if one.condition == letter}
+        assert mine == {
+            letter: "",
+            **{f"{letter} without_rules={name}": name for name in TIERS},
+        }

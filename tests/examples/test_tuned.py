@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,4 +26,4 @@ def test_samples_are_prompts_of_all_conditions_with_readable_replies(tmp_path: P
     assert marks == {(False, False), (True, False), (False, True), (True, True)}
     for row in rows:
         assert row["prompt"][-1]["role"] == "user"
-        assert read_action(row["reply"], "alfworld").action
+        assert read_action(row["reply"], "alfworld", load_manual("alfworld")).action

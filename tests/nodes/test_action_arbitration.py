@@ -31,7 +31,7 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
         decisions=[], asked_again=False,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
-    found["shortlist"] = shortlist(found)
+    found["shortlist"] = shortlist(found, RunContext())
     return found
 
 
@@ -77,14 +77,14 @@ def test_constrain_plays_the_nearest_of_the_shortlist() -> None:
     assert update["action"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
     free = judged("constrain", state("Action: go to sofa 1", searched=["sofa 1"]))
-    assert free["action"] in [choice["action"] for choice in shortlist(state(""))]
+    assert free["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
     assert free["decisions"][-1]["reason"].endswith("serve the current sub-goal")
 
 
 @pytest.mark.parametrize("reply", ["", "I would rather not say.", "Action:"])
 def test_constrain_plays_something_even_if_nothing_could_be_read(reply: str) -> None:
     update = judged("constrain", state(reply))
-    assert update["action"] in [choice["action"] for choice in shortlist(state(""))]
+    assert update["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
     assert update["decisions"][-1]["proposal"] == ""
 
 
@@ -97,7 +97,7 @@ def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> No
 
 
 def test_the_shortlist_is_short_and_every_entry_has_a_reason() -> None:
-    offered = shortlist(state(""))
+    offered = shortlist(state(""), RunContext())
     assert 1 < len(offered) <= SHORTLIST
     assert all(choice["reason"] and choice["rule"] for choice in offered)
 
@@ -138,7 +138,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
-    circled = [list(situation(now).circled) for now in walk]
+    circled = [list(situation(now, RunContext()).circled) for now in walk]
     assert circled == [[], [], [], [], ["go to countertop 1"], ["go to fridge 1"]]
     assert [now["ineffective"] for now in walk] == [[]] * 6
 

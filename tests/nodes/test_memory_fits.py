@@ -84,8 +84,8 @@ def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[Episo
 def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
     context = RunContext.for_condition(condition)
     runtime = SimpleNamespace(context=context, store=None)
-    now = EpisodeState(**{**state, **rule_assembly(state)})  # type: ignore[typeddict-item]
-    for stage in (goal_retrieval, scf, *([arbitration] if context.rules else [])):
+    now = state.copy()
+    for stage in (rule_assembly, goal_retrieval, scf, *([arbitration] if context.rules else [])):
         now.update(stage(now, runtime))  # type: ignore[arg-type]
     made, now["recalls"] = within_ceiling(now, context, ENV)
     return now, made

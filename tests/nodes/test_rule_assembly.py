@@ -1,19 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 from rpms.nodes import rule_assembly
+from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
 
 Play = Callable[..., list[EpisodeState]]
 
+RUNTIME: Any = SimpleNamespace(context=RunContext())
+
 
 def situations(state: EpisodeState) -> dict[str, str]:
-    return {line["id"]: line["text"] for line in rule_assembly(state)["rules"]["situation"]}
+    rules = rule_assembly(state, RUNTIME)["rules"]
+    return {line["id"]: line["text"] for line in rules["situation"]}
 
 
 def ids(state: EpisodeState, tier: str) -> list[str]:
-    return [line["id"] for line in rule_assembly(state)["rules"][tier]]  # type: ignore[literal-required]
+    return [line["id"] for line in rule_assembly(state, RUNTIME)["rules"][tier]]
 
 
 def test_three_tiers_for_the_goal_type(play_script: Play) -> None:
@@ -56,4 +62,4 @@ def test_nothing_is_diagnosed_after_success_or_an_unreadable_reply(play_script: 
 
 
 def test_it_returns_nothing_but_rules(play_script: Play) -> None:
-    assert set(rule_assembly(play_script("B")[0])) == {"rules"}
+    assert set(rule_assembly(play_script("B")[0], RUNTIME)) == {"rules"}

@@ -100,9 +100,10 @@ const ruleLine = (id, text) => el("li", null, el("span", { class: "rule-id" }, i
   text || data.rules[id] || "(not in the manual that made this page)");
 
 function rulesPanel(step) {
-  const tiers = [["Universal", "universal"], ["For this goal", "domain"],
-    ["Environment", "environment"]];
+  const titles = { universal: "Universal", domain: "For this goal", environment: "Environment" };
   const rules = step.rules || {};
+  const tiers = Object.keys(rules).filter((key) => key !== "situation")
+    .map((key) => [titles[key] || key, key]);
   const now = (rules.situation || []).map((rule) => ruleLine(rule.id, rule.text));
   const total = tiers.reduce((n, [, key]) => n + (rules[key] || []).length, now.length);
   if (!total) return panel("Rules", el("p", { class: "muted" }, "No rules in this condition."));
