@@ -165,7 +165,7 @@ def test_labels_are_mapped(tmp_path: Path) -> None:
         read_mapping(["E=D"], [one, two])
     with pytest.raises(RpmsError, match="no run has a condition 'E'"):
         compare_runs([one, two], {"E": "D"})
-    with pytest.raises(RpmsError, match="two conditions of .* one name"):
+    with pytest.raises(RpmsError, match=r"two conditions of .* one name"):
         compare_runs([one, two], {"A": "D"})
 
 
