@@ -85,6 +85,44 @@ def test_compare_names_what_changed(rpms: Rpms, folder: Path, tmp_path: Path) ->
     assert found["tables"]["summary"]["rows"][0]["only second won"] == 1
 
 
+def test_the_protocol_is_printed_once(rpms: Rpms, folder: Path) -> None:
+    out = rpms("report", folder).out
+    assert out.count("Protocol split: alfworld generated_unseen") == 1
+    assert (folder / "report.md").read_text().count("Protocol: split") > 5
+
+
+def test_other_protocols_are_refused_unless_told(rpms: Rpms, folder: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", {"A": [True] * 6}, settings={"max_steps": 30})
+    done = rpms("compare", folder, other)
+    assert done.code == 2 and done.out == "" and len(done.err.splitlines()) == 1
+    assert "steps: 50 -> 30" in done.err and "--allow-differences" in done.err
+    done = rpms("compare", folder, other, "--allow-differences")
+    assert done.code == 0 and "steps: 50 -> 30" in done.out
+
+
+def test_any_number_of_runs_and_other_labels(rpms: Rpms, folder: Path, tmp_path: Path) -> None:
+    others = [write_run(tmp_path / name, {"D scf=off": [True] * 6}) for name in ("x", "y")]
+    done = rpms("compare", folder, *others, "--map", "D scf=off=D")
+    flat = " ".join(done.out.split())
+    assert done.code == 0 and "Models x conditions" in flat and "Each run against run" in flat
+    assert "x: D, scf: occupancy -> off" in flat
+    assert rpms("compare", folder).err == "rpms: give at least two runs to compare\n"
+
+
+def test_python_gets_the_same_without_a_word(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import rpms as package
+
+    other = write_run(tmp_path / "other", {"B layout=paper": [True] * 6})
+    report = package.report(folder)
+    found = package.compare([str(folder), other], map={"B layout=paper": "B"})
+    assert [table.id for table in found.tables] == ["summary", "changes", "models"]
+    assert report.as_json()["played"] == 24 and "# Runs compared" in found.as_markdown()
+    assert package.compare([folder, other], map=["B layout=paper=B"]).as_json() == found.as_json()
+    assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
+
+
 @pytest.mark.parametrize("words", [("report",), ("compare", "{run}")])
 def test_a_folder_that_is_no_run_is_one_line(
     rpms: Rpms, folder: Path, tmp_path: Path, words: tuple[str, ...]
