@@ -29,7 +29,7 @@ from rpms.models.response_cache import default_file
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
-from rpms.nodes.goal_retrieval import open_memory
+from rpms.nodes.memories import check_memory
 from rpms.vocabulary.errors import RpmsError
 
 
@@ -111,8 +111,7 @@ def _check(plan: RunPlan) -> None:
     open_chat(plan.env, plan.context, plan.cache)
     prompt_room(plan.env, plan.context)
     for one in plan.conditions.values():
-        if one.memory and one.memory_file:
-            open_memory(plan.env, one.memory_file)
+        check_memory(plan.env, one)
 
 
 def _pool(run: Run, workers: int, ray: str) -> Pool:

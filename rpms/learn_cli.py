@@ -17,6 +17,9 @@ def learn(
     model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
+    method: Annotated[
+        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+    ] = "rpms",
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
     condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
@@ -36,10 +39,10 @@ def learn(
     from rpms.learning import Lesson, learn_from_folder, learn_rounds
     from rpms.nodes.context import RunContext
 
-    lesson = Lesson(Path(out), env, split, condition, allow)
+    lesson = Lesson(Path(out), env, split, condition, allow, method)
+    base = RunContext(model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps)
     if from_runs:
-        learn_from_folder(Path(from_runs), lesson)
+        learn_from_folder(Path(from_runs), lesson, base)
     else:
-        base = RunContext(model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps)
         effort = Effort(workers, concurrency)
         learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort=effort)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,13 +10,13 @@ from pathlib import Path
 
 from rpms.envs import get_environment
 from rpms.evals.experience import Experience, check_usual, find_runs, gather
-from rpms.evals.learning import learn
 from rpms.evals.plan import make_plan
 from rpms.evals.rounds import RULES_ONLY, round_context, round_folder
 from rpms.evals.run_files import read_run
 from rpms.evaluating import Effort, play_plan, reply_file
-from rpms.memory_store import write_snapshot
+from rpms.memory_store.snapshot import OWN
 from rpms.nodes.context import RunContext
+from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
 from rpms.vocabulary.errors import RpmsError
 
 NAMED = 5
@@ -32,6 +33,7 @@ class Lesson:
         split: its tasks; empty for the world's learning split.
         condition: what to play under or to take; empty for Rules-only.
         allowed: why anything but Rules-only on a learning split may be learned from.
+        method: whose memory it becomes.
     """
 
     out: Path
@@ -39,6 +41,7 @@ class Lesson:
     split: str = ""
     condition: str = ""
     allowed: str = ""
+    method: str = OWN
 
 
 def learn_rounds(
@@ -46,11 +49,12 @@ def learn_rounds(
 ) -> None:
     """Rounds 1..N, with a snapshot of everything learned so far after each of several.
 
-    Every round is a run folder of its own: called again, what is finished there is not played
+    Other methods than our own learn once, after the last round. Every round is a run folder of its own: called again, what is finished there is not played
     again, and what ended in an error is.
     """
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
+    _check_writer(lesson, base)
     env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
     label = lesson.condition or RULES_ONLY
     check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
@@ -62,27 +66,56 @@ def learn_rounds(
         folders.append(round_folder(runs, number))
         play_plan(plan, str(folders[-1]), effort)
         found = gather([read_run(one) for one in folders], allowed=lesson.allowed)
-        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if rounds > 1 else []
+        each = rounds > 1 and lesson.method == OWN
+        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if each else []
         # The output itself is only ever replaced by a whole one.
-        _write([*targets, *([lesson.out] if number == rounds else [])], env, found)
+        _write([*targets, *([lesson.out] if number == rounds else [])], lesson, base, found)
         _name_failed(found, "; run the same command again to play them again")
 
 
-def learn_from_folder(runs: Path, lesson: Lesson) -> None:
-    """Learn from episodes that were recorded before."""
+def learn_from_folder(runs: Path, lesson: Lesson, base: RunContext | None = None) -> None:
+    """Learn from episodes that were recorded before; ``base`` names the model that writes."""
+    base = base or RunContext()
+    _check_writer(lesson, base)
     found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
-    _write([lesson.out], lesson.env, found)
+    _write([lesson.out], lesson, base, found)
     _name_failed(found)
 
 
-def _write(targets: Sequence[Path], env: str, found: Experience) -> None:
-    entries = learn(found.records)
+def _check_writer(lesson: Lesson, base: RunContext) -> None:
+    """No episode is played for a memory that nobody could write."""
+    method = find_method(lesson.method)
+    if method.needs_model:
+        Writer(lesson.env, base, method.name)
+
+
+def _write(targets: Sequence[Path], lesson: Lesson, base: RunContext, found: Experience) -> None:
+    if not targets:
+        return
+    method = find_method(lesson.method)
+    learned, writer = asyncio.run(_learn(method, lesson.env, base, found))
+    origin = Origin(found.sources, found.players, found.rounds, writer)
     for target in targets:
-        header = write_snapshot(
-            target, env, entries, found.sources, found.rounds, learned_by=found.players
-        )
+        header = method.save(target, lesson.env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         print(f"{target}: {header.entries} entries ({counts}) from {len(found.records)} episodes")
+    if learned.unread:
+        print(
+            f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
+            "they are left out",
+            file=sys.stderr,
+        )
+
+
+async def _learn(
+    method: MemoryMethod, env: str, base: RunContext, found: Experience
+) -> tuple[Learned, str]:
+    """What was learned, and the model that wrote it, if any did."""
+    if not can_write(base.model):
+        return await method.learn(found.records, None), ""
+    writer = Writer(env, base, method.name, reply_file(base))
+    learned = await method.learn(found.records, writer)
+    return learned, base.model if writer.spent["model_calls"] else ""
 
 
 def _name_failed(found: Experience, advice: str = "") -> None:
