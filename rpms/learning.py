@@ -49,8 +49,8 @@ def learn_rounds(
 ) -> None:
     """Rounds 1..N, with a snapshot of everything learned so far after each of several.
 
-    Other methods than our own learn once, after the last round. Every round is a run folder of its own: called again, what is finished there is not played
-    again, and what ended in an error is.
+    Other methods than our own learn once, after the last round. Every round is a run folder of its
+    own: called again, what is finished there is not played again, and what ended in an error is.
     """
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
@@ -85,6 +85,11 @@ def learn_from_folder(runs: Path, lesson: Lesson, base: RunContext | None = None
 def _check_writer(lesson: Lesson, base: RunContext) -> None:
     """No episode is played for a memory that nobody could write."""
     method = find_method(lesson.method)
+    if not method.learns:
+        raise RpmsError(
+            f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
+            "of the same task"
+        )
     if method.needs_model:
         Writer(lesson.env, base, method.name)
 
@@ -115,7 +120,7 @@ async def _learn(
         return await method.learn(found.records, None), ""
     writer = Writer(env, base, method.name, reply_file(base))
     learned = await method.learn(found.records, writer)
-    return learned, base.model if writer.spent["model_calls"] else ""
+    return learned, base.model if writer.asked else ""
 
 
 def _name_failed(found: Experience, advice: str = "") -> None:

@@ -69,12 +69,14 @@ class MemoryMethod(ABC):
         name: as ``memory_method`` and the header of its file have it.
         cumulative: it keeps something from trial to trial of one task. Others are frozen: what
             they know was learned before, and trials change nothing.
+        learns: it can be learned beforehand, from episodes of other tasks.
         needs_file: it has nothing to say without a memory learned before.
         needs_model: its texts are written by a language model, whether in learning or carrying.
     """
 
     name: ClassVar[str]
     cumulative: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     needs_file: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
 

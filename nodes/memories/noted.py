@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 
 from rapidfuzz import fuzz
 
+from rpms.envs import get_environment
 from rpms.memory_store import Header, Note, controlled_notes, read_notes, write_notes
 from rpms.memory_store.controls import Control
 from rpms.nodes.context import RunContext
@@ -77,15 +79,35 @@ def candidate(note: Note, request: Request, score: float = 1.0, *, here: bool = 
     ``here`` says that it was written about this very home, so that its names are those of now.
     """
     goal, manual = request.now.goal, request.now.manual
-    actions = note.actions
-    if actions is None:
+    if note.actions is None:
         actions = list(mentioned_actions(manual, note.text, goal["object"], goal["destination"]))
+    else:
+        actions = transferred(note.actions, note.goal, request)
     entry: dict[str, Any] = {
         "id": note.id, "type": NOTE, "kind": note.kind, "text": note.text, "here": here
     }  # fmt: skip
     if note.state_signature is not None:
         entry["state_signature"] = note.state_signature
     return new_recall(entry, round(score, 4), max(note.votes, 1), new_advice(list(actions)))
+
+
+def transferred(actions: Sequence[str], goal: str, request: Request) -> list[str]:
+    """The steps of another task as they would be done for this one: its objects for the others.
+
+    That is what a trajectory advises, and what the rules can judge.
+    """
+    if not goal:
+        return list(actions)
+    theirs, ours = get_environment(request.env).parse_goal(goal), request.now.goal
+    roles = {
+        theirs["destination"]: ours["destination"],
+        theirs["object"]: ours["object"],
+    }
+    known = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
+    if not known:
+        return list(actions)
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)")
+    return [pattern.sub(lambda found: roles[found[1]], action) for action in actions]
 
 
 def likeness(goal: str, other: str) -> float:

@@ -29,6 +29,7 @@ class Reflexion(NoteMethod):
     name = "reflexion"
     heading = "Past Experience - Plans after Earlier Attempts at This Task"
     cumulative = True
+    learns = False
     needs_file = False
 
     def check(self, env: str, context: RunContext) -> None:

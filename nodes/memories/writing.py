@@ -12,6 +12,7 @@ from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
 
 from rpms.models.opening import LABELS
+from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
@@ -47,6 +48,7 @@ class Writer:
         free = context.with_(max_tokens=tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
         self._patience_s = context.patience_s
+        self.asked = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 
     async def __call__(self, messages: list[Message]) -> str:
@@ -64,10 +66,12 @@ class Writer:
                 raise error
             backoff = RETRY.initial_interval * RETRY.backoff_factor ** (attempt - 1)
             await asyncio.sleep(max(asked_pause(error), backoff))
-        usage: Any = getattr(reply, "usage_metadata", None) or {}
-        self.spent["model_calls"] += 1
-        self.spent["prompt_tokens"] += int(usage.get("input_tokens") or 0)
-        self.spent["output_tokens"] += int(usage.get("output_tokens") or 0)
+        self.asked += 1
+        if not reply.response_metadata.get(REPLAYED):
+            usage: Any = getattr(reply, "usage_metadata", None) or {}
+            self.spent["model_calls"] += 1
+            self.spent["prompt_tokens"] += int(usage.get("input_tokens") or 0)
+            self.spent["output_tokens"] += int(usage.get("output_tokens") or 0)
         return redact_known(str(reply.text))
 
 
