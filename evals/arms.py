@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpms.evals.presets import letters, preset_contexts
+from rpms.evals.protocols import apply_protocol
 from rpms.evals.variants import Variant
 from rpms.nodes.context import RunContext
 from rpms.rules.loader import line_of, read_yaml
@@ -64,7 +65,7 @@ def choose_arms(
         asked = asked.model_copy(update=told)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
     if asked.protocol:
-        raise RpmsError("no protocols yet")
+        asked, base = _under_protocol(asked, base)
     if written is not None:
         return asked, {
             label: make_arm(given, base, f"{plan}: arm '{label}'")
@@ -82,6 +83,20 @@ def choose_arms(
             raise RpmsError(f"two arms are called '{label}'")
         found[label] = variant
     return asked, found
+
+
+def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
+    """The tasks and settings of a named protocol; what the user says besides must agree with it."""
+    applied = apply_protocol(asked.protocol, base, asked.env)
+    wanted = {"split": applied.split, "trials": applied.trials, "repeats": applied.repeats}
+    for name, value in wanted.items():
+        given, usual = getattr(asked, name), Asked.model_fields[name].default
+        if given not in (usual, value):
+            raise RpmsError(
+                f"--protocol {asked.protocol} is played with {name}={value}, not {given}; leave "
+                "one out"
+            )
+    return asked.model_copy(update=wanted), applied.context
 
 
 def read_plan(file: Path) -> PlanFile:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -27,6 +28,15 @@ Price = Callable[[Spent], float | None]
 def nothing_spent() -> Spent:
     """Where counting begins."""
     return Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
+
+
+def spent_in(line: Mapping[str, Any]) -> Spent:
+    """What an episode's line says was spent."""
+    return Spent(
+        prompt_tokens=line["spent_prompt_tokens"],
+        cached_tokens=line["spent_cached_tokens"],
+        output_tokens=line["spent_output_tokens"],
+    )
 
 
 def unknown_price(spent: Spent) -> float | None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs import get_environment
-from rpms.evals.records import EpisodeRecord, read_records
+from rpms.evals.records import read_records
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import MANIFEST
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.record import EpisodeRecord
 
 # Splits whose names say that their tasks are for learning.
 FOR_LEARNING = {"train", "seen"}

@@ -35,7 +35,8 @@ class Judgement(NamedTuple):
 
 def judging_manual(env: str, settings: Mapping[str, Any]) -> Manual:
     """The manual that judges an episode, by its world and the settings it was played under."""
-    return load_manual(env)
+    known = {name: settings.get(name, "") for name in ("rules_dir", "without_rules")}
+    return load_manual(env, known["rules_dir"], known["without_rules"])
 
 
 def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[Judgement]:

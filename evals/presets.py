@@ -10,11 +10,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rpms.evals.labels import true_label
+from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
 from rpms.nodes.context import CONDITIONS, RunContext
+from rpms.nodes.memories import find_method
 from rpms.rules.loader import line_of, read_yaml
 from rpms.vocabulary.errors import RpmsError
 
+METHOD = "{method}"
+"""Stands in a memory file's name for the method of the condition."""
 FILE = Path(__file__).with_name("presets.yaml")
 
 
@@ -115,7 +119,38 @@ def _context(one: PresetCondition, base: RunContext) -> RunContext:
     changes = dict(one.set)
     if one.memory_round:
         changes["memory_file"] = str(round_file(base.memory_file, one.memory_round))
-    return base.under(one.condition).with_(**changes)
+    found = base.under(one.condition).with_(**changes)
+    if "memory_method" in changes or METHOD in base.memory_file:
+        return found.with_(memory_file=method_file(found))
+    return found
+
+
+def method_file(context: RunContext) -> str:
+    """The memory of a condition's own method, by a pattern with ``{method}``; empty without one.
+
+    Without a pattern our own memory is whatever was named, and the others have none.
+    """
+    method, memory = find_method(context.memory_method), context.memory_file
+    if not context.memory or not method.learns:
+        return ""
+    if METHOD not in memory:
+        if method.name == OWN:
+            return memory
+        if method.needs_file:
+            raise RpmsError(
+                f"memory method '{method.name}' needs a memory of its own: give --memory a pattern "
+                f"such as 'm.{METHOD}.jsonl', and learn each with 'rpms learn --method NAME'"
+            )
+        return ""
+    file = Path(memory.replace(METHOD, method.name))
+    if file.is_file():
+        return str(file)
+    if method.needs_file or method.name == OWN:
+        raise RpmsError(
+            f"no memory of method '{method.name}': {file} is missing; make it with 'rpms learn "
+            f"--method {method.name} --out {file}'"
+        )
+    return ""
 
 
 def round_file(memory: str, number: int) -> Path:

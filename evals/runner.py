@@ -11,7 +11,7 @@ from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
-from rpms.evals.costs import Spent
+from rpms.evals.costs import spent_in
 from rpms.evals.episode import EpisodeResult, Recorder
 from rpms.evals.manifest import commit, grown, make_manifest, now
 from rpms.evals.plan import Ending, Job, RunPlan, remaining
@@ -165,7 +165,7 @@ class Run:
             following = self.plan.following(job, result.line)
             self.progress.add(result.line, last=following is None)
             if not metered:
-                self.meter.add(_spent(result.line), result.line["cost_usd"])
+                self.meter.add(spent_in(result.line), result.line["cost_usd"])
             self.progress.judge(result.line, self.meter.session.tokens)
             watch(self.progress)
             stop_if_hopeless(self.progress, at_once)
@@ -201,14 +201,6 @@ class Run:
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
-
-
-def _spent(line: dict[str, Any]) -> Spent:
-    return Spent(
-        prompt_tokens=line["spent_prompt_tokens"],
-        cached_tokens=line["spent_cached_tokens"],
-        output_tokens=line["spent_output_tokens"],
-    )
 
 
 def _ended(

@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rpms.envs import Task, live
 from rpms.evals.budget import Meter
-from rpms.evals.costs import price_by
+from rpms.evals.costs import Price, nothing_spent, price_by, spent_in
 from rpms.evals.episode import EpisodeResult, Recorder, play_job
 from rpms.evals.pacing import Pacing
 from rpms.evals.plan import Job, RunPlan
@@ -30,8 +30,10 @@ from rpms.graph.build import RpmsGraph, Swapped, build_graph
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.chat import keeps_replies
 from rpms.nodes.context import RunContext
+from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.secrets import redact
 
 PR_SET_PDEATHSIG = 1
@@ -90,12 +92,15 @@ class Player:
         truth, meter = self._settings.truth, self._settings.meter
         try:
             graph = await asyncio.to_thread(self._graph, job.condition, context)
-            job = await _lesson(job, context)
+            taught = await _lesson(job, context)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
             recorder = Recorder(job, truth, price, meter)
             recorder.fail(error)
             return recorder.result()
-        return await play_job(graph, job, context, truth, self._pacing, price=price, meter=meter)
+        result = await play_job(
+            graph, taught, context, truth, self._pacing, price=price, meter=meter
+        )
+        return _with_writing(result, job, taught, price) if taught.carried else result
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
@@ -115,10 +120,18 @@ async def _lesson(job: Job, context: RunContext) -> Job:
     """What the memory makes of the trial before, for the one that begins."""
     if job.before is None or not context.memory:
         return job
-    from rpms.nodes.memories import after_trial
-
-    carried = await after_trial(job.task["env"], context, job.carried, job.before)
+    record = cast(EpisodeRecord, job.before)
+    carried = await after_trial(job.task["env"], context, job.carried, record)
     return job._replace(carried=carried)
+
+
+def _with_writing(result: EpisodeResult, before: Job, after: Job, price: Price) -> EpisodeResult:
+    """The episode's line, with what the texts cost that its memory had written for it."""
+    spent, earlier = after.carried.get("spent", {}), before.carried.get("spent", {})
+    for name in nothing_spent():
+        result.line[f"spent_{name}"] += spent.get(name, 0) - earlier.get(name, 0)
+    result.line["cost_usd"] = price(spent_in(result.line))
+    return result
 
 
 def _here(task: Task) -> Task:

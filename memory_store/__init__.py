@@ -2,6 +2,7 @@
 
 from rpms.memory_store.entries import Entry, parse_entry
 from rpms.memory_store.merging import merge_entries
+from rpms.memory_store.notes import Note, controlled_notes, read_notes, write_notes
 from rpms.memory_store.retrieval import Candidate, MemoryIndex
 from rpms.memory_store.snapshot import (
     Header,
@@ -17,12 +18,16 @@ __all__ = [
     "Entry",
     "Header",
     "MemoryIndex",
+    "Note",
+    "controlled_notes",
     "load_from_store",
     "load_index",
     "merge_entries",
     "parse_entry",
     "read_header",
+    "read_notes",
     "read_snapshot",
     "save_to_store",
+    "write_notes",
     "write_snapshot",
 ]

@@ -11,11 +11,11 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from rpms.memory_store.entries import ADAPTER, Entry
 from rpms.memory_store.retrieval import MemoryIndex
@@ -24,12 +24,16 @@ from rpms.vocabulary.signature import PAPER, Keys
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
+OWN = "rpms"
+"""The method whose memory this format was made for."""
 
 
 class Header(BaseModel):
     """The first line: what the file is, where it comes from and what must follow.
 
-    ``learned_by`` names the models (or policies) whose episodes it was learned from.
+    ``learned_by`` names the models (or policies) whose episodes it was learned from. The last three
+    are told of other methods' memories alone: ``method`` is whose it is, ``written_by`` the model
+    that wrote its texts, ``unread`` how many of its replies had no form that could be read.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +46,9 @@ class Header(BaseModel):
     rounds: int = 0
     entries: int
     counts: dict[str, int]
+    method: str = OWN
+    written_by: str = ""
+    unread: int = 0
 
 
 def write_snapshot(
@@ -52,19 +59,26 @@ def write_snapshot(
     rounds: int = 0,
     learned_by: Sequence[str] = (),
 ) -> Header:
-    """Write a whole snapshot beside the target, then put it in its place in one step."""
+    """Write a whole snapshot."""
     counts = Counter(entry.type for entry in entries)
     header = Header(
         env=env, sources=list(sources), learned_by=list(learned_by), rounds=rounds,
         entries=len(entries), counts=dict(sorted(counts.items())),
     )  # fmt: skip
+    told = header.model_dump_json(exclude={"method", "written_by", "unread"})
+    write_lines(file, told, (entry.model_dump(mode="json") for entry in entries))
+    return header
+
+
+def write_lines(file: Path, header: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the whole beside the target, then put it in its place in one step."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(header.model_dump_json() + "\n")
-            for entry in entries:
-                out.write(json.dumps(entry.model_dump(mode="json"), ensure_ascii=False) + "\n")
+            out.write(header + "\n")
+            for row in rows:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
             out.flush()
             os.fsync(out.fileno())
         os.chmod(name, 0o644)
@@ -72,7 +86,6 @@ def write_snapshot(
     except BaseException:
         os.unlink(name)
         raise
-    return header
 
 
 def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
@@ -80,17 +93,16 @@ def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
 
     So is the memory of another world than ``env``, where one is given.
     """
-    rows = _rows(file)
+    rows = read_lines(file, ADAPTER)
     header = next(rows)
     assert isinstance(header, Header)
-    if env:
-        _check_world(file, header, env)
+    check_header(file, header, env or header.env)
     return header, [entry for _, entry in rows]
 
 
 def read_header(file: Path) -> Header:
     """The first line alone: where a memory comes from."""
-    rows = _rows(file)
+    rows = read_lines(file, ADAPTER)
     header = next(rows)
     rows.close()
     assert isinstance(header, Header)
@@ -104,10 +116,10 @@ def load_index(
     keys: Keys = PAPER,
 ) -> MemoryIndex:
     """The snapshot as a searchable index; entries stay as text until they are recalled."""
-    rows = _rows(file)
+    rows = read_lines(file, ADAPTER)
     header = next(rows)
     assert isinstance(header, Header)
-    _check_world(file, header, env)
+    check_header(file, header, env)
     index = MemoryIndex(categories, keys)
     # Nothing that is loaded becomes garbage, and looking for some again and again while a
     # million entries come in takes longer than reading them.
@@ -123,12 +135,18 @@ def load_index(
     return index
 
 
-def _check_world(file: Path, header: Header, env: str) -> None:
+def check_header(file: Path, header: Header, env: str, method: str = OWN) -> None:
+    """Refuse the memory of another world, or of another method."""
     if header.env != env:
         raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
+    if header.method != method:
+        raise RpmsError(
+            f"{file}:1: a memory of the method '{header.method}', not of '{method}'; set "
+            "memory_method to match, or give another file"
+        )
 
 
-def _rows(file: Path) -> Generator[Any, None, None]:
+def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
     """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
         with file.open("rb") as lines:
@@ -139,7 +157,7 @@ def _rows(file: Path) -> Generator[Any, None, None]:
                 if not line.endswith(b"\n"):
                     raise RpmsError(f"{file}:{number}: the last line is cut short")
                 try:
-                    entry = ADAPTER.validate_json(line)
+                    entry = adapter.validate_json(line)
                 except ValidationError as error:
                     raise RpmsError(f"{file}:{number}: {_problem(error)}") from error
                 found += 1

@@ -26,10 +26,11 @@ from rpms.rules import (
     refers_to,
     simulate,
 )
+from rpms.rules.mentions import never_works
 from rpms.rules.predicates import parse_predicate
-from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.recall import NOTE, Recall
 
 
 class Conflict(NamedTuple):
@@ -82,6 +83,8 @@ def find_conflict(
         return snippet_conflict(actions, belief, goal, manual)
     if kind in ("failure", "critical_failure"):
         return lesson_conflict(recall, belief, goal, sub_goal, manual)
+    if kind == NOTE:
+        return note_conflict(recall, belief, goal, manual)
     return None
 
 
@@ -111,6 +114,32 @@ def snippet_conflict(
             break
         imagined = simulate(manual, action, imagined)
     return soft
+
+
+def note_conflict(
+    recall: Recall, belief: Belief, goal: GoalSpec, manual: Manual
+) -> Conflict | None:
+    """A text conflicts with what it advises anywhere, not with what it leaves out.
+
+    Forbidden for this goal, or impossible with that kind of thing: hard, whenever it would be done.
+    What depends on the moment says little about a text for a whole task; only the first action of
+    a text about this very home is held against now, and no more than warned about.
+    """
+    actions = recall["advice"]["actions"]
+    known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
+    kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
+    for action in actions:
+        if rule := forbidden_by(manual, action, goal):
+            return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+        rule, words = never_works(manual, action, kinds)
+        if rule:
+            return Conflict(True, rule, f"'{action}' needs: {words}")
+    if recall["entry"]["here"] and actions:
+        diagnosis = check_action(manual, actions[0], belief)
+        if diagnosis.verdict == "fails":
+            words = diagnosis.violated[0]
+            return Conflict(False, diagnosis.rule, f"'{actions[0]}' needs now: {words}")
+    return None
 
 
 def lesson_conflict(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from rpms.envs import Environment
 from rpms.memory_store.controls import filler
 from rpms.nodes.context import RunContext
+from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
@@ -53,7 +54,8 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     goal = state["goal"]
     kept = surviving(state["recalls"]) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
-    memory = render(env.prompts, "memory.j2", recalls=kept) if kept else ""
+    method = find_method(context.memory_method)
+    memory = method.render(kept, partial(render, env.prompts)) if kept else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(

@@ -105,6 +105,10 @@ class RunContext:
         str,
         _about("Memory file", "JSONL snapshot of episodic memory; empty for the one shipped."),
     ] = ""
+    memory_method: Annotated[
+        str,
+        _about("Memory method", "rpms, one of the others by name, or the import path of a class."),
+    ] = "rpms"
     memory_control: Annotated[
         Control,
         _about("Memory control", "The same memory made useless in one way, to see what helps."),

@@ -1,191 +1,32 @@
-"""Stage 3: M_cand, the memories whose goal resembles this one (Eq. 4), said for this home.
-
-The index answers by goal alone. Here its candidates are filled in for the home and the moment,
-equal ones become one, and the best k of each type go on.
-"""
+"""Stage 3: M_cand, what the run's memory method recalls for this step (our own: Eq. 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from pathlib import Path
-from weakref import WeakKeyDictionary
-
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
-from rpms.memory_store import MemoryIndex, load_from_store, load_index, read_snapshot
-from rpms.memory_store.controls import Control, controlled
-from rpms.memory_store.stores import store_version
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.instantiation import Moment, instantiate, upcoming
-from rpms.nodes.manual import load_manual, manual_for
+from rpms.nodes.instantiation import Moment
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories.method import Request
+from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
-from rpms.rules import Manual
-from rpms.vocabulary.belief import in_order, kind_of
-from rpms.vocabulary.recall import Recall, new_advice, new_recall
-
-# Beyond that many places a hint where to look is no hint any more.
-MOST_PLACES = 8
-# How the memory is spoiled, if it is, and the seed for that.
-Controlled = tuple[Control, int]
-AS_LEARNED: Controlled = ("none", 0)
-# Which kinds of things belong together, by name, so that it can be told from another such table.
-Categories = tuple[tuple[str, tuple[str, ...]], ...]
-# What is said first; the last is the first to go where there is no room.
-ORDER = ("critical_failure", "success", "found", "failure", "schema")
+from rpms.vocabulary.errors import RpmsError
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read goal, sub-goal and belief; return the candidates, best first, with their scores."""
     context = settings(runtime.context)
-    begun = bool(state.get("history"))
-    control = (context.memory_control, context.seed)
-    world = get_environment(state["env"])
-    manual = manual_for(state["env"], context)
-    index = find_memory(
-        state["env"], context.memory_file, runtime.store, control, begun=begun, manual=manual
-    )
-    now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], world.keys)
-    return EpisodeState(recalls=recall(index, now, context))
-
-
-def recall(index: MemoryIndex, now: Moment, context: RunContext) -> list[Recall]:
-    """The best k of each type that can be said here, and where to look for what is not seen yet."""
-    near = index.recall(now.gamma, context.theta, context.k)
-    near = [*near, *index.schemas(upcoming(now), context.k)]
-    said: dict[tuple[str, ...], Recall] = {}
-    for entry, score, count in near:
-        advice = instantiate(entry, now)
-        if advice is None:
-            continue
-        state = now.keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
-        key = (entry["type"], state, *advice["actions"], "|", *advice["needs"])
-        if key in said:
-            said[key]["count"] += count
-        else:
-            said[key] = new_recall(entry, score, count, advice)
-    chosen = [*_where_found(index, now), *_best(_without_parts(said), context.k)]
-    return sorted(chosen, key=lambda one: (ORDER.index(one["entry"]["type"]), -one["score"]))
-
-
-def _without_parts(said: dict[tuple[str, ...], Recall]) -> Iterator[Recall]:
-    """Leave out a snippet that is only the beginning of another one from the same state."""
-    snippets = [key[: key.index("|")] for key in said if key[0] == "success"]
-    for key, one in said.items():
-        mine = key[: key.index("|")]
-        longer = (k for k in snippets if len(k) > len(mine) and k[: len(mine)] == mine)
-        if key[0] != "success" or not any(longer):
-            yield one
-
-
-def _best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
-    taken: dict[str, int] = {}
-    for one in sorted(recalls, key=lambda r: (-r["score"], -r["count"], r["entry"]["id"])):
-        kind = one["entry"]["type"]
-        taken[kind] = taken.get(kind, 0) + 1
-        if taken[kind] <= k:
-            yield one
-
-
-def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
-    """Where such things were found before, for what the goal asks for and nobody has seen yet.
-
-    Places of this home that were not searched, the likeliest first.
-    """
-    belief = now.belief
-    known = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
-    seen = {kind_of(name) for name in known}
-    left = sorted((p for p in belief["places"] if p not in belief["searched"]), key=in_order)
-    for kind in dict.fromkeys((now.goal["object"], now.goal["destination"])):
-        if kind in seen and kind != now.sub_goal["target"]:
-            continue
-        counts = index.places_of(kind)
-        ranked = sorted(
-            counts, key=lambda place: (-counts[place][0] / (counts[place][1] + 1), place)
+    method = find_method(context.memory_method)
+    carried = state.get("carried") or {}
+    if carried and carried.get("method") != method.name:
+        raise RpmsError(
+            f"'carried' comes from the memory method '{carried.get('method')}', and this run has "
+            f"'{method.name}'; carry on with what after_trial returned for this method"
         )
-        places = []
-        total = 0
-        for sort in ranked:
-            here = [place for place in left if kind_of(place) == sort][: MOST_PLACES - total]
-            if here:
-                held, looked = counts[sort]
-                places.append(f"{', '.join(here)} ({held} of {looked} held one)")
-                total += len(here)
-        if places:
-            entry = {"id": f"found_{kind}", "type": "found", "object": kind}
-            found = sum(held for held, _ in counts.values())
-            yield new_recall(entry, 1.0, found, new_advice([], places=places))
-
-
-def find_memory(
-    env: str,
-    file: str,
-    store: BaseStore | None,
-    control: Controlled = AS_LEARNED,
-    *,
-    begun: bool = False,
-    manual: Manual | None = None,
-) -> MemoryIndex:
-    """The named snapshot; else the deployment's store; else the snapshot shipped with us.
-
-    A store may have grown since the last episode, so each one asks for its version when it
-    begins; while it goes on, that would be a query per step.
-    """
-    if not file and store is not None:
-        known = _versions.setdefault(store, {})
-        if not begun or env not in known:
-            known[env] = store_version(store, env)
-        if known[env]:
-            kinds = _categories(manual or load_manual(env))
-            return _from_store(store, env, known[env], _asked(control), kinds)
-    return open_memory(env, file, control, manual)
-
-
-_versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
-
-
-def open_memory(
-    env: str, file: str, control: Controlled = AS_LEARNED, manual: Manual | None = None
-) -> MemoryIndex:
-    """A snapshot, loaded once per process and content; a world without one has an empty memory."""
-    path = Path(file) if file else get_environment(env).memory
-    if not file and not path.exists():
-        return MemoryIndex()
-    stamp = path.stat() if path.exists() else None
-    key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
-    return _open(path, env, key, _asked(control), _categories(manual or load_manual(env)))
-
-
-@lru_cache(maxsize=64)
-def _categories(manual: Manual) -> Categories:
-    """Manuals that differ elsewhere share an index: a large memory takes long to load."""
-    return tuple((name, tuple(kinds)) for name, kinds in manual.domain.categories.items())
-
-
-def _asked(control: Controlled) -> Controlled:
-    """Filler takes the place of what is printed: it is looked for in the memory as it is."""
-    return AS_LEARNED if control[0] in ("none", "filler") else control
-
-
-@lru_cache(maxsize=8)
-def _open(
-    path: Path,
-    env: str,
-    _stamp: tuple[int, int] | None,
-    control: Controlled,
-    kinds: Categories,
-) -> MemoryIndex:
-    categories, keys = dict(kinds), get_environment(env).keys
-    if control == AS_LEARNED:
-        return load_index(path, env, categories, keys)
-    return MemoryIndex.of(controlled(read_snapshot(path, env)[1], *control), categories, keys)
-
-
-@lru_cache(maxsize=8)
-def _from_store(
-    store: BaseStore, env: str, _version: str, control: Controlled, kinds: Categories
-) -> MemoryIndex:
-    entries = controlled(load_from_store(store, env), *control)
-    return MemoryIndex.of(entries, dict(kinds), get_environment(env).keys)
+    keys = get_environment(state["env"]).keys
+    manual = manual_for(state["env"], context)
+    now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], keys)
+    begun = bool(state.get("history"))
+    request = Request(state["env"], now, context, carried, runtime.store, begun)
+    return EpisodeState(recalls=method.recall(request))

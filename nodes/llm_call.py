@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
@@ -25,7 +25,7 @@ from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.secrets import redact, redact_known
-from rpms.vocabulary.turn import Usage
+from rpms.vocabulary.turn import Message, Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
 # goes with them, so that token streaming and tracing see the call.
@@ -112,8 +112,12 @@ def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any])
 
 
 def _messages(state: EpisodeState) -> list[BaseMessage]:
-    """The prompt as LangChain's own message objects."""
-    return [_KINDS[message["role"]](content=message["content"]) for message in state["prompt"]]
+    return chat_messages(state["prompt"])
+
+
+def chat_messages(prompt: Sequence[Message]) -> list[BaseMessage]:
+    """A prompt as LangChain's own message objects."""
+    return [_KINDS[message["role"]](content=message["content"]) for message in prompt]
 
 
 def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:

@@ -57,11 +57,16 @@ def afresh(value: list[T]) -> list[T]:
 
 
 class EpisodeInput(TypedDict, total=False):
-    """Which episode to play: an environment, a split, and a task by its id or its index."""
+    """Which episode to play: an environment, a split, and a task by its id or its index.
+
+    ``carried`` is what earlier trials of this very task left behind, for a memory method that goes
+    on from trial to trial; nothing in a first trial.
+    """
 
     env: Annotated[str, OneOf(environment_names, "The world; the first one by default.")]
     split: Annotated[str, OneOf(_splits, "A list of tasks of that world; its first by default.")]
     task: str | int
+    carried: dict[str, Any]
 
 
 class EpisodeOutput(TypedDict, total=False):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rpms.graph import build_graph as build_graph
     from rpms.graph import run_episode as run_episode
     from rpms.graph import stream_episode as stream_episode
+    from rpms.learning import learn as learn
     from rpms.models import SimPlanner as SimPlanner
     from rpms.models import open_model as open_model
     from rpms.nodes import EpisodeInput as EpisodeInput
@@ -70,6 +71,7 @@ _HOMES = {
         "run_episode",
         "stream_episode",
     ),
+    "rpms.learning": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
     "rpms.nodes.manual": ("load_manual",),

@@ -23,8 +23,8 @@ from rpms.models.response_cache import default_file
 from rpms.nodes.chat import keeps_replies, open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
-from rpms.nodes.goal_retrieval import open_memory
 from rpms.nodes.manual import manual_for
+from rpms.nodes.memories import check_memory
 from rpms.vocabulary.errors import RpmsError
 from rpms.watching import watched
 
@@ -124,7 +124,9 @@ def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
     return {label: as_variant(context) for label, context in found.items()}
 
 
-def play_plan(plan: RunPlan, out: str, effort: Effort, show: bool = True) -> None:
+def play_plan(
+    plan: RunPlan, out: str, effort: Effort, show: bool = True, strict: bool = True
+) -> None:
     """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
     effort = effort.suited_to(plan)
     _check(plan)
@@ -135,7 +137,7 @@ def play_plan(plan: RunPlan, out: str, effort: Effort, show: bool = True) -> Non
         workers=workers, concurrency=effort.concurrency, ray=effort.ray,
     )  # fmt: skip
     try:
-        with watched(run, out, show) as watch:
+        with watched(run, out, show, strict) as watch:
             run.play(_pool(run, workers, effort.ray), capacity, watch, metered=not effort.ray)
     finally:
         run.close()
@@ -147,8 +149,7 @@ def _check(plan: RunPlan) -> None:
         open_chat(plan.env, context, plan.cache if keeps_replies(context) else "")
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
-        if context.memory and context.memory_file:
-            open_memory(plan.env, context.memory_file)
+        check_memory(plan.env, context)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))
 

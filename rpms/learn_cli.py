@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +16,9 @@ def learn(
     model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
+    method: Annotated[
+        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+    ] = "rpms",
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
     condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
@@ -35,16 +37,15 @@ def learn(
 ) -> None:
     """Play the seen split under Rules-only and learn from it; run it again to go on."""
     from rpms.evaluating import Effort
-    from rpms.learning import Lesson, learn_from_folder, learn_rounds
+    from rpms.learning import learn as learn_all
     from rpms.nodes.context import RunContext
 
-    lesson = Lesson(Path(out), env, split, condition, allow)
-    base = RunContext(
+    context = RunContext(
         model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps,
         rules_dir=rules, without_rules=",".join(without_rule or []),
     )  # fmt: skip
-    if from_runs:
-        learn_from_folder(Path(from_runs), lesson, base)
-    else:
-        effort = Effort(workers, concurrency)
-        learn_rounds(lesson, base, rounds, limit, Path(runs or f"{out}.runs"), effort=effort)
+    learn_all(
+        out, env=env, split=split, context=context, method=method, rounds=rounds, limit=limit,
+        from_runs=from_runs, runs=runs, condition=condition, allow=allow,
+        effort=Effort(workers, concurrency),
+    )  # fmt: skip

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from os import PathLike, fspath
 from pathlib import Path
 
 from rpms.envs import get_environment
+from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.experience import Experience, check_usual, find_runs, gather
-from rpms.evals.learning import learn
 from rpms.evals.plan import make_plan
 from rpms.evals.rounds import RULES_ONLY, round_context, round_folder
 from rpms.evals.run_files import read_run
-from rpms.evaluating import Effort, play_plan
-from rpms.memory_store import write_snapshot
+from rpms.evaluating import USUAL, Effort, play_plan
+from rpms.memory_store import Header, read_header
+from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
+from rpms.nodes.chat import keeps_replies
 from rpms.nodes.context import RunContext
 from rpms.nodes.manual import manual_for
-from rpms.rules import Manual
+from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
 from rpms.vocabulary.errors import RpmsError
 
 NAMED = 5
@@ -35,6 +39,7 @@ class Lesson:
         split: its tasks; empty for the world's learning split.
         condition: what to play under or to take; empty for Rules-only.
         allowed: why anything but Rules-only on a learning split may be learned from.
+        method: whose memory it becomes.
     """
 
     out: Path
@@ -42,56 +47,153 @@ class Lesson:
     split: str = ""
     condition: str = ""
     allowed: str = ""
+    method: str = OWN
+
+
+def learn(
+    out: str | PathLike[str],
+    *,
+    env: str = FIRST_WORLD,
+    split: str = "",
+    context: RunContext | None = None,
+    method: str = OWN,
+    rounds: int = 1,
+    limit: int = 0,
+    from_runs: str | PathLike[str] = "",
+    runs: str | PathLike[str] = "",
+    condition: str = "",
+    allow: str = "",
+    effort: Effort = USUAL,
+    show: bool = True,
+) -> Header:
+    """Learn a memory and freeze it; called again, go on where it stopped.
+
+    Args:
+        out: the file to write.
+        env: the world.
+        split: its tasks; the world's learning split by default.
+        context: who plays and writes: the model, its decoding, the rules.
+        method: whose memory it becomes.
+        rounds: how often the tasks are played.
+        limit: how many of them; 0 for all.
+        from_runs: learn from these recorded runs instead of playing.
+        runs: where the episodes are kept; beside ``out`` by default.
+        condition: what to play under, or to take from runs; Rules-only by default.
+        allow: why anything but Rules-only on a learning split may be learned from.
+        effort: processes and the like.
+        show: say how it goes.
+    """
+    if not fspath(out):
+        raise RpmsError("no memory file given; say where the memory is to be written")
+    lesson = Lesson(Path(out), env, split, condition, allow, method)
+    base = context or RunContext()
+    if from_runs:
+        learn_from_folder(Path(from_runs), lesson, base, show)
+    else:
+        folder = Path(runs or f"{fspath(out)}.runs")
+        learn_rounds(lesson, base, rounds, limit, folder, effort, show)
+    return read_header(Path(out))
 
 
 def learn_rounds(
-    lesson: Lesson, base: RunContext, rounds: int, limit: int, runs: Path, effort: Effort
+    lesson: Lesson,
+    base: RunContext,
+    rounds: int,
+    limit: int,
+    runs: Path,
+    effort: Effort,
+    show: bool = True,
 ) -> None:
     """Rounds 1..N, with a snapshot of everything learned so far after each of several.
 
-    Every round is a run folder of its own: called again, what is finished there is not played
-    again, and what ended in an error is.
+    Other methods than our own learn once, after the last round. Every round is a run folder of its
+    own: called again, what is finished there is not played again, and what ended in an error is.
     """
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
+    _check_writer(lesson, base)
     env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
     label = lesson.condition or RULES_ONLY
     check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
-    manual = manual_for(env, base)  # a mistake in it is told before anything is played
+    manual_for(env, base)  # a mistake in it is told before anything is played
     folders: list[Path] = []
     for number in range(1, rounds + 1):
         context = round_context(base, number, label)
         plan = make_plan(env, split, {label: context}, limit, cache=str(default_file()))
         folders.append(round_folder(runs, number))
-        play_plan(plan, str(folders[-1]), effort)
+        play_plan(plan, str(folders[-1]), effort, show=show, strict=False)
         found = gather([read_run(one) for one in folders], allowed=lesson.allowed)
-        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if rounds > 1 else []
+        each = rounds > 1 and lesson.method == OWN
+        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if each else []
         # The output itself is only ever replaced by a whole one.
-        _write([*targets, *([lesson.out] if number == rounds else [])], env, found, manual)
-        _name_failed(found, "; run the same command again to play them again")
-
-
-def learn_from_folder(runs: Path, lesson: Lesson, base: RunContext | None = None) -> None:
-    """Learn from episodes that were recorded before; of ``base`` only the rules count."""
-    manual = manual_for(lesson.env, base or RunContext())
-    found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
-    _write([lesson.out], lesson.env, found, manual)
+        _write([*targets, *([lesson.out] if number == rounds else [])], lesson, base, found, show)
     _name_failed(found)
 
 
-def _write(targets: Sequence[Path], env: str, found: Experience, manual: Manual) -> None:
-    entries = learn(found.records, manual)
-    for target in targets:
-        header = write_snapshot(
-            target, env, entries, found.sources, found.rounds, learned_by=found.players
+def learn_from_folder(
+    runs: Path, lesson: Lesson, base: RunContext | None = None, show: bool = True
+) -> None:
+    """Learn from episodes that were recorded before; ``base`` names the model that writes."""
+    base = base or RunContext()
+    _check_writer(lesson, base)
+    found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
+    _write([lesson.out], lesson, base, found, show)
+    _name_failed(found)
+
+
+def _check_writer(lesson: Lesson, base: RunContext) -> None:
+    """No episode is played for a memory that nobody could write."""
+    method = find_method(lesson.method)
+    if not method.learns:
+        raise RpmsError(
+            f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
+            "of the same task"
         )
+    if method.needs_model:
+        Writer(lesson.env, base, method.name)
+
+
+def _write(
+    targets: Sequence[Path], lesson: Lesson, base: RunContext, found: Experience, show: bool
+) -> None:
+    if not targets:
+        return
+    method = find_method(lesson.method)
+    learned, writer = asyncio.run(_learn(method, lesson.env, base, found))
+    origin = Origin(found.sources, found.players, found.rounds, writer)
+    for target in targets:
+        header = method.save(target, lesson.env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
-        print(f"{target}: {header.entries} entries ({counts}) from {len(found.records)} episodes")
+        if show:
+            told = f"{header.entries} entries ({counts}) from {len(found.records)} episodes"
+            print(f"{target}: {told}")
+    if learned.unread:
+        print(
+            f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
+            "they are left out",
+            file=sys.stderr,
+        )
 
 
-def _name_failed(found: Experience, advice: str = "") -> None:
+async def _learn(
+    method: MemoryMethod, env: str, base: RunContext, found: Experience
+) -> tuple[Learned, str]:
+    """What was learned, and the model that wrote it, if any did."""
+    manual = manual_for(env, base)
+    if not can_write(base.model):
+        return await method.learn(found.records, None, manual), ""
+    cache = str(default_file()) if keeps_replies(base) else ""
+    writer = Writer(env, base, method.name, cache)
+    learned = await method.learn(found.records, writer, manual)
+    return learned, base.model if writer.asked else ""
+
+
+def _name_failed(found: Experience) -> None:
     """Episodes that taught nothing because the model or the simulator broke down in them."""
     for told in found.failed[:NAMED]:
         print(f"rpms: not learned from: {told}", file=sys.stderr)
     if found.failed:
-        print(f"rpms: {len(found.failed)} episodes ended in an error{advice}", file=sys.stderr)
+        raise RpmsError(
+            f"{len(found.failed)} episodes ended in an error; what the others taught is kept. Run "
+            "the same command again to play them again"
+        )

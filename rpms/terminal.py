@@ -13,11 +13,11 @@ from rpms.graph.run import StepEvent, stream_episode
 from rpms.models.opening import LABELS as MODEL_LABELS
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
-from rpms.nodes.goal_retrieval import open_memory
 from rpms.nodes.manual import manual_for
+from rpms.nodes.memories import check_memory
 from rpms.nodes.reset_env import find_task
 from rpms.nodes.state import EpisodeOutput
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.recall import NOTE, Recall
 
 
 def play(
@@ -38,10 +38,9 @@ def play(
     world = get_environment(env)
     split = split or world.splits()[0]
     spec = find_task(env, split, task)
-    manual = manual_for(env, context)
+    manual_for(env, context)  # a mistake in it is told at once
     model = open_chat(env, context)
-    if context.memory and context.memory_file:
-        open_memory(env, context.memory_file, manual=manual)
+    check_memory(env, context)
     console = Console(quiet=not show, highlight=False)
     name = MODEL_LABELS.get(context.model, context.model)
     console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
@@ -105,6 +104,8 @@ def _print_memories(console: Console, recalls: list[Recall]) -> None:
     for recall in recalls:
         kind, said = recall["entry"]["type"], recall["advice"]
         advice = " -> ".join(said["actions"]) or "; ".join(said["places"])
+        if kind == NOTE:
+            kind, advice = recall["entry"]["kind"], recall["entry"]["text"].partition("\n")[0]
         text = escape(f"{kind} {recall['score']:.2f} {advice}")
         if recall["dropped_by"]:
             rule = f" by {recall['rule']}" if recall["rule"] else ""

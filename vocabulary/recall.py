@@ -7,6 +7,8 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 Stage = Literal["", "scf", "arbitration", "budget"]
+NOTE = "note"
+"""Type of an entry that is a text of another memory method; ``kind`` says what that calls it."""
 
 
 class Advice(TypedDict):

@@ -25,9 +25,9 @@ from rpms.memory_store import MemoryIndex, load_index
 from rpms.memory_store.snapshot import FORMAT, SCHEMA_VERSION
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context import RunContext
-from rpms.nodes.goal_retrieval import recall
 from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import load_manual
+from rpms.nodes.memories.own import recall
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 

@@ -15,7 +15,6 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
-from rpms.evals.records import EpisodeRecord
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
 from rpms.rules import (
@@ -30,6 +29,7 @@ from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.signature import PAPER
 from rpms.vocabulary.turn import Turn
 

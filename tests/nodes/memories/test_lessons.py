@@ -9,12 +9,12 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
-from rpms.evals.learning import learn, lessons
-from rpms.evals.records import EpisodeRecord, RecordedTurn
+from rpms.nodes.memories.lessons import learn, lessons
 from rpms.rules import check_action, load_manual
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.record import EpisodeRecord, RecordedTurn
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")

@@ -1,0 +1,21 @@
+"""Memory methods: our own and other people's, behind one small protocol."""
+
+from rpms.nodes.memories.method import Ask, Learned, MemoryMethod, Origin, Request
+from rpms.nodes.memories.registry import METHODS, check_memory, file_of, find_method
+from rpms.nodes.memories.trials import after_trial
+from rpms.nodes.memories.writing import Writer, can_write
+
+__all__ = [
+    "METHODS",
+    "Ask",
+    "Learned",
+    "MemoryMethod",
+    "Origin",
+    "Request",
+    "Writer",
+    "after_trial",
+    "can_write",
+    "check_memory",
+    "file_of",
+    "find_method",
+]

@@ -1,0 +1,120 @@
+"""ExpeL: insights by votes from wins and losses, and similar won trajectories.
+
+Zhao, Huang, Xu, Lin, Liu and Huang, "ExpeL: LLM Agents Are Experiential Learners" (2023). What
+differs here: docs/memories.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rpms.memory_store import Note
+from rpms.nodes.memories.method import Ask, Learned, Request
+from rpms.nodes.memories.noted import NoteMethod, candidate, likeness
+from rpms.nodes.memories.trajectories import similar, told, won_trajectories
+from rpms.nodes.memories.writing import tidy, writing_prompt
+from rpms.rules import Manual
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.record import EpisodeRecord
+
+KIND = "insight"
+FULL = 20
+"""A list of this many insights is full: disagreeing then weighs more, as in the original."""
+GROUP = 8
+"""How many wins are looked at together."""
+NEW, FULL_STRENGTH = 2, 3
+_OPERATION = re.compile(
+    r"^\W*(ADD|EDIT|AGREE|DISAGREE|REMOVE)\b[ \t#]*(\d*)[ \t]*\W*[:.][ \t*]*(.*)$", re.I | re.M
+)
+
+
+_ORDER = ("DISAGREE", "REMOVE", "AGREE", "EDIT", "ADD")
+
+
+class Insight(NamedTuple):
+    """A sentence and its votes."""
+
+    text: str
+    votes: int
+
+
+class ExpeL(NoteMethod):
+    """All insights, most votes first, then the k most similar won trajectories."""
+
+    name = "expel"
+    heading = "Past Experience - Insights and Solved Tasks"
+
+    def recall(self, request: Request) -> list[Recall]:
+        """Trajectories come last: they are long, and go first for want of room."""
+        notes = self.frozen(request.env, request.context)
+        insights = [candidate(note, request) for note in notes if note.kind == KIND]
+        return [*insights, *similar(notes, request)]
+
+    async def learn(
+        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
+    ) -> Learned:
+        """One call per pair of a loss with a win, then one per group of wins."""
+        if ask is None:
+            raise RpmsError("memory method 'expel' needs a language model to write its insights")
+        insights: list[Insight] = []
+        unread = 0
+        for won, lost in comparisons(records):
+            prompt = writing_prompt(
+                "expel.j2",
+                won=[told(one) for one in won],
+                lost=told(lost) if lost else "",
+                insights=[one.text for one in insights],
+                full=len(insights) >= FULL,
+            )
+            insights, left_out = vote(insights, await ask(prompt))
+            unread += left_out
+        notes = [
+            Note(id=f"{KIND}_{number}", kind=KIND, text=one.text, votes=one.votes)
+            for number, one in enumerate(insights, start=1)
+        ]
+        return Learned([*notes, *won_trajectories(records)], unread)
+
+
+def comparisons(
+    records: Sequence[EpisodeRecord],
+) -> Iterator[tuple[list[EpisodeRecord], EpisodeRecord | None]]:
+    """Each loss with a win of the same task, else of the most similar one; then wins in groups."""
+    won = sorted((one for one in records if one["success"]), key=lambda one: one["task"])
+    lost = sorted((one for one in records if not one["success"]), key=lambda one: one["task"])
+    for one in lost:
+        if won:
+            best = max(
+                won, key=lambda w: (w["task"] == one["task"], likeness(w["goal"], one["goal"]))
+            )
+            yield [best], one
+    for start in range(0, len(won), GROUP):
+        yield won[start : start + GROUP], None
+
+
+def vote(insights: Sequence[Insight], reply: str) -> tuple[list[Insight], int]:
+    """The list after the operations of a reply, and how many of them made no sense.
+
+    Votes first, then edits, then additions: so the numbers mean the list that was shown.
+    """
+    numbered = dict(enumerate(insights, start=1))
+    read = _OPERATION.findall(reply)
+    found = [(name.upper(), int(n or 0), tidy(text)) for name, n, text in read]
+    against = FULL_STRENGTH if len(insights) >= FULL else 1
+    unread = 0 if found else 1
+    added: list[Insight] = []
+    for name, number, text in sorted(found, key=lambda one: _ORDER.index(one[0])):
+        known = {one.text for one in [*numbered.values(), *added]}
+        if name == "ADD" and text and text not in known:
+            added.append(Insight(text, NEW))
+        elif name == "ADD" or number not in numbered or (name == "EDIT" and not text):
+            unread += 1
+        elif name == "EDIT":
+            numbered[number] = Insight(text, numbered[number].votes + 1)
+        else:
+            change = 1 if name == "AGREE" else -against
+            numbered[number] = numbered[number]._replace(votes=numbered[number].votes + change)
+    left = [one for one in [*numbered.values(), *added] if one.votes > 0]
+    return sorted(left, key=lambda one: -one.votes)[:FULL], unread

@@ -1,0 +1,121 @@
+"""What methods that keep texts have in common: their file, their block, and notes as candidates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rapidfuzz import fuzz
+
+from rpms.envs import get_environment
+from rpms.memory_store import Header, Note, controlled_notes, read_notes, write_notes
+from rpms.memory_store.controls import Control
+from rpms.nodes.context import RunContext
+from rpms.nodes.memories.method import Fill, Learned, MemoryMethod, Origin, Request
+from rpms.rules.mentions import mentioned_actions
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall
+
+
+class NoteMethod(MemoryMethod):
+    """A method whose memory is a file of notes.
+
+    Attributes:
+        heading: what stands over its block in the prompt.
+    """
+
+    heading: ClassVar[str] = "Past Experience"
+
+    def check(self, env: str, context: RunContext) -> None:
+        """Read the file now."""
+        self.frozen(env, context)
+
+    def frozen(self, env: str, context: RunContext) -> list[Note]:
+        """The notes learned before; none where the method can do without and no file is named."""
+        if not context.memory_file:
+            if self.needs_file:
+                raise RpmsError(
+                    f"memory method '{self.name}' needs a memory of its own: learn one with 'rpms "
+                    f"learn --method {self.name} --out FILE' and name it as the memory file"
+                )
+            return []
+        file = Path(context.memory_file)
+        stamp = file.stat() if file.exists() else None
+        key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
+        return _open(file, env, self.name, key, context.memory_control, context.seed)
+
+    def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
+        """One line or paragraph per note."""
+        return fill("notes.j2", recalls=recalls, heading=self.heading)
+
+    def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
+        """A file of notes."""
+        header = Header(
+            env=env, sources=list(origin.sources), learned_by=list(origin.learned_by),
+            rounds=origin.rounds, entries=0, counts={}, method=self.name,
+            written_by=origin.written_by, unread=learned.unread,
+        )  # fmt: skip
+        return write_notes(file, header, learned.entries)
+
+
+@lru_cache(maxsize=8)
+def _open(
+    file: Path,
+    env: str,
+    method: str,
+    _stamp: tuple[int, int] | None,
+    control: Control,
+    seed: int,
+) -> list[Note]:
+    return controlled_notes(read_notes(file, env, method), control, seed)
+
+
+def candidate(note: Note, request: Request, score: float = 1.0, *, here: bool = False) -> Recall:
+    """A note as state filter, arbiter and prompt see it.
+
+    ``here`` says that it was written about this very home, so that its names are those of now.
+    """
+    goal, manual = request.now.goal, request.now.manual
+    if note.actions is None:
+        actions = list(mentioned_actions(manual, note.text, goal["object"], goal["destination"]))
+    else:
+        actions = transferred(note.actions, note.goal, request)
+    entry: dict[str, Any] = {
+        "id": note.id, "type": NOTE, "kind": note.kind, "text": note.text, "here": here
+    }  # fmt: skip
+    if note.state_signature is not None:
+        entry["state_signature"] = note.state_signature
+    return new_recall(entry, round(score, 4), max(note.votes, 1), new_advice(list(actions)))
+
+
+def transferred(actions: Sequence[str], goal: str, request: Request) -> list[str]:
+    """The steps of another task as they would be done for this one: its objects for the others.
+
+    That is what a trajectory advises, and what the rules can judge.
+    """
+    if not goal:
+        return list(actions)
+    theirs, ours = get_environment(request.env).parse_goal(goal), request.now.goal
+    roles = {
+        theirs["destination"]: ours["destination"],
+        theirs["object"]: ours["object"],
+    }
+    known = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
+    if not known:
+        return list(actions)
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)")
+    return [pattern.sub(lambda found: roles[found[1]], action) for action in actions]
+
+
+def likeness(goal: str, other: str) -> float:
+    """How alike two task sentences are, 0 to 1, by their words; no embedding model is used."""
+    return fuzz.token_sort_ratio(goal.lower(), other.lower()) / 100
+
+
+def nearest(notes: Iterable[Note], goal: str) -> list[tuple[float, Note]]:
+    """The notes by how alike their tasks are to this one, most alike first."""
+    scored = [(likeness(goal, note.goal), note) for note in notes]
+    return sorted(scored, key=lambda one: (-one[0], one[1].id))

@@ -1,0 +1,87 @@
+"""Plain retrieval: whole won trajectories of the most similar tasks.
+
+The baseline that every condensed memory has to beat. Nothing is written by a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rpms.envs import get_environment
+from rpms.memory_store import Note
+from rpms.nodes.memories.method import Ask, Learned, Request
+from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
+from rpms.rules import Manual
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.record import EpisodeRecord
+
+KIND = "trajectory"
+LINE = 160
+"""Characters kept of one observation: a list of what lies in a place can fill a page."""
+
+
+class Trajectories(NoteMethod):
+    """The k most similar won tasks, step by step."""
+
+    name = "trajectories"
+    heading = "Past Experience - Solved Tasks"
+    needs_model = False
+
+    def recall(self, request: Request) -> list[Recall]:
+        """By the words of the task sentence."""
+        return similar(self.frozen(request.env, request.context), request)
+
+    async def learn(
+        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
+    ) -> Learned:
+        """Every won episode, the shortest of each task."""
+        return Learned(won_trajectories(records))
+
+
+def similar(notes: Iterable[Note], request: Request) -> list[Recall]:
+    """The k trajectories whose tasks are most alike."""
+    kept = (note for note in notes if note.kind == KIND)
+    found = nearest(kept, request.now.goal["sentence"])[: request.context.k]
+    return [candidate(note, request, score) for score, note in found]
+
+
+def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
+    """One note per won task: of several wins the shortest."""
+    best: dict[str, EpisodeRecord] = {}
+    for record in records:
+        if record["success"]:
+            known = best.setdefault(record["task"], record)
+            if len(record["history"]) < len(known["history"]):
+                best[record["task"]] = record
+    return [
+        Note(
+            id=f"{KIND}_{number}",
+            kind=KIND,
+            text=f"Task: {record['goal']}\n{steps(record)}",
+            goal=record["goal"],
+            goal_type=goal_type(record),
+            actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
+        )
+        for number, (_, record) in enumerate(sorted(best.items()), start=1)
+    ]
+
+
+def goal_type(record: EpisodeRecord) -> str:
+    """The type of a record's task."""
+    return get_environment(record["env"]).parse_goal(record["goal"])["type"]
+
+
+def steps(record: EpisodeRecord, longest: int = LINE) -> str:
+    """What was done and what was seen, a line each."""
+    lines = []
+    for turn in record["history"]:
+        seen = " ".join(turn["observation"].split())
+        if len(seen) > longest:
+            seen = f"{seen[:longest].rstrip()} ..."
+        lines += [f"> {turn['action'] or '(no action)'}", seen]
+    return "\n".join(line for line in lines if line)
+
+
+def told(record: EpisodeRecord) -> str:
+    """A whole episode as a writing prompt shows it."""
+    return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"

@@ -1,0 +1,33 @@
+"""Between two trials of one task: what the method makes of the trial that has just ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rpms.nodes.context import RunContext
+from rpms.nodes.memories.registry import find_method
+from rpms.nodes.memories.writing import Writer
+from rpms.vocabulary.record import EpisodeRecord
+
+
+async def after_trial(
+    env: str,
+    context: RunContext,
+    carried: Mapping[str, Any],
+    record: EpisodeRecord,
+    cache: str = "",
+) -> dict[str, Any]:
+    """The ``carried`` of the next trial, as JSON data; empty for a method that carries nothing.
+
+    The run's model is opened here, and what goes wrong with it is raised. What its texts cost, over
+    all trials of the task so far, stands under ``spent``.
+    """
+    method = find_method(context.memory_method)
+    if not context.memory or not method.cumulative:
+        return {}
+    writer = Writer(env, context, method.name, cache)
+    found = await method.carry(carried, record, writer)
+    before = carried.get("spent", {})
+    spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
+    return {**found, "method": method.name, "spent": spent}

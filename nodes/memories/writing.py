@@ -1,0 +1,102 @@
+"""Having a memory's texts written by the run's own model, and the prompts for that."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment as Jinja
+from jinja2 import FileSystemLoader, StrictUndefined
+
+from rpms.models.opening import LABELS
+from rpms.models.response_cache import REPLAYED
+from rpms.nodes.chat import open_chat
+from rpms.nodes.context import RunContext
+from rpms.nodes.llm_call import chat_messages
+from rpms.nodes.retrying import RETRY, asked_pause, is_transient
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.secrets import redact_known
+from rpms.vocabulary.turn import Message
+
+PROMPTS = Path(__file__).parent / "prompts"
+WRITTEN_TOKENS = 1024
+"""Room for a text; the world's own reply length is made for one action."""
+LONGEST = 2000
+"""Characters kept of one written text: the prompt has other things to say."""
+_BULLET = re.compile(r"^\s*(?:[-*]|\d+[.):])\s+")
+
+
+def can_write(model: str) -> bool:
+    """Whether a model is a language model; the built-in planner and the controls are none."""
+    return model not in LABELS
+
+
+class Writer:
+    """The run's model as methods ask it; counts what that cost."""
+
+    def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
+        """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
+        if not can_write(context.model):
+            raise RpmsError(
+                f"memory method '{method}' has its texts written by the run's model, and "
+                f"'{context.model}' writes none; give --model PROVIDER:NAME"
+            )
+        tokens = max(context.max_tokens, WRITTEN_TOKENS)
+        free = context.with_(max_tokens=tokens, constrain="off", guard="off")
+        self._chat = open_chat(env, free, cache)
+        self._patience_s = context.patience_s
+        self.asked = 0
+        self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
+
+    async def __call__(self, messages: list[Message]) -> str:
+        """One reply; tried again as the policy for the agent's own calls has it, then raised."""
+        for attempt in range(1, RETRY.max_attempts + 1):
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    reply = await self._chat.ainvoke(chat_messages(messages))
+                break
+            except TimeoutError:
+                error: Exception = TimeoutError(f"no reply in {self._patience_s:g} s")
+            except Exception as raised:  # every client raises its own kinds
+                error = raised
+            if attempt == RETRY.max_attempts or not is_transient(error):
+                raise error
+            backoff = RETRY.initial_interval * RETRY.backoff_factor ** (attempt - 1)
+            await asyncio.sleep(max(asked_pause(error), backoff))
+        self.asked += 1
+        if not reply.response_metadata.get(REPLAYED):
+            usage: Any = getattr(reply, "usage_metadata", None) or {}
+            self.spent["model_calls"] += 1
+            self.spent["prompt_tokens"] += int(usage.get("input_tokens") or 0)
+            self.spent["output_tokens"] += int(usage.get("output_tokens") or 0)
+        return redact_known(str(reply.text))
+
+
+def writing_prompt(template: str, **values: object) -> list[Message]:
+    """A prompt for a text, from its data file."""
+    text = _templates().get_template(template).render(values).strip()
+    return [Message(role="user", content=text)]
+
+
+@cache
+def _templates() -> Jinja:
+    return Jinja(
+        loader=FileSystemLoader(PROMPTS), trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined, autoescape=False, auto_reload=False,
+    )  # fmt: skip
+
+
+def tidy(text: str) -> str:
+    """A written text in one block: no empty lines, which end a block, and not too long."""
+    lines = (line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line for line in lines if line.strip())[:LONGEST].rstrip()
+
+
+def list_items(reply: str) -> list[str]:
+    """The items of a numbered or bulleted list; other lines are no items."""
+    lines = reply.splitlines()
+    items = [_BULLET.sub("", line).strip() for line in lines if _BULLET.match(line)]
+    return [item for item in items if item]

@@ -1,0 +1,106 @@
+"""Actions that a free text advises, read by the manual's own syntax.
+
+Texts written by people or models say ``put the mug in the cabinet`` where the command is
+``put mug 1 in/on cabinet 1``. What cannot be read with certainty is left out: a text is never
+judged for something it does not say. So is whatever stands after a negation in its sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache, lru_cache
+
+from rpms.rules.manual import Manual
+from rpms.rules.predicates import evaluate, parse_predicate, phrase
+from rpms.rules.roles import BLANK
+from rpms.rules.schema import ActionRule
+from rpms.rules.semantics import match_action
+from rpms.vocabulary.belief import empty_belief, kind_of
+
+_SENTENCE = re.compile(r"[.!?;\n]|->")
+_NEGATION = re.compile(
+    r"\b(?:not|never|don't|doesn't|didn't|avoid|without|instead of|rather than|cannot|can't|"
+    r"refused|failed|no need|unnecessary)\b", re.I,
+)  # fmt: skip
+_ARTICLE = re.compile(r"\b(?:the|a|an|some|your|this|that|any)\s+", re.I)
+# Words that end a name.
+_END = (
+    "and|or|then|to|in|on|into|onto|at|by|as|so|if|because|before|after|when|while|which|until|"
+    "since|where|for|from|with|but|using|first|again|is|are|was|will|may|should|must|can"
+)
+_WORD = rf"(?!(?:{_END})\b)[\w'-]+"
+_SHORT, _LONG = f"{_WORD}(?: {_WORD}){{0,3}}?", f"{_WORD}(?: {_WORD}){{0,3}}"
+# Words that stand for what the task asks for.
+_MEANT = {"it", "object", "item", "target", "target object", "thing"}
+# Preconditions that depend on what things are, not on where the agent is.
+_STATIC = {"kind", "can_contain"}
+
+
+@lru_cache(maxsize=16384)
+def mentioned_actions(
+    manual: Manual, text: str, wanted: str, destination: str = ""
+) -> tuple[str, ...]:
+    """The commands in a text, in its order; ``wanted`` is what the goal is about."""
+    roles = {"object": wanted, "the object": wanted, "destination": destination}
+    text = re.sub(r"<(\w+)>", r"{\1}", text)
+    text = BLANK.sub(lambda blank: roles.get(blank[1], blank[1].removeprefix("a ")), text)
+    found: list[str] = []
+    for sentence in _SENTENCE.split(text):
+        plain = _ARTICLE.sub("", sentence)
+        denied = _NEGATION.search(plain)
+        said = [
+            (match.start(), rule.syntax.format(**_names(match.groupdict(), wanted)))
+            for rule in manual.actions
+            if rule.parameters
+            for match in _mention(rule.syntax).finditer(plain)
+            if denied is None or match.start() < denied.start()
+        ]
+        found += [action for _, action in sorted(said)]
+    return tuple(dict.fromkeys(action for action in found if match_action(manual, action)))
+
+
+def _names(said: Mapping[str, str], wanted: str) -> dict[str, str]:
+    names = {parameter: text.strip().lower() for parameter, text in said.items()}
+    return {p: wanted if name in _MEANT and wanted else name for p, name in names.items()}
+
+
+@cache
+def _mention(syntax: str) -> re.Pattern[str]:
+    """The syntax as it may stand in a sentence: ``in/on`` is said ``in``, ``on`` or ``into``."""
+    parts = re.split(r"\{(\w+)\}", syntax)
+    pattern = ""
+    for number, part in enumerate(parts):
+        if number % 2:
+            last = not "".join(parts[number + 1 :]).strip()
+            pattern += f"(?P<{part}>{_LONG if last else _SHORT})"
+        else:
+            pattern += " ".join(_ways(word) for word in part.split(" "))
+    return re.compile(rf"\b{pattern}\b", re.I)
+
+
+def _ways(word: str) -> str:
+    ways = word.split("/")
+    if len(ways) == 1:
+        return re.escape(word)
+    return f"(?:{'|'.join(re.escape(way) for way in (word, *(f'{w}to' for w in ways), *ways))})"
+
+
+def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[str, str]:
+    """The rule and the words for why an action can work at no moment; empty where it may.
+
+    Judged by what kind of thing its names are, and only if such things are among ``kinds``.
+    """
+    matched = match_action(manual, action)
+    if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):
+        return "", ""
+    rule, names = matched
+    for predicate in map(parse_predicate, _lasting(rule, manual)):
+        if evaluate(predicate, empty_belief(), manual.world, names) is False:
+            return rule.id, phrase(predicate, names, manual.world)
+    return "", ""
+
+
+def _lasting(rule: ActionRule, manual: Manual) -> list[str]:
+    static = _STATIC | set(manual.world.affordances)
+    return [text for text in rule.preconditions if parse_predicate(text).name in static]
