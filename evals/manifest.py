@@ -47,6 +47,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         "finished": None,
         "env": plan.env,
         "split": plan.split,
+        "wording": world.wording(plan.split),
         "commit": commit(),
         "model": plan.context.model,
         "model_label": _models(plan),

@@ -6,9 +6,11 @@ equal ones become one, and the best k of each type go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from langgraph.store.base import BaseStore
@@ -19,6 +21,8 @@ from rpms.memory_store import (
     MemoryIndex,
     load_from_store,
     load_index,
+    merge_entries,
+    parse_entry,
     read_snapshot,
     write_snapshot,
 )
@@ -49,6 +53,7 @@ class OwnMemory(MemoryMethod):
     """Entries of the paper's four types and finds, from a snapshot or the deployment's store."""
 
     name = "rpms"
+    cumulative = True
     needs_file = False
     needs_model = False
 
@@ -57,9 +62,15 @@ class OwnMemory(MemoryMethod):
         context = request.context
         control = (context.memory_control, context.seed)
         index = find_memory(
-            request.env, context.memory_file, request.store, control, begun=request.begun
-        )
-        return recall(index, request.now, context)
+            request.env, context.memory_file, request.store, control, begun=request.begun,
+            manual=request.now.manual,
+        )  # fmt: skip
+        found = recall(index, request.now, context)
+        if not (entries := request.carried.get("entries")):
+            return found
+        kinds = _categories(request.now.manual)
+        earlier = recall(_carried(request.env, json.dumps(entries), kinds), request.now, context)
+        return _ordered([*earlier, *(one for one in found if not _said_by(earlier, one))])
 
     def check(self, env: str, context: RunContext) -> None:
         """A file that is named must be there; else the shipped one, or none, will do."""
@@ -75,6 +86,15 @@ class OwnMemory(MemoryMethod):
     ) -> Learned:
         """By replaying the episodes on paper; nobody is asked."""
         return Learned(learn(records, manual))
+
+    async def carry(
+        self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
+    ) -> dict[str, Any]:
+        """What this task's trials taught so far, beside the frozen memory."""
+        known = [parse_entry(entry) for entry in carried.get("entries", [])]
+        keys = get_environment(record["env"]).keys
+        merged = merge_entries([*known, *learn([record])], keys)
+        return {"entries": [entry.model_dump(mode="json") for entry in merged]}
 
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
         """A snapshot."""
@@ -99,7 +119,19 @@ def recall(index: MemoryIndex, now: Moment, context: RunContext) -> list[Recall]
         else:
             said[key] = new_recall(entry, score, count, advice)
     chosen = [*_where_found(index, now), *_best(_without_parts(said), context.k)]
-    return sorted(chosen, key=lambda one: (ORDER.index(one["entry"]["type"]), -one["score"]))
+    return _ordered(chosen)
+
+
+def _ordered(recalls: Iterable[Recall]) -> list[Recall]:
+    return sorted(recalls, key=lambda one: (ORDER.index(one["entry"]["type"]), -one["score"]))
+
+
+def _said_by(others: Iterable[Recall], one: Recall) -> bool:
+    """Whether an earlier trial of this very task says the same."""
+    return any(
+        other["entry"]["type"] == one["entry"]["type"] and other["advice"] == one["advice"]
+        for other in others
+    )
 
 
 def _without_parts(said: dict[tuple[str, ...], Recall]) -> Iterator[Recall]:
@@ -213,6 +245,13 @@ def _open(
     if control == AS_LEARNED:
         return load_index(path, env, categories, keys)
     return MemoryIndex.of(controlled(read_snapshot(path, env)[1], *control), categories, keys)
+
+
+@lru_cache(maxsize=64)
+def _carried(env: str, entries: str, kinds: Categories) -> MemoryIndex:
+    """What earlier trials of a task taught, as an index; the same at every step of the next."""
+    found = [parse_entry(entry) for entry in json.loads(entries)]
+    return MemoryIndex.of(found, dict(kinds), get_environment(env).keys)
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,13 @@ from typing import Any
 from rpms.nodes.context import RunContext
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.memories.writing import Writer
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import Message
+
+
+async def _nobody(messages: list[Message]) -> str:
+    raise RpmsError("a memory method that says it needs no model asked for one")
 
 
 async def after_trial(
@@ -26,6 +32,8 @@ async def after_trial(
     method = find_method(context.memory_method)
     if not context.memory or not method.cumulative:
         return {}
+    if not method.needs_model:
+        return {**await method.carry(carried, record, _nobody), "method": method.name}
     writer = Writer(env, context, method.name, cache)
     found = await method.carry(carried, record, writer)
     before = carried.get("spent", {})
