@@ -129,9 +129,9 @@ def test_an_answer_to_a_question_cites_no_rule_that_is_left_out() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(RpmsError, match="no rule or tier 'U-FAIL-01'.*U-FAIL-001"):
+    with pytest.raises(RpmsError, match=r"no rule or tier 'U-FAIL-01'.*U-FAIL-001"):
         leave_out(MANUAL, ["U-FAIL-01"])
-    with pytest.raises(RpmsError, match="no rule or tier 'domian'.*domain"):
+    with pytest.raises(RpmsError, match=r"no rule or tier 'domian'.*domain"):
         leave_out(MANUAL, ["domian"])
 
 
