@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.manifest import commit, differences, grown, make_manifest
+from rpms.evals.manifest import commit, differences, grown, make_manifest, rules_hash
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
 from rpms.memory_store import write_snapshot
@@ -105,3 +105,16 @@ def test_a_plan_needs_something_to_do() -> None:
         plan(limit=-1)
     with pytest.raises(RpmsError, match="no conditions"):
         make_plan("alfworld", "generated_unseen", {}, 1)
+
+
+def test_the_rules_have_one_checksum_for_one_manual(tmp_path: Path) -> None:
+    file = tmp_path / "universal.yaml"
+    file.write_text("rules: [{id: U-FAIL-001, text: Never again.}]")
+    plain, own = rules_hash("alfworld"), rules_hash("alfworld", str(tmp_path))
+    left = rules_hash("alfworld", str(tmp_path), "domain,U-FAIL-002")
+    assert len({plain, own, left, rules_hash("alfworld", "", "domain")}) == 4
+    assert left == rules_hash("alfworld", str(tmp_path), "U-FAIL-002, domain")
+    file.write_text("rules: [{id: U-FAIL-001, text: Never ever.}]")
+    assert rules_hash("alfworld", str(tmp_path)) != own
+    with pytest.raises(RpmsError, match="no rule or tier 'domian'"):
+        rules_hash("alfworld", "", "domian")

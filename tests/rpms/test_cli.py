@@ -126,6 +126,10 @@ MISTAKES = [
     ("demo --env mars", "unknown environment 'mars'"),
     ("rules show --type juggle", "unknown goal type 'juggle'; alfworld has: pick_and_place"),
     ("rules show", "--type"),
+    ("rules check --rules nowhere", "nowhere is no folder; give a folder with any of"),
+    ("rules show --type pick_and_place_simple --without-rule U-1", "no rule or tier 'U-1'"),
+    ("run --rules nowhere", "nowhere is no folder"),
+    ("run --without-rule domian", "no rule or tier 'domian'; the nearest names are domain"),
     ("rules check --env mars", "unknown environment 'mars'"),
     ("rules paint", "paint"),
     ("paint", "paint"),
@@ -261,6 +265,36 @@ def test_rules_show_for_a_family(family: str, rpms: Rpms) -> None:
     done = rpms("rules", "show", "--env", "scienceworld", "--type", family)
     assert f"[RULES - Tier 2: Domain ({family}_" in done.out
     assert f"O{family[1:]}-PROC-001: Canonical procedure:" in done.out
+
+
+def test_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "tier: mine\nrules: [{id: L-001, text: Sing., source: a bird, confidence: 0.5, support: 2}]"
+    )
+    checked = rpms("rules", "check", "--rules", str(tmp_path))
+    assert checked.code == 0 and checked.out.startswith("alfworld: ") and " 1 mine, " in checked.out
+    words = ("rules", "show", "--type", "pick_and_place_simple")
+    shown = rpms(*words, "--rules", str(tmp_path), "--without-rule", "domain").out
+    assert "=== mine ===\n  [L-001] Sing." in shown and "Domain Knowledge" not in shown
+    assert shown.rstrip().endswith(
+        "Where rules come from:\n  L-001: source a bird, confidence 0.5, support 2"
+    )
+    assert "Where rules come from" not in rpms(*words).out
+    (tmp_path / "mine.yaml").write_text(
+        "tier: mine\nrules:\n  - {id: U-FAIL-001, text: Sing., for: [juggle]}"
+    )
+    refused = rpms("rules", "check", "--rules", str(tmp_path))
+    assert refused.code == 2
+    assert f"{tmp_path / 'mine.yaml'}:3: U-FAIL-001: the id is used 2 times" in refused.out
+    assert f"{tmp_path / 'mine.yaml'}:3: U-FAIL-001: unknown goal type 'juggle'" in refused.out
+
+
+@pytest.mark.engine
+def test_run_with_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
+    words = ("run", "--condition", "B", "--prompts", "--max-steps", "1", "--rules", str(tmp_path))
+    assert "[L-001] Sing." in rpms(*words).out
+    assert "[L-001] Sing." not in rpms(*words, "--without-rule", "mine").out
 
 
 @pytest.mark.engine

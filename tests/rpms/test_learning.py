@@ -132,3 +132,18 @@ def test_recorded_runs_of_another_kind_are_refused_in_one_line(tmp_path: Path) -
     assert code == 2 and len(said.splitlines()) == 1
     assert "not a learning split, with memory" in said and "--allow" in said
     assert not (tmp_path / "m.jsonl").exists()
+
+
+@pytest.mark.engine
+def test_memory_is_learned_by_the_rules_one_gives(tmp_path: Path) -> None:
+    own = tmp_path / "rules"
+    own.mkdir()
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
+    words = ("--limit", "2", "--workers", "0", "--rules", str(own), "--without-rule", "domain",
+             "--without-rule", "O-ACT-001")  # fmt: skip
+    code, _, said = learn(tmp_path, *words)
+    assert code == 0, said
+    header, entries = read_snapshot(tmp_path / "m.jsonl")
+    assert entries and f"condition B rules {own} without domain,O-ACT-001" in header.sources[0]
+    code, _, said = learn(tmp_path, "--limit", "1", "--rules", str(tmp_path / "gone"))
+    assert code == 2 and "is no folder" in said and len(said.splitlines()) == 1

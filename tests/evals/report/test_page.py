@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,7 +17,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from rpms.evals.report.page import render_page, rule_texts, rules_changed
+from rpms.evals.report.page import render_page, rule_texts, rules_changed, run_rules
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.svg import spread
 from rpms.evals.run_files import read_run
@@ -143,3 +144,19 @@ def test_every_line_of_the_rules_block_can_be_explained() -> None:
     shown = [line["id"] for line in lines]
     assert "O-TOOL-001" in shown and set(shown) <= set(texts)
     assert texts["O-TOOL-001"] == "Heating is done at: <places>"
+
+
+def test_a_condition_with_rules_of_its_own_is_explained_by_them(tmp_path: Path) -> None:
+    own = tmp_path / "rules"
+    own.mkdir()
+    (own / "universal.yaml").write_text("rules: [{id: U-FAIL-001, text: Never again.}]")
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
+    plain, shipped = contexts("B")["B"], rule_texts("alfworld")
+    names = {"B": plain, "B mine": {**plain, "rules_dir": str(own)}}
+    folder = write_run(tmp_path / "run", {name: [True] for name in names}, conditions=names)
+    texts = run_rules(read_run(folder))
+    assert texts["L-001"] == "Sing."
+    assert texts["U-FAIL-001"] == f"{shipped['U-FAIL-001']} (B mine: Never again.)"
+    assert texts["U-FAIL-002"] == shipped["U-FAIL-002"]
+    shutil.rmtree(own)
+    assert run_rules(read_run(folder)) == shipped

@@ -11,6 +11,7 @@ from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
 from rpms.nodes.memories.lessons import learn, lessons
 from rpms.rules import check_action, load_manual
+from rpms.rules.leaving_out import leave_out
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
@@ -334,3 +335,10 @@ def test_an_answered_menu_is_learned_as_the_command_it_stands_for() -> None:
     assert fatal.failed_action == "focus on water in metal pot"
     counts = [(e.action_type, e.success_count) for e in entries if e.type == "schema"]
     assert counts == [("focus", 1)]
+
+
+def test_refusals_are_explained_by_the_manual_one_gives() -> None:
+    manual = leave_out(MANUAL, ["environment"])
+    found = [one for one in lessons(record(), manual) if one["type"] == "failure"]
+    assert found and all(one["violated"] == [] for one in found)
+    assert learn([record()], manual) != learn([record()]) == learn([record()], MANUAL)

@@ -1,0 +1,264 @@
+"""Every stage asks the manual of its run: each test would fail with the one that is shipped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rpms.envs import get_environment
+from rpms.memory_store import parse_entry, write_snapshot
+from rpms.nodes.action_arbitration import action_arbitration, shortlist
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.context import RunContext
+from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.manual import load_manual
+from rpms.nodes.reply import Reply
+from rpms.nodes.reply_grammar import held_to
+from rpms.nodes.rule_assembly import rule_assembly
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.rules import Manual
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import Recall, new_advice, new_recall
+from rpms.vocabulary.turn import Turn
+from tests.nodes.conftest import SCRIPT
+
+Play = Callable[..., list[EpisodeState]]
+ENV = get_environment("alfworld")
+GOAL = ENV.parse_goal("put a hot apple in countertop")
+PLACES = ["fridge 1", "microwave 1", "countertop 1", "sofa 1"]
+# Walking is done with the hands empty here, looking is forbidden, and one can sing.
+OWN = {
+    "universal": "rules: [{id: U-FAIL-001, text: Never again.}]",
+    "domain": """
+categories: {orchard: [apple, statue]}
+serves:
+  find_object: [{action: sing, because: it helps}]
+""",
+    "environment": """
+actions:
+  - id: O-ACT-001
+    name: go_to
+    syntax: go to {place}
+    preconditions: [hand_empty]
+    effects: [at(place)]
+  - {id: M-SING-001, name: sing, syntax: yodel, preconditions: [], effects: []}
+forbidden:
+  - {id: M-SING-001, for: [pick_heat_then_place_in_recep], action: look, where: {}}
+""",
+    "mine": "tier: mine\nrules: [{id: L-001, text: Sing.}]",
+}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    for name, text in OWN.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def belief(**fields: Any) -> Belief:
+    return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
+
+
+def state(now: Belief, **more: Any) -> EpisodeState:
+    found = EpisodeState(
+        env="alfworld", goal=GOAL, belief=now, sub_goal=ENV.sub_goal(GOAL, now, []), history=[],
+        reply="", action="", ineffective=[], played_in={}, steps=0, decisions=[], prompt=[],
+        asked_again=False, shortlist=[],
+    )  # fmt: skip
+    return EpisodeState(**{**found, **more})
+
+
+def under(folder: Path | str, **settings: Any) -> Any:
+    context = RunContext(rules_dir=str(folder), **settings)
+    return SimpleNamespace(context=context, store=None, stream_writer=lambda _: None)
+
+
+def snippet(*actions: str) -> Recall:
+    entry = {"type": "success", "state_signature": "holding=apple 1"}
+    return new_recall(entry, 1.0, 1, new_advice(list(actions)))
+
+
+HOLDING = belief(location="fridge 1", holding=["apple 1"])
+
+
+def test_rule_assembly(own: Path) -> None:
+    rules = rule_assembly(state(HOLDING), under(own))["rules"]
+    assert list(rules) == ["universal", "domain", "environment", "mine", "situation"]
+    assert {"id": "U-FAIL-001", "text": "Never again."} in rules["universal"]
+    assert rules["mine"] == [{"id": "L-001", "text": "Sing."}]
+    plain = rule_assembly(state(HOLDING), under(""))["rules"]
+    assert list(plain) == ["universal", "domain", "environment", "situation"]
+    left = rule_assembly(state(HOLDING), under(own, without_rules="universal,L-001"))["rules"]
+    assert left["universal"] == left["mine"] == []
+
+
+def test_the_diagnosis_of_a_refusal(own: Path) -> None:
+    refused = Turn(step=1, thought="", action="go to sofa 1", observation="Nothing happens.",
+                   failed=True, reply="")  # fmt: skip
+    now = state(HOLDING, history=[refused])
+    told = [rule_assembly(now, under(folder))["rules"]["situation"][-1] for folder in (own, "")]
+    assert [line["id"] for line in told] == ["OS-004", "OS-004"]
+    assert "hands empty" in told[0]["text"] and "hands empty" not in told[1]["text"]
+    silent = rule_assembly(now, under("", without_rules="environment"))["rules"]["situation"]
+    assert silent == []
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_scf(mine: bool, own: Path) -> None:
+    now = state(HOLDING, recalls=[snippet("go to sofa 1")])
+    (found,) = scf(now, under(own if mine else "", scf="preconditions"))["recalls"]
+    assert found["dropped_by"] == ("scf" if mine else "")
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_arbitration(mine: bool, own: Path) -> None:
+    runtime = under(own if mine else "")
+    now = state(HOLDING, recalls=[snippet("go to sofa 1"), snippet("look")])
+    walk, look = arbitration(now, runtime)["recalls"]
+    assert (walk["dropped_by"], walk["rule"]) == (
+        ("arbitration", "O-ACT-001") if mine else ("", "")
+    )
+    assert (look["dropped_by"], look["rule"]) == (
+        ("arbitration", "M-SING-001") if mine else ("", "")
+    )
+
+
+def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
+    bad = snippet("put apple 1 in/on microwave 1", "take apple 1 from sofa 1")
+    lesson = new_recall({"type": "failure"}, 1.0, 1, new_advice(["heat apple 1 with microwave 1"]))
+    at_tool = belief(location="microwave 1", holding=["apple 1"],
+                     containers={"microwave 1": "open"})  # fmt: skip
+    fates = {}
+    for without in ("", "D-HEAT-001", "domain", "environment"):
+        now = state(at_tool, recalls=[bad, lesson])
+        judged = arbitration(now, under("", without_rules=without))["recalls"]
+        fates[without] = [one["rule"] if one["dropped_by"] else "" for one in judged]
+    assert fates == {
+        "": ["D-HEAT-001", "O-ACT-006"],
+        "D-HEAT-001": ["O-ACT-004", "O-ACT-006"],
+        "domain": ["O-ACT-004", ""],
+        "environment": ["", ""],
+    }
+
+
+def test_after_an_action_left_out_nothing_is_imagined() -> None:
+    advice = snippet("go to sofa 1", "take apple 1 from sofa 1")
+    now = state(HOLDING, recalls=[advice])
+    for without, dropped in (("", "arbitration"), ("O-ACT-001", "")):
+        (found,) = arbitration(now, under("", without_rules=without))["recalls"]
+        assert found["dropped_by"] == dropped
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_the_guard(mine: bool, own: Path) -> None:
+    folder = str(own) if mine else ""
+    now = state(belief(), reply="Action: look")
+    context = RunContext(rules_dir=folder, guard="reask")
+    offered = [choice["action"] for choice in shortlist(now, context)]
+    assert ("yodel" in offered) == mine and offered
+    (decision,) = action_arbitration(now, under(folder, guard="reask"))["decisions"]
+    assert decision["verdict"] == ("asked_again" if mine else "accepted")
+    assert decision["rule"] == ("M-SING-001" if mine else "")
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_goal_retrieval(mine: bool, own: Path, tmp_path: Path) -> None:
+    """An apple and a statue are alike in this manual only."""
+    entry = parse_entry({
+        "id": "statue", "type": "success", "state_signature": "holding=none",
+        "goal_signature": "pick_heat_then_place_in_recep:statue:hot:countertop",
+        "sub_goal_type": "take_object", "actions": ["take statue 2 from shelf 3"],
+    })  # fmt: skip
+    file = tmp_path / "memory.jsonl"
+    write_snapshot(file, "alfworld", [entry])
+    runtime = under(own if mine else "", memory_file=str(file), theta=0.75)
+    seen = belief(location="sofa 1", last_seen={"apple 1": "sofa 1"}, visible=["apple 1"])
+    found = goal_retrieval(state(seen), runtime)["recalls"]
+    assert len(found) == mine
+
+
+def test_the_grammar_of_replies(own: Path) -> None:
+    held = [held_to("alfworld", RunContext(rules_dir=folder, constrain="grammar"))
+            for folder in (str(own), "")]  # fmt: skip
+    assert set(held[0]) - set(held[1]) == {"yodel"}
+    off = RunContext(without_rules="environment", constrain="grammar")
+    assert held_to("alfworld", off) == held[1]
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_the_reading_of_replies(mine: bool, own: Path, play_script: Play) -> None:
+    """A bare line is an action only if it begins like one."""
+    script = [("Well, then.\nyodel", "Nothing happens."), ("Action: look", "Nothing happens.")]
+    *_, last = play_script("A", script, rules_dir=str(own) if mine else "")
+    assert last["history"][0]["action"] == ("yodel" if mine else "")
+
+
+def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files may be read to find out what a reply says."""
+    module = import_module("rpms.nodes.env_step")
+    seen: list[bool] = []
+
+    def read(text: str, env: str, manual: Manual) -> Reply:
+        seen.append(threading.current_thread() is threading.main_thread())
+        return Reply("", "")
+
+    monkeypatch.setattr(module, "read_action", read)
+    for served, in_place in ((None, True), ("a server", False)):
+        runtime = under(own)
+        runtime.server_info = served
+        now = state(HOLDING, spec=None, episode_id="", score=0.0, format_errors=0,
+                    invalid_actions=0, rules={}, recalls=[], knowledge_tokens=0)  # fmt: skip
+        asyncio.run(module.async_env_step(now, runtime))
+        assert seen.pop() == in_place
+
+
+def test_an_edited_file_is_read_again(own: Path) -> None:
+    first = load_manual("alfworld", str(own))
+    assert load_manual("alfworld", str(own)) is first
+    file = own / "mine.yaml"
+    file.write_text(OWN["mine"].replace("Sing.", "Shout loudly."))
+    os.utime(file, ns=(1, 1))
+    assert load_manual("alfworld", str(own)).extra["mine"][0].text == "Shout loudly."
+    assert load_manual("alfworld") is load_manual("alfworld", "", "")
+
+
+def test_a_word_that_means_nothing_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "environment.yaml"
+    file.write_text("situations:\n  - id: S-9\n    when: [hungry]\n    text: Eat.\n")
+    with pytest.raises(RpmsError) as error:
+        load_manual("alfworld", str(tmp_path))
+    assert str(error.value) == f"{file}:2: S-9: unknown predicate 'hungry' in 'hungry'"
+
+
+@pytest.mark.parametrize("without", ["universal", "domain", "environment"])
+def test_an_episode_runs_without_any_one_tier(without: str, play_script: Play) -> None:
+    script = [one for one in SCRIPT if one[1]]  # the guard plays something for the others too
+    for condition, guard in (("D", "off"), ("E", "constrain"), ("B", "shortlist")):
+        states = play_script(
+            condition, script, without_rules=without, scf="preconditions", guard=guard
+        )
+        assert len(states) == len(script) + 1
+        for now in states:
+            assert now["rules"][without] == []
+            text = "\n".join(message["content"] for message in now["prompt"])
+            titles = {"universal": "Universal Principles", "domain": "Domain Knowledge",
+                      "environment": "Environment-Specific"}  # fmt: skip
+            assert [title in text for title in titles.values()] == [n != without for n in titles]
+
+
+def test_without_all_tiers_there_is_no_block_of_rules(play_script: Play) -> None:
+    (first, *_) = play_script("B", without_rules="universal,domain,environment")
+    assert "[RULES" not in "\n".join(message["content"] for message in first["prompt"])
