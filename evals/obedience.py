@@ -43,6 +43,13 @@ def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list
     """Every rule that speaks of a proposal; none where no action could be read."""
     if not proposal:
         return []
+    if belief["asked"]:
+        # A request was asked back: the number of a choice is the one answer there is a rule for.
+        rule, meant = manual.environment.asked_back.rule, proposal in belief["asked"]
+        answer = [Judgement(rule, "kept" if meant else "broken")] if rule else []
+        if meant:
+            return [Judgement(KNOWN_ACTION, "kept"), *answer]
+        return [*answer, *judge(manual, proposal, {**belief, "asked": {}}, goal)]
     diagnosis = check_action(manual, proposal, belief)
     if diagnosis.verdict == "no_such_action":
         return [Judgement(KNOWN_ACTION, "broken")]

@@ -97,7 +97,8 @@ def _write_lines(file: Path, documents: Iterator[dict[str, Any]] | list[dict[str
     try:
         with work.open("w", encoding="utf-8", newline="\n") as lines:
             for document in documents:
-                lines.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+                # Plain ASCII: some readers take a line separator inside a text for a line's end.
+                lines.write(json.dumps(document, separators=(",", ":")) + "\n")
         work.replace(file)
     finally:
         work.unlink(missing_ok=True)

@@ -1,0 +1,57 @@
+"""``rpms export`` from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rpms import cli
+from tests.evals.sample_runs import episode, slug, write_run
+
+WINS = {"A": [True, False], "D": [True, True]}
+
+
+def rpms(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["rpms", *map(str, words)])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("format", ["atif", "otel"])
+def test_a_line_for_each_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    run, out = write_run(tmp_path / "run", WINS), tmp_path / "new" / "out.jsonl"
+    lost = episode("A", 1, False)
+    (run / "steps" / slug("A") / f"{slug(lost['task'])}.json.gz").unlink()
+    assert rpms(monkeypatch, "export", run, "--format", format, "--out", out) == 0
+    assert len([json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]) == 3
+    told = capsys.readouterr().out
+    assert "3 episodes; 1 have no step log and were left out" in told
+    assert [file.name for file in out.parent.iterdir()] == ["out.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--format", "csv", "--out", "x.jsonl"), "unknown format 'csv'; choose from atif, otel"),
+        (("--format", "otel", "--out", "x"), "--format otel writes one file"),
+        (("--format", "atif", "--out", "x.jsonl", "--conditions", "Z"), "no condition 'Z'"),
+        (("--format", "atif", "--out", "manifest.json/x.jsonl"), "cannot write"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(write_run(tmp_path, WINS))
+    assert rpms(monkeypatch, "export", ".", *words) == 2
+    err = capsys.readouterr().err
+    assert told in err and err.count("\n") == 1
