@@ -48,7 +48,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     return {
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
-        "wording": str(getattr(manifest, "wording", "") or UNKNOWN),
+        "wording": manifest.wording or UNKNOWN,
         "steps": each("max_steps", steps),
         "examples": each("examples", 0),
         "action list": _joined(
@@ -102,8 +102,7 @@ def _sources(manifest: Manifest, label: str) -> str:
 
 
 def _rules(manifest: Manifest, label: str) -> str:
-    found: Any = manifest.hashes.rules
-    return _short(str(found.get(label, "")) if isinstance(found, Mapping) else found)
+    return _short(manifest.hashes.rules_of.get(label, manifest.hashes.rules))
 
 
 def _short(digest: str) -> str:

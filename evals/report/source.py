@@ -16,8 +16,24 @@ def source_of(run: Run) -> str:
         played = f"{run.planned} episodes"
     return (
         f"{manifest.env} {manifest.split}, {len(manifest.tasks)} tasks, {played}; "
-        f"model: {manifest.model_label}; commit {manifest.commit}"
+        f"model: {manifest.model_label}; commit {commits(run)}{swapped(run)}"
     )
+
+
+def commits(run: Run) -> str:
+    """Every commit that played a part of the run."""
+    found = [run.manifest.commit, *(session.commit for session in run.manifest.sessions)]
+    return ", ".join(dict.fromkeys(filter(None, found)))
+
+
+def swapped(run: Run) -> str:
+    """What arms take from elsewhere: code by its path, with a checksum of its file."""
+    told = [
+        f"{label} has {what} from {one.get('path', '')} ({one.get('hash', '')})"
+        for label, found in run.manifest.swapped.items()
+        for what, one in found.items()
+    ]
+    return "".join(f"; {text}" for text in told)
 
 
 def names(condition: str) -> str:
