@@ -10,6 +10,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import isfunction, signature
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,14 @@ def load_stages(paths: Mapping[str, str]) -> dict[str, Swapped]:
         if name != ALL:
             found[name] = loaded
             continue
-        stages = loaded() if callable(loaded) and not isinstance(loaded, Mapping) else loaded
-        if not isinstance(stages, Mapping):
-            raise RpmsError(f"'{path}' must be a mapping of stage names to functions")
-        found.update(stages)
+        if isfunction(loaded) and not signature(loaded).parameters:
+            loaded = loaded()
+        if not isinstance(loaded, Mapping):
+            raise RpmsError(
+                f"'{path}' must be a mapping of stage names to functions, or a function without "
+                "arguments that makes one"
+            )
+        found.update(loaded)
     return found
 
 
