@@ -280,13 +280,11 @@ def test_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
         "Where rules come from:\n  L-001: source a bird, confidence 0.5, support 2"
     )
     assert "Where rules come from" not in rpms(*words).out
-    (tmp_path / "mine.yaml").write_text(
-        "tier: mine\nrules:\n  - {id: U-FAIL-001, text: Sing., for: [juggle]}"
-    )
+    file = tmp_path / "mine.yaml"
+    file.write_text("tier: mine\nrules:\n  - {id: U-FAIL-001, text: Sing., for: [juggle]}")
     refused = rpms("rules", "check", "--rules", str(tmp_path))
-    assert refused.code == 2
-    assert f"{tmp_path / 'mine.yaml'}:3: U-FAIL-001: the id is used 2 times" in refused.out
-    assert f"{tmp_path / 'mine.yaml'}:3: U-FAIL-001: unknown goal type 'juggle'" in refused.out
+    for problem in ("the id is used 2 times", "unknown goal type 'juggle'"):
+        assert f"{file}:3: U-FAIL-001: {problem}" in refused.out and refused.code == 2
 
 
 @pytest.mark.engine
