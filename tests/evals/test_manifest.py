@@ -43,7 +43,7 @@ def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
     [
         ({"conditions": "AB"}, "conditions: A, D before, A, B now"),
         ({"limit": 3}, "settings limit: 2 before, 3 now; tasks: 2 before, 3 now"),
-        ({"scf": "off"}, "condition A scf: occupancy before, off now"),
+        ({"scf": "off"}, "conditions: A, D before, A, D scf=off now"),
         ({"max_steps": 7}, "settings max_steps: 50 before, 7 now"),
         ({"model": "openai:x"}, "model: sim before, openai:x now"),
         ({"base_url": "http://h/v1"}, "base_url: nothing before, http://h/v1 now"),
