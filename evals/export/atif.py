@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rpms.evals.export.played import AGENT, TOOL, VERSION, Played
+from rpms.evals.export.played import AGENT, TOOL, Played
 from rpms.evals.refusals import in_prompt, shown_rules
 
 SCHEMA = "ATIF-v1.7"
@@ -36,7 +36,7 @@ def trajectory(played: Played) -> dict[str, Any]:
         "trajectory_id": played.id,
         "agent": {
             "name": AGENT,
-            "version": VERSION,
+            "version": played.version,
             "model_name": played.model,
             "tool_definitions": [ACT],
             "extra": {name: played.settings[name] for name in SETTINGS if name in played.settings},

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
-from rpms.evals.export.played import AGENT, TOOL, VERSION, Played
+from rpms.evals.export.played import AGENT, TOOL, Played
 from rpms.evals.refusals import in_prompt, shown_rules
 
 INTERNAL, CLIENT = 1, 3
@@ -25,8 +25,8 @@ SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 
 def traces(played: Played) -> dict[str, Any]:
     """The spans of one episode as a whole document."""
-    scope = {"name": AGENT, "version": VERSION}
-    resource = {"service.name": AGENT, "service.version": VERSION}
+    scope = {"name": AGENT, "version": played.version}
+    resource = {"service.name": AGENT, "service.version": played.version}
     spans = {"scope": scope, "spans": _spans(played), "schemaUrl": SCHEMA_URL}
     return {
         "resourceSpans": [
@@ -56,7 +56,7 @@ def _whole(played: Played) -> dict[str, Any]:
     about = {f"rpms.{name}": value for name, value in played.about.items()}
     return _filled(span, error, one.error, {
         **_common(played, "invoke_agent"),
-        "gen_ai.agent.version": VERSION,
+        "gen_ai.agent.version": played.version,
         "gen_ai.usage.input_tokens": one.prompt_tokens,
         "gen_ai.usage.cache_read.input_tokens": one.cached_tokens,
         "gen_ai.usage.output_tokens": one.output_tokens,

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rpms import __version__
 from rpms.evals.run_files import Episode, Run
 
 AGENT = "rpms"
-VERSION = __version__
 TOOL = "act"
 """What other formats take for a tool: playing one action in the world."""
 
@@ -41,6 +39,11 @@ class Played:
     def id(self) -> str:
         """Tells it apart from the episodes of other runs, too."""
         return f"{self.run.manifest.created}/{self.name}"
+
+    @property
+    def version(self) -> str:
+        """The version of the agent that played: its commit, not that of who exports."""
+        return self.run.manifest.commit
 
     @property
     def steps(self) -> list[dict[str, Any]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import floor, log10
+from textwrap import wrap
 
 from markupsafe import Markup
 
 from rpms.evals.measures import Metric
 from rpms.evals.report.frontier import Point, frontier, in_dollars, points
 from rpms.evals.report.source import names, short_type
-from rpms.evals.report.svg import WIDTH, Scale, dot, drawing, line, spread, text, tile
+from rpms.evals.report.svg import WIDTH, Scale, dot, drawing, legend, legend_rows, line, text, tile
 from rpms.evals.report.transfer import came_from, level, matrix, source_label, used_for
 from rpms.evals.run_files import Run
 
-LEFT, RIGHT, BOTTOM = 60, 200, 236
+LEFT, RIGHT, BOTTOM = 60, 60, 236
 LABELS = 190
 CELL = 34
 COLOURS = 8
@@ -25,7 +27,7 @@ def frontier_plot(run: Run, metric: Metric) -> Markup | None:
     if len(found) < 2:
         return None
     dollars = in_dollars(run)
-    top = max(one.cost for one in found.values()) * 1.05 or 1.0
+    top = _round_up(max(one.cost for one in found.values()))
     across, up = Scale(LEFT, WIDTH - RIGHT, top), Scale(BOTTOM, 16)
     parts = []
     for fifth in range(6):
@@ -43,16 +45,24 @@ def frontier_plot(run: Run, metric: Metric) -> Markup | None:
 
     for before, after in pairwise(frontier(found)):
         parts.append(line(*place(found[before]), *place(found[after]), "expected"))
-    heights = spread([place(one)[1] + 4 for one in found.values()])
-    for number, ((name, one), height) in enumerate(zip(found.items(), heights, strict=True)):
-        x, y = place(one)
+    for number, (name, one) in enumerate(found.items()):
         price = f"${one.cost:.6f}" if dollars else f"{one.cost:,.0f} tokens"
         told = f"{names(name)}: {one.merit * factor:.1f} for {price} per episode"
-        parts.append(dot(x, y, f"dot c{number % COLOURS}", told, 6))
-        parts.append(text(x + 11, height, names(name), "value"))
+        parts.append(dot(*place(one), f"dot c{number % COLOURS}", told, 6))
     unit = "USD per episode" if dollars else "tokens per episode"
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, BOTTOM + 38, unit, "name", "middle"))
-    return drawing(BOTTOM + 48, "Success against cost by condition, with the Pareto front", parts)
+    labels = [names(name) for name in found]
+    parts += legend(labels, [f"dot c{i % COLOURS}" for i in range(len(labels))], BOTTOM + 64)
+    height = BOTTOM + 54 + 20 * legend_rows(labels)
+    return drawing(height, "Success against cost by condition, with the Pareto front", parts)
+
+
+def _round_up(cost: float) -> float:
+    """A round number above it, so that a fifth of it is one too."""
+    if cost <= 0:
+        return 1.0
+    unit = 10.0 ** floor(log10(cost))
+    return next(unit * n for n in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if unit * n >= cost)
 
 
 def transfer_plot(run: Run) -> Markup | None:
@@ -84,6 +94,7 @@ def transfer_plot(run: Run) -> Markup | None:
             y += CELL
         for number, target in enumerate(targets):
             middle = round(LABELS + width * (number + 0.5), 1)
-            parts.append(text(middle, y + 15, short_type(run, target), "tick", "middle"))
-        y += 36
+            for place, words in enumerate(wrap(short_type(run, target), max(1, int(width / 7)))):
+                parts.append(text(middle, y + 15 + 14 * place, words, "tick", "middle"))
+        y += 64
     return drawing(y, "Memory: learned from (down), used for (across)", parts)

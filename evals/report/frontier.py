@@ -46,8 +46,8 @@ def frontier_table(run: Run) -> Table | None:
     notes = [
         f"On the front: no other condition is at least as good for at most the same {unit} per "
         "episode, and better or cheaper. Means over the episodes that did not end in an error. "
-        "Cost is counted in USD only where every episode has a price and no reply came from the "
-        "cache: a replayed reply costs nothing, but it is as long as before.",
+        "Cost is counted in USD only where something was paid, every episode has a price and no "
+        "reply came from the cache: a replayed one costs nothing, but is as long as before.",
     ]
     return Table(
         "frontier", "Success against cost", source_of(run), columns, rows, notes=notes

@@ -72,7 +72,7 @@ def tile(x: float, y: float, size: tuple[float, float], shade: float, told: str)
     """A field of a heat map; the shade is between 0 and 1."""
     return (
         f'<rect x="{x}" y="{y}" width="{size[0]}" height="{size[1]}" class="tile" '
-        f'fill-opacity="{0.06 + 0.7 * shade:.2f}"><title>{escape(told)}</title></rect>'
+        f'fill-opacity="{0.06 + 0.5 * shade:.2f}"><title>{escape(told)}</title></rect>'
     )
 
 

@@ -158,3 +158,25 @@ async def test_a_model_that_fails_leaves_a_whole_log() -> None:
     steps = unpack(result)["steps"]
     assert len(steps) == 2 and all(set(step) >= STEP for step in steps)
     assert steps[1]["prompt"] and steps[1]["reply"] == ""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("guard", ["off", "reask", "constrain"])
+async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(guard: str) -> None:
+    line, _ = result = await play(job(condition="B"), Replay(actions=["levitate"] * 9), guard=guard,
+                                  max_steps=3)  # fmt: skip
+    steps = unpack(result)["steps"]
+    assert [step["proposal"] for step in steps] == ["levitate"] * 3
+    assert line["obeyed"] == {"known action": [3, 0, 0]}
+    assert line["obeyed_by_step"] == {"1-5": [3, 0]}
+    refused = [step["lacked"] for step in steps if step["failed"]]
+    assert line["refused"] == {"missing": 0, "wrong": 0, "ignored": len(refused)}
+    assert len(refused) == (0 if guard == "constrain" else 3)
+
+
+@pytest.mark.engine
+async def test_an_episode_that_never_began_counts_nothing() -> None:
+    one = job(condition="D")
+    line, _ = await play(Job("D", {**one.task, "source": "/nowhere/game.tw-pddl"}))
+    assert line["obeyed"] == line["obeyed_by_step"] == line["memory_sources"] == {}
+    assert not any(line["refused"].values())

@@ -86,7 +86,7 @@ def test_a_log_that_is_no_gzip_file_is_left_out(folder: Path) -> None:
 
 def test_plots_are_well_formed_and_named(folder: Path) -> None:
     plots = plots_of(read_run(folder))
-    assert set(plots) == {"main", "types", "square", "failures", "memory_file"}
+    assert set(plots) == {"main", "types", "square", "failures", "memory_file", "frontier"}
     for plot in plots.values():
         root = ElementTree.fromstring(str(plot))
         assert root.get("role") == "img" and root.get("aria-label")
