@@ -75,6 +75,9 @@ def run(
     guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
+    memory_method: Annotated[
+        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+    ] = "rpms",
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
@@ -97,6 +100,7 @@ def run(
         guard=guard,
         layout=layout,
         memory_file=memory,
+        memory_method=memory_method,
         max_steps=max_steps,
         model=model,
         base_url=base_url,
