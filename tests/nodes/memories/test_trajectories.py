@@ -60,3 +60,14 @@ async def test_real_episodes_teach_a_real_episode(tmp_path: Path, condition: str
     for prompt, recalls in seen:
         (one,) = recalls
         assert ("Solved Tasks" in prompt) is not bool(one["dropped_by"])
+
+
+@pytest.mark.engine
+async def test_a_higher_ceiling_makes_room_for_more(tmp_path: Path) -> None:
+    file = frozen(METHOD, await METHOD.learn(played(12), None), tmp_path)
+    run = RunContext(memory_method="trajectories", memory_file=file, max_steps=1, k=9)
+    kept = []
+    for ceiling in (0, 1200, 9000):
+        ((_, recalls),) = prompts_of(0, run.with_(ceiling=ceiling))
+        kept.append(sum(one["dropped_by"] != "budget" for one in recalls))
+    assert kept[0] == 0 <= kept[1] < kept[2]
