@@ -26,8 +26,6 @@ from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Message
 
 _SHARED = Path(__file__).parent / "templates"
-CEILING = 1200
-"""Tokens that the knowledge blocks may take together, as in the paper."""
 
 
 class Blocks(NamedTuple):
@@ -70,18 +68,18 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
 def within_ceiling(
     state: EpisodeState, context: RunContext, env: Environment
 ) -> tuple[Blocks, list[Recall]]:
-    """The blocks in at most ``CEILING`` tokens, and the memories with those marked that had to go.
+    """The blocks in at most ``ceiling`` tokens, and the memories with those marked that had to go.
 
     The least useful memories go first, from the end of the list; rules and state stay.
     """
     recalls = list(state.get("recalls", []))
     blocks = knowledge_blocks(state, context, env)
     kept = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
-    while context.memory and kept and tokens(blocks) > CEILING:
+    while context.memory and kept and tokens(blocks) > context.ceiling:
         number = kept.pop()
         recalls[number] = recalls[number].copy()
         recalls[number]["dropped_by"] = "budget"
-        recalls[number]["reason"] = f"the blocks may take {CEILING} tokens"
+        recalls[number]["reason"] = f"the blocks may take {context.ceiling} tokens"
         blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
     return blocks, recalls
 

@@ -24,6 +24,9 @@ Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "reask", "shortlist", "constrain"]
 Constrain = Literal["off", "grammar"]
 
+CEILING = 1200
+"""Tokens that the knowledge blocks may take together, as in the paper."""
+
 # The 2x2 ablation of the paper, and E, which goes past it.
 CONDITIONS: dict[str, dict[str, Any]] = {
     "A": {"rules": False, "memory": False, "guard": "off"},
@@ -69,6 +72,11 @@ class RunContext:
     k: Annotated[
         int, _about("Memories per type", "How many memories of each type may be recalled.", ge=0)
     ] = 3
+    ceiling: Annotated[
+        int,
+        _about("Knowledge tokens", "What rules, state and memory may take together; memories are "
+               "left out beyond that. The paper has 1200.", ge=0),
+    ] = CEILING  # fmt: skip
     max_steps: Annotated[
         int, _about("Step budget", "Actions per episode; 0 means the environment's own.", ge=0)
     ] = 0

@@ -81,6 +81,9 @@ def run(
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
+    memory_method: Annotated[
+        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+    ] = "rpms",
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
@@ -105,6 +108,7 @@ def run(
         memory_file=memory,
         rules_dir=rules,
         without_rules=",".join(without_rule or []),
+        memory_method=memory_method,
         max_steps=max_steps,
         model=model,
         base_url=base_url,

@@ -16,8 +16,8 @@ from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
 
 KIND = "trajectory"
-LINE = 160
-"""Characters kept of one observation: a list of what lies in a place can fill a page."""
+LINE = 80
+"""Characters kept of one observation: all the knowledge in a prompt has a ceiling to keep to."""
 
 
 class Trajectories(NoteMethod):
@@ -57,7 +57,7 @@ def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
         Note(
             id=f"{KIND}_{number}",
             kind=KIND,
-            text=f"Task: {record['goal']}\n{steps(record)}",
+            text=f"Task: {record['goal']}\n{steps(record, refused=False)}",
             goal=record["goal"],
             goal_type=goal_type(record),
             actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
@@ -71,10 +71,12 @@ def goal_type(record: EpisodeRecord) -> str:
     return get_environment(record["env"]).parse_goal(record["goal"])["type"]
 
 
-def steps(record: EpisodeRecord, longest: int = LINE) -> str:
-    """What was done and what was seen, a line each."""
+def steps(record: EpisodeRecord, longest: int = LINE, refused: bool = True) -> str:
+    """What was done and what was seen, a line each, with what was refused or without."""
     lines = []
     for turn in record["history"]:
+        if turn["failed"] and not refused:
+            continue
         seen = " ".join(turn["observation"].split())
         if len(seen) > longest:
             seen = f"{seen[:longest].rstrip()} ..."

@@ -100,11 +100,11 @@ def read_workflows(reply: str) -> tuple[list[str], int]:
 def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[Note]:
     """Routines without refused steps and detours, equal ones counted, the frequent ones kept."""
     counted: Counter[Routine] = Counter()
-    began: dict[str, str] = {}
+    began: dict[Routine, str] = {}
     for record in won:
         for routine, state in routines(record, manual):
             counted[routine] += 1
-            began.setdefault(routine.compat, state)
+            began.setdefault(routine, state)
     kept: defaultdict[tuple[str, str], list[tuple[Routine, int]]] = defaultdict(list)
     for routine, count in sorted(counted.items(), key=lambda one: (-one[1], one[0])):
         group = kept[routine.goal_type, routine.compat]
@@ -114,7 +114,7 @@ def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[
     return [
         Note(
             id=f"{KIND}_{number}", kind=KIND, text="\n".join(routine.steps), votes=count,
-            goal_type=routine.goal_type, state_signature=began[routine.compat],
+            goal_type=routine.goal_type, state_signature=began[routine],
         )
         for number, (routine, count) in enumerate(found, start=1)
     ]  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 from rpms.evals.presets import letters, load_presets, preset_contexts, round_file
 from rpms.memory_store.controls import CONTROLS
 from rpms.nodes.context import RunContext
+from rpms.nodes.memories import METHODS
 from rpms.rules.manual import TIERS
 from rpms.vocabulary.errors import RpmsError
 
@@ -17,9 +18,9 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
         "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
-        "layouts", "guard", "guard_modes", "demo",
+        "layouts", "guard", "guard_modes", "demo", "rivals",
     ]  # fmt: skip
-    for name in set(names) - {"rounds", "memory_rounds"}:
+    for name in set(names) - {"rounds", "memory_rounds", "rivals"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
         controls = {label: models.pop(label) for label in list(models) if "control" in label}
@@ -108,3 +109,30 @@ def test_each_tier_is_left_out_in_turn() -> None:
             letter: "",
             **{f"{letter} without_rules={name}": name for name in TIERS},
         }
+
+
+def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) -> None:
+    base = BASE.with_(memory_file=str(tmp_path / "m.{method}.jsonl"))
+    with pytest.raises(RpmsError, match=r"no memory of method 'rpms': .*m\.rpms\.jsonl is missing"):
+        preset_contexts("rivals", base)
+    for name in set(METHODS) - {"clin", "reflexion", "awm"}:
+        (tmp_path / f"m.{name}.jsonl").touch()
+    with pytest.raises(RpmsError, match="'rpms learn --method awm --out "):
+        preset_contexts("rivals", base)
+    (tmp_path / "m.awm.jsonl").touch()
+    found = preset_contexts("rivals", base)
+    files = {label: Path(context.memory_file).name for label, context in found.items()}
+    others = [name for name in METHODS if name != "rpms"]
+    assert list(found) == [*"ABCD", *(f"{c} memory={name}" for name in others for c in "CD")]
+    assert files["A"] == files["B"] == files["D memory=reflexion"] == files["C memory=clin"] == ""
+    assert files["D"] == "m.rpms.jsonl" and files["C memory=expel"] == "m.expel.jsonl"
+    assert all(c.memory_method == label.partition("=")[2] for label, c in found.items() if "=" in
+               label)  # fmt: skip
+    assert {label[0]: c.condition for label, c in found.items()} == {c: c for c in "ABCD"}
+    (tmp_path / "m.clin.jsonl").touch()
+    assert preset_contexts("rivals", base)["D memory=clin"].memory_file.endswith("m.clin.jsonl")
+
+
+def test_rivals_need_a_pattern() -> None:
+    with pytest.raises(RpmsError, match=r"give --memory a pattern such as 'm\.\{method\}\.jsonl'"):
+        preset_contexts("rivals", BASE)

@@ -18,8 +18,8 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.blocks import CEILING, Blocks, tokens, within_ceiling
-from rpms.nodes.context import RunContext
+from rpms.nodes.blocks import Blocks, tokens, within_ceiling
+from rpms.nodes.context import CEILING, RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.prompt_build import NEW_TASK
 from rpms.nodes.rule_assembly import rule_assembly
