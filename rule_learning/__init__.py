@@ -1,0 +1,1 @@
+"""Rules learned from experience."""
