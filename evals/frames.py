@@ -32,7 +32,7 @@ COLUMNS = {
     "obedience": ("rule", "verdict", "shown", "failed"),
 }  # fmt: skip
 # One column each would be a column per rule; the frame ``obedience`` has them tidy.
-_NESTED = ("vetoes", "obeyed", "obeyed_by_step", "refused", "memory_sources")
+_NESTED = ("vetoes", "obeyed", "obeyed_by_step", "foretold", "refused", "memory_sources")
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> Frames:

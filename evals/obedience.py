@@ -99,6 +99,29 @@ def obedience_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"obeyed": dict(sorted(rules.items())), "obeyed_by_step": by_step}
 
 
+def prediction_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """An episode's line: how each action's rule foretold what the world made of the action.
+
+    ``foretold`` has ``[called possible, refused after all, called impossible, accepted after all]``
+    for each rule, over the actions that were played as they were proposed.
+    """
+    found: dict[str, list[int]] = {}
+    for step in steps:
+        judged = [Judgement(*one) for one in step.get("judged", [])]
+        # The list of actions speaks first, then the action's own rule; forbidding rules foretell
+        # nothing: what they forbid is possible.
+        if len(judged) < 2 or not step["action"] or step["action"] != step.get("proposal"):
+            continue
+        rule, verdict = judged[1]
+        if verdict == "unsure":
+            continue
+        row = found.setdefault(rule, [0, 0, 0, 0])
+        possible = verdict == "kept"
+        row[0 if possible else 2] += 1
+        row[1 if possible else 3] += step["failed"] == possible
+    return {"foretold": dict(sorted(found.items()))}
+
+
 def settled_by(judged: Iterable[Judgement]) -> list[Verdict]:
     """The verdicts that are no guess.
 

@@ -129,6 +129,7 @@ class Episode(_Data):
     vetoes: dict[str, int] = {}
     obeyed: dict[str, list[int]] = {}
     obeyed_by_step: dict[str, list[int]] = {}
+    foretold: dict[str, list[int]] = {}
     refused: dict[str, int] | None = None  # not counted in runs of earlier versions
     lost_by: str = ""
     memory_sources: dict[str, list[int]] = {}

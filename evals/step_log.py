@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rpms.envs import Environment
-from rpms.evals.obedience import judge, judging_manual, obedience_counts
+from rpms.evals.obedience import judge, judging_manual, obedience_counts, prediction_counts
 from rpms.evals.refusals import failure_counts, mark_failures
 from rpms.evals.transfer import source_counts
 from rpms.nodes.state import EpisodeState
@@ -105,6 +105,7 @@ class StepLog:
             mark_failures(self.steps, manual, goal, settings, mode)
         return {
             **obedience_counts(self.steps),
+            **prediction_counts(self.steps),
             **failure_counts(self.steps, mode),
             **source_counts(self.steps, settings, self._goal_type),
         }

@@ -18,7 +18,12 @@ from rpms.evals.report.behaviour import (
     token_table,
 )
 from rpms.evals.report.frontier import frontier_table
-from rpms.evals.report.knowledge import lacking_table, obedience_steps_table, obedience_table
+from rpms.evals.report.knowledge import (
+    lacking_table,
+    obedience_steps_table,
+    obedience_table,
+    prediction_table,
+)
 from rpms.evals.report.repeats import repeat_table, trial_table
 from rpms.evals.report.results import main_table, pair_table, square_table, task_table, type_table
 from rpms.evals.report.source import source_of
@@ -73,7 +78,12 @@ def build_report(run: Run) -> Report:
     found += ablation_tables(run)
     found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
     found.append(guard_table(run))
-    found += [lacking_table(run), obedience_table(run), obedience_steps_table(run)]
+    found += [
+        lacking_table(run),
+        obedience_table(run),
+        obedience_steps_table(run),
+        prediction_table(run),
+    ]
     found += [transfer_table(run), token_table(run), frontier_table(run)]
     protocol = protocol_of(run.manifest)
     return Report(run, [replace(table, protocol=protocol) for table in found if table])

@@ -56,6 +56,33 @@ def obedience_steps_table(run: Run) -> Table | None:
     )  # fmt: skip
 
 
+def prediction_table(run: Run) -> Table | None:
+    """One row per rule: how often the world said otherwise."""
+    found: dict[str, Counter[int]] = {}
+    for episode in _judged(run):
+        for rule, counts in episode.foretold.items():
+            found.setdefault(rule, Counter()).update(dict(enumerate(counts)))
+    if not found:
+        return None
+    rows = []
+    for rule, n in sorted(found.items()):
+        rows.append([
+            label(rule), count(n[0]), _part(n[1], n[0]), count(n[2]), _part(n[3], n[2]),
+        ])  # fmt: skip
+    wrong = sum(n[1] + n[3] for n in found.values())
+    notes = [
+        "Over all conditions, of the actions played as proposed where the belief settles all that "
+        "the rule asks for. A refusal of what a rule calls possible means that it leaves out a "
+        "condition, and an acceptance of what it calls impossible that it has a false one: 'rpms "
+        "rules learn --revise --from-runs DIR' corrects a manual by such runs.",
+    ]
+    return Table(
+        "predictions", f"Rules that turned out wrong: {wrong} times", source_of(run),
+        ["rule", "called possible", "refused after all", "called impossible",
+         "accepted after all"], rows, notes=notes,
+    )  # fmt: skip
+
+
 def _known_last(rule: str) -> tuple[bool, str]:
     return rule == KNOWN_ACTION, rule
 

@@ -15,6 +15,7 @@ from rpms.evals.obedience import (
     Judgement,
     judge,
     obedience_counts,
+    prediction_counts,
     span_of,
     spans,
 )
@@ -120,3 +121,22 @@ def test_counts_add_up(verdicts: list[dict[str, str]]) -> None:
 def test_what_nothing_settles_is_not_counted_as_obedient(judged: dict[str, str]) -> None:
     step = {"step": 3, "judged": [list(pair) for pair in judged.items()]}
     assert obedience_counts([step])["obeyed_by_step"] == {}
+
+
+def played(rule: str, verdict: str, failed: bool, **more: Any) -> dict[str, Any]:
+    judged = [[KNOWN_ACTION, "kept"], [rule, verdict]]
+    return {"judged": judged, "action": "a", "proposal": "a", "failed": failed, **more}
+
+
+def test_what_the_world_says_is_held_against_what_a_rule_foretold() -> None:
+    steps = [
+        played("R-1", "kept", failed=False),
+        played("R-1", "kept", failed=True),
+        played("R-1", "broken", failed=True),
+        played("R-1", "broken", failed=False),
+        played("R-1", "broken", failed=False),
+        played("R-2", "unsure", failed=True),
+        played("R-2", "kept", failed=True, action="b"),  # another one was played instead
+        {"judged": [[KNOWN_ACTION, "broken"]], "action": "x", "proposal": "x", "failed": True},
+    ]
+    assert prediction_counts(steps) == {"foretold": {"R-1": [2, 1, 3, 2]}}
