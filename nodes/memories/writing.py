@@ -34,16 +34,21 @@ def can_write(model: str) -> bool:
     return model not in LABELS
 
 
+def refuse_mute(model: str, method: str) -> None:
+    """One line for a model that cannot write what a method needs."""
+    if not can_write(model):
+        raise RpmsError(
+            f"memory method '{method}' has its texts written by the run's model, and '{model}' "
+            "writes none; give --model PROVIDER:NAME"
+        )
+
+
 class Writer:
     """The run's model as methods ask it; counts what that cost."""
 
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
-        if not can_write(context.model):
-            raise RpmsError(
-                f"memory method '{method}' has its texts written by the run's model, and "
-                f"'{context.model}' writes none; give --model PROVIDER:NAME"
-            )
+        refuse_mute(context.model, method)
         tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
