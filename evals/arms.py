@@ -88,7 +88,9 @@ def choose_arms(
 def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
     applied = apply_protocol(asked.protocol, base, asked.env)
-    wanted = {"split": applied.split, "trials": applied.trials, "repeats": applied.repeats}
+    wanted: dict[str, Any] = {"trials": applied.trials, "repeats": applied.repeats}
+    if applied.split:
+        wanted["split"] = applied.split
     for name, value in wanted.items():
         given, usual = getattr(asked, name), Asked.model_fields[name].default
         if given not in (usual, value):

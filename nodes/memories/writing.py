@@ -17,8 +17,8 @@ from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import RETRY, asked_pause, is_transient
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.secrets import redact_known
+from rpms.vocabulary.errors import ModelFault, RpmsError
+from rpms.vocabulary.secrets import redact, redact_known
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -68,7 +68,8 @@ class Writer:
             except Exception as raised:  # every client raises its own kinds
                 error = raised
             if attempt == RETRY.max_attempts or not is_transient(error):
-                raise error
+                said = redact(str(error).partition("\n")[0])
+                raise ModelFault(f"{type(error).__name__}: {said}") from error
             backoff = RETRY.initial_interval * RETRY.backoff_factor ** (attempt - 1)
             await asyncio.sleep(max(asked_pause(error), backoff))
         self.asked += 1
