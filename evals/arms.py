@@ -7,13 +7,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.protocols import apply_protocol
 from rpms.evals.variants import Variant
 from rpms.nodes.context import RunContext
-from rpms.rules.loader import line_of, read_yaml
+from rpms.rules.loader import checked, read_yaml
 from rpms.vocabulary.errors import RpmsError
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
@@ -88,7 +88,9 @@ def choose_arms(
 def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
     applied = apply_protocol(asked.protocol, base, asked.env)
-    wanted = {"split": applied.split, "trials": applied.trials, "repeats": applied.repeats}
+    wanted: dict[str, Any] = {"trials": applied.trials, "repeats": applied.repeats}
+    if applied.split:
+        wanted["split"] = applied.split
     for name, value in wanted.items():
         given, usual = getattr(asked, name), Asked.model_fields[name].default
         if given not in (usual, value):
@@ -101,14 +103,7 @@ def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
 
 def read_plan(file: Path) -> PlanFile:
     """The plan; the first mistake is told with its line."""
-    node, data = read_yaml(file)
-    try:
-        return PlanFile.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = [part for part in first["loc"] if isinstance(part, str | int)]
-        told = f"{'.'.join(map(str, place))}: {first['msg']}" if place else first["msg"]
-        raise RpmsError(f"{file}:{line_of(node, place)}: {told}") from error
+    return checked(file, *read_yaml(file), PlanFile.model_validate)
 
 
 def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:

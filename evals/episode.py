@@ -18,7 +18,7 @@ from rpms.evals.step_log import StepLog, decision_counts, drift_counts, look_at_
 from rpms.graph.build import RpmsGraph
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
-from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.secrets import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
@@ -87,11 +87,12 @@ class Recorder:
         return cost
 
     def fail(self, error: Exception) -> None:
-        """Something outside the agent and the model broke."""
+        """Something outside the agent broke: the world, the set-up, or a model asked for a text."""
         text = redact(" ".join(str(error).split()))
         known = isinstance(error, EnvironmentFault | RpmsError)
+        of_the_model = isinstance(error, ModelFault)
         self.state |= {
-            "failure_mode": "infrastructure_error",
+            "failure_mode": "model_error" if of_the_model else "infrastructure_error",
             "error": text if known else f"{type(error).__name__}: {text}",
             "success": False,
         }

@@ -20,7 +20,16 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_control", "theta", "k"),
+    "memory": (
+        "scf",
+        "arbitration",
+        "memory_file",
+        "memory_method",
+        "memory_control",
+        "theta",
+        "k",
+        "ceiling",
+    ),
     "rules": ("arbitration",),
 }
 _PLAIN = re.compile(r"[\w.+/:-]+")

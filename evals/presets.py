@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from rpms.evals.labels import true_label
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.context import CONDITIONS, RunContext
+from rpms.nodes.context import CONDITIONS, RunContext, settings
 from rpms.nodes.memories import find_method
-from rpms.rules.loader import line_of, read_yaml
+from rpms.rules.loader import checked, read_yaml
 from rpms.vocabulary.errors import RpmsError
 
 METHOD = "{method}"
@@ -31,6 +31,22 @@ class PresetCondition(BaseModel):
     condition: str
     set: dict[str, Any] = {}
     memory_round: int = Field(default=0, ge=0)
+
+    @field_validator("condition")
+    @classmethod
+    def _known(cls, letter: str) -> str:
+        if letter not in CONDITIONS:
+            raise ValueError(f"unknown condition '{letter}'; known: {', '.join(CONDITIONS)}")
+        return letter
+
+    @field_validator("set")
+    @classmethod
+    def _possible(cls, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            settings(given)
+        except RpmsError as error:
+            raise ValueError(str(error)) from None  # told with its line, like any other mistake
+        return given
 
 
 class Preset(BaseModel):
@@ -53,14 +69,7 @@ def load_presets() -> dict[str, Preset]:
 
 def read_presets(file: Path) -> dict[str, Preset]:
     """The sweeps of a file; the first mistake is told with its line."""
-    node, data = read_yaml(file)
-    try:
-        found = _PRESETS.validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = [part for part in first["loc"] if isinstance(part, str | int)]
-        where = f"{file}:{line_of(node, place)}: {'.'.join(map(str, place))}"
-        raise RpmsError(f"{where}: {first['msg']}") from error
+    found = checked(file, *read_yaml(file), _PRESETS.validate_python)
     if not found:
         raise RpmsError(f"{file}: no preset in it")
     return found

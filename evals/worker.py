@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from rpms.envs import Task, live
 from rpms.evals.budget import Meter
-from rpms.evals.costs import Price, nothing_spent, price_by, spent_in
+from rpms.evals.costs import Price, Spent, nothing_spent, price_by, spent_in
 from rpms.evals.episode import EpisodeResult, Recorder, play_job
 from rpms.evals.pacing import Pacing
 from rpms.evals.plan import Job, RunPlan
@@ -92,7 +92,7 @@ class Player:
         truth, meter = self._settings.truth, self._settings.meter
         try:
             graph = await asyncio.to_thread(self._graph, job.condition, context)
-            taught = await _lesson(job, context)
+            taught = await self._lesson(job, context, price)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
             recorder = Recorder(job, truth, price, meter)
             recorder.fail(error)
@@ -101,6 +101,22 @@ class Player:
             graph, taught, context, truth, self._pacing, price=price, meter=meter
         )
         return _with_writing(result, job, taught, price) if taught.carried else result
+
+    async def _lesson(self, job: Job, context: RunContext, price: Price) -> Job:
+        """What the memory makes of the trial before, for the one that begins."""
+        if job.before is None or not context.memory:
+            return job
+        meter = self._settings.meter
+        if meter and meter.is_spent:
+            await asyncio.Event().wait()  # as an episode does; the run is being stopped
+        record = cast(EpisodeRecord, job.before)
+        cache = self._settings.cache if keeps_replies(context) else ""
+        carried = await after_trial(job.task["env"], context, job.carried, record, cache)
+        taught = job._replace(carried=carried)
+        if meter:
+            written = _writing(job, taught)
+            meter.add(written, price(written))
+        return taught
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
@@ -116,20 +132,17 @@ class Player:
         return self._tasks[state["split"], str(state["task"])]
 
 
-async def _lesson(job: Job, context: RunContext) -> Job:
-    """What the memory makes of the trial before, for the one that begins."""
-    if job.before is None or not context.memory:
-        return job
-    record = cast(EpisodeRecord, job.before)
-    carried = await after_trial(job.task["env"], context, job.carried, record)
-    return job._replace(carried=carried)
+def _writing(before: Job, after: Job) -> Spent:
+    """What the texts cost that were written between two trials."""
+    told, earlier = after.carried.get("spent", {}), before.carried.get("spent", {})
+    spent = {name: told.get(name, 0) - earlier.get(name, 0) for name in nothing_spent()}
+    return cast(Spent, spent)
 
 
 def _with_writing(result: EpisodeResult, before: Job, after: Job, price: Price) -> EpisodeResult:
     """The episode's line, with what the texts cost that its memory had written for it."""
-    spent, earlier = after.carried.get("spent", {}), before.carried.get("spent", {})
-    for name in nothing_spent():
-        result.line[f"spent_{name}"] += spent.get(name, 0) - earlier.get(name, 0)
+    for name, count in _writing(before, after).items():
+        result.line[f"spent_{name}"] += count
     result.line["cost_usd"] = price(spent_in(result.line))
     return result
 

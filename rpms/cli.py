@@ -17,11 +17,15 @@ from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.options import (
+    CeilingOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
+    ExamplesOption,
     JsonOption,
+    ListOption,
+    MethodOption,
     ModelOption,
     RulesOption,
     SplitOption,
@@ -81,9 +85,10 @@ def run(
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    memory_method: Annotated[
-        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
-    ] = "rpms",
+    memory_method: MethodOption = "rpms",
+    ceiling: CeilingOption = 1200,
+    examples: ExamplesOption = 1,
+    action_list: ListOption = False,
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
@@ -109,6 +114,9 @@ def run(
         rules_dir=rules,
         without_rules=",".join(without_rule or []),
         memory_method=memory_method,
+        ceiling=ceiling,
+        examples=examples,
+        action_list=action_list,
         max_steps=max_steps,
         model=model,
         base_url=base_url,

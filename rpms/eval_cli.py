@@ -8,10 +8,14 @@ from typing import Annotated
 import typer
 
 from rpms.options import (
+    CeilingOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
+    ExamplesOption,
+    ListOption,
+    MethodOption,
     ModelOption,
     RulesOption,
     SplitOption,
@@ -36,6 +40,7 @@ def evaluate(
     protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
+    memory_method: MethodOption = "rpms",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
     limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
@@ -63,6 +68,9 @@ def evaluate(
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
     k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
+    ceiling: CeilingOption = 1200,
+    examples: ExamplesOption = 1,
+    action_list: ListOption = False,
     seed: Annotated[int, typer.Option(help="Varies sampling, and the planner's whims.")] = 0,
     temperature: Annotated[float, typer.Option(help="0: greedy.")] = 0.0,
     max_tokens: Annotated[int, typer.Option(help="Reply length; 0: the environment's own.")] = 0,
@@ -99,6 +107,10 @@ def evaluate(
         constrain=constrain,  # type: ignore[arg-type]
         context_tokens=context_tokens,
         memory_file=memory,
+        memory_method=memory_method,
+        ceiling=ceiling,
+        examples=examples,
+        action_list=action_list,
         rules_dir=rules,
         without_rules=",".join(without_rule or ()),
     )

@@ -24,7 +24,7 @@ from rpms.nodes.chat import keeps_replies, open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
-from rpms.nodes.memories import check_memory
+from rpms.nodes.memories import check_memory, check_trials
 from rpms.vocabulary.errors import RpmsError
 from rpms.watching import watched
 
@@ -150,6 +150,8 @@ def _check(plan: RunPlan) -> None:
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
         check_memory(plan.env, context)
+        if plan.trials > 1:
+            check_trials(context)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))
 

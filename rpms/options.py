@@ -49,6 +49,16 @@ WithoutOption = Annotated[
     list[str] | None,
     typer.Option("--without-rule", help="Id of a rule, or name of a tier, to leave out; again."),
 ]
+MethodOption = Annotated[
+    str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+]
+CeilingOption = Annotated[
+    int, typer.Option(help="Tokens of rules, state and memory together; memories go beyond that.")
+]
+ExamplesOption = Annotated[int, typer.Option(help="Solved tasks in the prompt, 0 to 2.")]
+ListOption = Annotated[
+    bool, typer.Option("--action-list", help="Show what the world would accept, step by step.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 

@@ -1,4 +1,4 @@
-"""Reading a YAML tier so that every mistake can be pointed at.
+"""Reading a YAML file of the user's so that every mistake can be pointed at.
 
 PyYAML forgets where a value stood once it is built, so the document is kept as nodes long
 enough to find the line of whatever the schema refuses.
@@ -6,7 +6,7 @@ enough to find the line of whatever the schema refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.errors import RpmsError
 
 Tier = TypeVar("Tier", bound=BaseModel)
+Built = TypeVar("Built")
 
 
 def load_tier(file: Path, model: type[Tier]) -> Tier:
@@ -26,22 +27,28 @@ def load_tier(file: Path, model: type[Tier]) -> Tier:
 
 def validate(file: Path, node: yaml.Node | None, data: object, model: type[Tier]) -> Tier:
     """The same for a document that was read already; ``node`` knows where everything stands."""
+    tier = checked(file, node, data, model.model_validate)
+    _check_predicates(file, node, data)
+    return tier
+
+
+def checked(
+    file: Path, node: yaml.Node | None, data: object, build: Callable[[object], Built]
+) -> Built:
+    """What ``build`` makes of a document; its first mistake is told with its line."""
     _refuse_repeated_keys(file, node)
     try:
-        tier = model.model_validate(data)
+        return build(data)
     except ValidationError as error:
         # A mistyped key is refused twice, as missing and as unknown; the second shows the typo.
         mistakes = error.errors()
         typos = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
         first = (typos or mistakes)[0]
-        what = "unknown key" if typos else first["msg"]
+        what = "unknown key" if typos else first["msg"].removeprefix("Value error, ")
         place = [part for part in first["loc"] if isinstance(part, str | int)]
-        line = line_of(node, place)
-        raise RpmsError(
-            f"{file}:{line}: {_rule_id(data, place)}{'.'.join(map(str, place))}: {what}"
-        ) from error
-    _check_predicates(file, node, data)
-    return tier
+        where = f"{file}:{line_of(node, place)}: {_rule_id(data, place)}"
+        named = f"{'.'.join(map(str, place))}: " if place else ""
+        raise RpmsError(f"{where}{named}{what}") from error
 
 
 def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
@@ -51,9 +58,9 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         return node, yaml.safe_load(text)
     except OSError as error:
-        raise RpmsError(f"cannot read rule file {file}: {error.strerror}") from error
+        raise RpmsError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise RpmsError(f"cannot read rule file {file}: it is not UTF-8 text") from error
+        raise RpmsError(f"cannot read {file}: it is not UTF-8 text") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1

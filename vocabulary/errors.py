@@ -17,3 +17,7 @@ class RpmsError(RuntimeError):
 
 class EnvironmentFault(RuntimeError):
     """The simulator itself failed. Never counted as a failure of the agent."""
+
+
+class ModelFault(RpmsError):
+    """A model that was asked for something else than an action did not answer."""

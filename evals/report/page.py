@@ -133,9 +133,19 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
 
 
 def rules_changed(run: Run) -> bool:
-    """Whether the manual at hand is another one than the run was made with."""
-    known = run.manifest.hashes.rules
-    return bool(known) and known != rules_hash(run.manifest.env)
+    """Whether the manual at hand, or that of an arm, is another one than the run was made with."""
+    hashes, env = run.manifest.hashes, run.manifest.env
+    if hashes.rules and hashes.rules != rules_hash(env):
+        return True
+    for label, known in hashes.rules_of.items():
+        context = run.manifest.conditions[label]
+        try:
+            here = rules_hash(env, context.get("rules_dir", ""), context.get("without_rules", ""))
+        except RpmsError:  # the folder is gone, or no longer a manual
+            return True
+        if known != here:
+            return True
+    return False
 
 
 def _row(episode: Episode) -> dict[str, Any]:

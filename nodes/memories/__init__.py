@@ -2,7 +2,7 @@
 
 from rpms.nodes.memories.method import Ask, Learned, MemoryMethod, Origin, Request
 from rpms.nodes.memories.registry import METHODS, check_memory, file_of, find_method
-from rpms.nodes.memories.trials import after_trial
+from rpms.nodes.memories.trials import after_trial, check_trials
 from rpms.nodes.memories.writing import Writer, can_write
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "after_trial",
     "can_write",
     "check_memory",
+    "check_trials",
     "file_of",
     "find_method",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from rpms.nodes.context import RunContext
 from rpms.nodes.memories.registry import find_method
-from rpms.nodes.memories.writing import Writer
+from rpms.nodes.memories.writing import Writer, refuse_mute
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.turn import Message
@@ -15,6 +15,13 @@ from rpms.vocabulary.turn import Message
 
 async def _nobody(messages: list[Message]) -> str:
     raise RpmsError("a memory method that says it needs no model asked for one")
+
+
+def check_trials(context: RunContext) -> None:
+    """Refuse trials between which nobody could write what the method carries."""
+    method = find_method(context.memory_method)
+    if context.memory and method.cumulative and method.needs_model:
+        refuse_mute(context.model, method.name)
 
 
 async def after_trial(

@@ -17,8 +17,8 @@ from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import RETRY, asked_pause, is_transient
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.secrets import redact_known
+from rpms.vocabulary.errors import ModelFault, RpmsError
+from rpms.vocabulary.secrets import redact, redact_known
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -34,16 +34,21 @@ def can_write(model: str) -> bool:
     return model not in LABELS
 
 
+def refuse_mute(model: str, method: str) -> None:
+    """One line for a model that cannot write what a method needs."""
+    if not can_write(model):
+        raise RpmsError(
+            f"memory method '{method}' has its texts written by the run's model, and '{model}' "
+            "writes none; give --model PROVIDER:NAME"
+        )
+
+
 class Writer:
     """The run's model as methods ask it; counts what that cost."""
 
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
-        if not can_write(context.model):
-            raise RpmsError(
-                f"memory method '{method}' has its texts written by the run's model, and "
-                f"'{context.model}' writes none; give --model PROVIDER:NAME"
-            )
+        refuse_mute(context.model, method)
         tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
@@ -63,7 +68,8 @@ class Writer:
             except Exception as raised:  # every client raises its own kinds
                 error = raised
             if attempt == RETRY.max_attempts or not is_transient(error):
-                raise error
+                said = redact(str(error).partition("\n")[0])
+                raise ModelFault(f"{type(error).__name__}: {said}") from error
             backoff = RETRY.initial_interval * RETRY.backoff_factor ** (attempt - 1)
             await asyncio.sleep(max(asked_pause(error), backoff))
         self.asked += 1

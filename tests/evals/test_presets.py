@@ -136,3 +136,51 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
 def test_rivals_need_a_pattern() -> None:
     with pytest.raises(RpmsError, match=r"give --memory a pattern such as 'm\.\{method\}\.jsonl'"):
         preset_contexts("rivals", BASE)
+
+
+OWN = """\
+mine:
+  about: a sweep of one's own
+  conditions:
+    - {label: D greedy, condition: D, set: {theta: 0.9}}
+    - {label: B, condition: B}
+"""
+
+
+def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(OWN)
+    for name in (f"{file}:mine", str(file)):  # the only one of a file needs no name
+        found = preset_contexts(name, BASE)
+        assert list(found) == ["D greedy", "B"]
+        assert found["D greedy"] == BASE.with_(theta=0.9) and found["B"].condition == "B"
+    file.write_text(OWN + OWN.replace("mine:", "other:"))
+    with pytest.raises(RpmsError, match=r"own\.yaml has no preset ''; it has mine, other"):
+        preset_contexts(str(file), BASE)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OWN.replace("label: D greedy, ", ""), r":4: mine\.conditions\.0\.label: Field required"),
+        (OWN.replace("about", "abuot"), r":2: mine\.abuot: unknown key"),
+        (OWN + OWN, r":6: the key 'mine' is given a second time"),
+        ("- mine", r":1: Input should be a valid dictionary"),
+        ("mine: [", r":1: not valid YAML"),
+        ("{}", r": no preset in it"),
+        (OWN.replace("theta: 0.9", "theta: 9"), r":4: mine\.conditions\.0\.set: theta=9 is not "),
+        (OWN.replace("theta", "thteta"), r":4: .*set: unknown setting thteta; known: "),
+        (OWN.replace("condition: B", "condition: X"), r":5: .*condition: unknown condition 'X'"),
+    ],
+)
+def test_a_mistake_in_it_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(text)
+    with pytest.raises(RpmsError, match=said) as caught:
+        preset_contexts(f"{file}:mine", BASE)
+    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match=r"cannot read .*gone\.yaml: No such file"):
+        preset_contexts(f"{tmp_path / 'gone.yaml'}:mine", BASE)

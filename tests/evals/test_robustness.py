@@ -148,7 +148,7 @@ def test_what_fails_every_call_alike_stops_the_run_early(
         lambda request: answer._replace(error=answer.error.replace("NUMBER", str(next(numbers))))
     )
     run = Run(plan(openai_server, 8, "A"), tmp_path)
-    with pytest.raises(RpmsError, match=r"first 3 episodes all ended with the same model error"):
+    with pytest.raises(RpmsError, match=r"3 episodes in a row ended with the same model error"):
         run.play(local_pool(run.plan, 0), 2, lambda progress: None)
     run.close()
     found = lines(tmp_path)
@@ -166,9 +166,9 @@ def test_an_account_that_runs_empty_in_the_middle_stops_the_run_too(
 ) -> None:
     openai_server.plays(*[Answer()] * (4 * STEPS), LASTING["account empty"])
     run = Run(plan(openai_server, 24, "A"), tmp_path)
-    with pytest.raises(RpmsError, match=r"last 10 episodes all ended with the same model error"):
+    with pytest.raises(RpmsError, match=r"3 episodes in a row ended with the same model error"):
         run.play(local_pool(run.plan, 0), 1, lambda progress: None)
     run.close()
     assert Counter(line["failure_mode"] for line in lines(tmp_path)) == {
-        "timeout": 4, "model_error": 10
+        "timeout": 4, "model_error": 3
     }  # fmt: skip

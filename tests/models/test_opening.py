@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 
 from rpms.models import SimPlanner, open_model
+from rpms.models.opening import is_own
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
 
@@ -95,3 +97,61 @@ def test_the_same_settings_share_a_client() -> None:
     one = open_model("openai:m", base_url="http://127.0.0.1:1/v1")
     assert open_model("openai:m", base_url="http://127.0.0.1:1/v1") is one
     assert open_model("openai:m", 0.5, base_url="http://127.0.0.1:1/v1") is not one
+
+
+OWN = """
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+given = {}
+
+
+def make(seed, temperature=9.0):
+    given.update(seed=seed, temperature=temperature)
+    return FakeListChatModel(responses=["Action: look"])
+
+
+ready = FakeListChatModel(responses=["Action: inventory"])
+seven = lambda: 7
+"""
+
+
+@pytest.fixture(params=["own_chat_module", "own_package.chat", "groq_of_mine"])
+def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of the user's own, alone or within a package."""
+    name = str(request.param)
+    file = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for known in (name, name.partition(".")[0]):  # another test's module of that name
+        monkeypatch.delitem(sys.modules, known, raising=False)
+    return name
+
+
+def test_a_model_of_ones_own_by_its_import_path(module: str) -> None:
+    assert is_own(f"{module}:make")
+    made = open_model(f"{module}:make", temperature=0.5, seed=3)
+    assert made.invoke("hello").text == "Action: look"
+    assert sys.modules[module].given == {"seed": 3, "temperature": 0.5}
+    assert open_model(f"{module}:ready").invoke("hello").text == "Action: inventory"
+
+
+def test_what_is_no_model_is_refused(module: str) -> None:
+    assert "makes a int, not a LangChain" in refusal(lambda: open_model(f"{module}:seven"))
+    message = refusal(lambda: open_model(f"{module}:nothing"))
+    assert message.startswith(f"cannot load the model '{module}:nothing'")
+
+
+@pytest.mark.parametrize("name", ["openai:m", "anthropic:c", "groq:llama", "ollama:phi", "local:s"])
+def test_a_providers_name_is_never_a_module(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even with a module of that name at hand: who writes groq:llama means the provider."""
+    (tmp_path / f"{name.partition(':')[0]}.py").write_text("llama = c = m = phi = s = 7")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not is_own(name)
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "acme:a-b", "sim", "x:"])
+def test_what_has_not_the_form_of_a_path_is_none(name: str) -> None:
+    assert not is_own(name)

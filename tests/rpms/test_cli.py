@@ -336,7 +336,10 @@ def test_a_refused_key_is_shown_as_a_model_error(rpms: Rpms, openai_server: Open
     assert "failed: model_error" in done.out
     assert "invalid key" in done.out
     assert "Traceback" not in done.out + done.err
-    assert json.loads(rpms(*words, "--json").out)["failure_mode"] == "model_error"
+    assert done.code == 2 and len(done.err.splitlines()) == 1
+    assert "the episode ended in a model error: " in done.err and "invalid key" in done.err
+    plain = rpms(*words, "--json")
+    assert json.loads(plain.out)["failure_mode"] == "model_error" and plain.code == 2
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:

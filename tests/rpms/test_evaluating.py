@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rpms.evals.plan import make_plan
 from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
 from rpms.evaluating import Effort
+from rpms.nodes.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
 
@@ -340,6 +342,19 @@ def test_a_run_with_errors_fails_and_says_the_first(
 
 
 @pytest.mark.engine
+def test_without_a_terminal_lines_tell_of_progress_and_the_last_names_the_report(
+    tmp_path: Path, rpms_eval: Callable[..., Done]
+) -> None:
+    few = ("--conditions", "B", "--limit", "4", "--workers", "0", "--concurrency", "1")
+    done = rpms_eval(tmp_path / "run", *few, "--max-steps", "2")
+    assert done.code == 0
+    told = [line for line in done.err.splitlines() if "of 4 episodes; B 0/" in line]
+    assert [line[0] for line in told] == ["1", "2", "3"]
+    assert done.out.splitlines()[0].startswith(f"{tmp_path / 'run'}: 4 of 4 episodes; B 0/4")
+    assert done.out.splitlines()[-1] == f"look into it: rpms report {tmp_path / 'run'}"
+
+
+@pytest.mark.engine
 def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[..., Done]) -> None:
     done = rpms_eval(
         tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "1", "--max-steps", "4",
@@ -376,7 +391,7 @@ def test_memory_can_be_learned_from_a_run_and_used_in_the_next(
     memory.rename(moved)
     assert rpms_eval(tmp_path / "run", *used[:-1], str(moved)).code == 0
     done = rpms_eval(tmp_path / "run", *used[:-2])
-    assert done.code == 2 and "hashes memory D" in done.err
+    assert done.code == 2 and "hashes memory of D" in done.err
 
 
 @pytest.mark.parametrize(
@@ -392,5 +407,6 @@ def test_memory_can_be_learned_from_a_run_and_used_in_the_next(
 def test_a_local_model_is_asked_by_one_episode_at_a_time(
     model: str, workers: int | None, expected: tuple[int | None, int]
 ) -> None:
-    effort = Effort(workers=workers).suited_to(model)
+    plan = make_plan("alfworld", "generated_unseen", {"D": RunContext(model=model)}, 1)
+    effort = Effort(workers=workers).suited_to(plan)
     assert (effort.workers, effort.concurrency) == expected

@@ -14,7 +14,7 @@ import pytest
 
 from rpms.evals.progress import RunProgress
 from rpms.evals.run_layout import EPISODES
-from rpms.evaluating import spending
+from rpms.watching import spending
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -110,7 +110,7 @@ def test_a_file_that_is_no_manual_at_all_is_refused(tmp_path: Path, content: byt
 @pytest.mark.parametrize("name", ["universal.yaml", "alfworld/domain.yaml"])
 def test_a_missing_tier_is_named(rule_folder: Path, name: str) -> None:
     (rule_folder / name).unlink()
-    with pytest.raises(RpmsError, match=r"cannot read rule file .*No such file") as caught:
+    with pytest.raises(RpmsError, match=r"cannot read .*No such file") as caught:
         load_manual("alfworld", rule_folder)
     assert str(rule_folder / name) in str(caught.value)
 

@@ -66,7 +66,7 @@ async def test_the_planner_writes_nothing_and_says_so() -> None:
         Writer("alfworld", RunContext(), "expel")
 
 
-@pytest.mark.parametrize("name", ["rpms", "trajectories", "awm"])
+@pytest.mark.parametrize("name", ["trajectories", "awm"])
 async def test_a_frozen_method_carries_nothing_and_asks_nobody(name: str) -> None:
     run = RunContext(memory_method=name)
     assert await after_trial("alfworld", run, {"method": name}, record(success=False)) == {}
