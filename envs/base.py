@@ -11,6 +11,7 @@ hand and silent refusals, and does without what only measures.
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -199,6 +200,14 @@ class Environment(ABC):
     def command_verbs(self) -> list[str]:
         """First words of the simulator's own commands, if the manual is to be held against them."""
         return []
+
+    def command_templates(self) -> list[str]:
+        """The simulator's commands with blanks, such as ``open {place}``: what rules are about.
+
+        By default the numbered list that the system prompt gives of them.
+        """
+        text = (self.prompts / "system.md").read_text(encoding="utf-8")
+        return re.findall(r"^\d+\. (.+?)\s*$", text, flags=re.MULTILINE)
 
     def task_name(self, task: Task) -> str:
         """What the benchmark calls the task that this episode is one variation of."""

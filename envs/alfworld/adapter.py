@@ -115,6 +115,10 @@ class Alfworld(Environment):
         verbs = {wording.read_action(text).split()[0] for text in command_templates()}
         return sorted(verbs)
 
+    def command_templates(self) -> list[str]:
+        """From the same grammar, in the agent's wording."""
+        return wording.agent_templates(command_templates())
+
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""
         return [*reversed(GENERATED), *OFFICIAL]

@@ -1,0 +1,159 @@
+"""What was done and how the world answered: one use of an action, in three-valued statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+
+from rpms.envs.base import Environment
+from rpms.rules.predicates import PREDICATES, Predicate, World
+from rpms.rule_learning.templates import Literal, Template, doubting_world
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.naming import Truth
+
+
+class Use(NamedTuple):
+    """One use of a template: which atoms were true and which false before, and the answer."""
+
+    true: int
+    false: int
+    kinds: tuple[str, ...]
+    worked: bool
+
+    def denies(self, literal: Literal) -> bool:
+        """The literal was definitely false."""
+        return bool((self.false if literal.positive else self.true) >> literal.atom & 1)
+
+    def grants(self, literal: Literal) -> bool:
+        """The literal was definitely true."""
+        return bool((self.true if literal.positive else self.false) >> literal.atom & 1)
+
+
+class Change(NamedTuple):
+    """What an accepted use left behind: atoms before and after."""
+
+    true: int
+    false: int
+    then_true: int
+    then_false: int
+
+
+@dataclass
+class Evidence:
+    """Everything seen of one template, equal uses counted together."""
+
+    template: Template
+    uses: Counter[Use] = field(default_factory=Counter)
+    changes: Counter[Change] = field(default_factory=Counter)
+
+    @property
+    def accepted(self) -> list[Use]:
+        """The uses that worked."""
+        return [use for use in self.uses if use.worked]
+
+    @property
+    def refused(self) -> list[Use]:
+        """Those that did not."""
+        return [use for use in self.uses if not use.worked]
+
+
+class Snapshot:
+    """A belief that many atoms are asked of: each is evaluated once."""
+
+    def __init__(self, belief: Belief, world: World | None = None) -> None:
+        """Ask a belief; by default nothing is known about kinds."""
+        self.belief = belief
+        self.world = world or doubting_world(belief)
+        self._known: dict[tuple[str, ...], Truth] = {}
+
+    def masks(self, template: Template, names: Mapping[str, str]) -> tuple[int, int]:
+        """Which atoms of a template are true, and which are false, of these things."""
+        true = false = 0
+        known, bit = self._known, 1
+        for key in template.asked(names):
+            truth = known[key] if key in known else self._ask(key)
+            if truth:
+                true |= bit
+            elif truth is False:
+                false |= bit
+            bit <<= 1
+        return true, false
+
+    def _ask(self, key: tuple[str, ...]) -> Truth:
+        name, *arguments = key
+        truth: Truth = PREDICATES[name][1](self.belief, self.world, *arguments)
+        self._known[key] = truth
+        return truth
+
+
+class Experience:
+    """What was seen of all templates, and which kinds of places share a spot."""
+
+    def __init__(self, syntaxes: Iterable[str], constants: Sequence[str] = ()) -> None:
+        """Nothing yet."""
+        self.evidence = {s: Evidence(Template(s, constants)) for s in dict.fromkeys(syntaxes)}
+        self.together: Counter[frozenset[str]] = Counter()
+        self.apart: Counter[frozenset[str]] = Counter()
+
+    @property
+    def templates(self) -> list[Template]:
+        """In the order the world gave them."""
+        return [one.template for one in self.evidence.values()]
+
+    def match(self, action: str) -> tuple[Template, Mapping[str, str]] | None:
+        """The template that a command belongs to, and what it names."""
+        for template in self.templates:
+            if (names := template.match(action)) is not None:
+                return template, names
+        return None
+
+    def note(
+        self, action: str, before: Snapshot, after: Belief, worked: bool
+    ) -> tuple[Template, Use] | None:
+        """Add one transition; None if the command follows no template."""
+        found = self.match(action)
+        if found is None:
+            return None
+        template, names = found
+        template.meet(before.belief)
+        true, false = before.masks(template, names)
+        use = Use(true, false, template.kinds(names), worked)
+        evidence = self.evidence[template.syntax]
+        evidence.uses[use] += 1
+        if worked:
+            template.meet(after)
+            evidence.changes[Change(true, false, *Snapshot(after).masks(template, names))] += 1
+        return template, use
+
+    def note_spots(self, belief: Belief) -> None:
+        """At the end of a home: which kinds were found side by side, and which apart."""
+        spots = {place: frozenset(spot) for place, spot in belief["spots"].items()}
+        for one, other in combinations(spots, 2):
+            pair = frozenset((kind_of(one), kind_of(other)))
+            (self.together if other in spots[one] else self.apart)[pair] += 1
+
+
+def replay(
+    env: Environment,
+    experience: Experience,
+    first_observation: str,
+    turns: Iterable[tuple[str, str, bool]],
+) -> None:
+    """Add a recorded episode: its actions, the answers, and whether each was refused."""
+    belief = env.first_belief(first_observation)
+    for action, observation, failed in turns:
+        if not action:
+            continue
+        done = env.carried_out(action, belief, observation)
+        before, belief = belief, env.update_belief(belief, action, observation)
+        if done:
+            experience.note(done, Snapshot(before), belief, not failed)
+    experience.note_spots(belief)
+
+
+def ground(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """A predicate about the very things of a command."""
+    return predicate._replace(arguments=tuple(names.get(a, a) for a in predicate.arguments))
