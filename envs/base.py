@@ -303,3 +303,14 @@ class Environment(ABC):
     def true_state(self, facts: Any) -> dict[str, str]:
         """The true state in a few words, for logs and viewers; empty where nothing is checked."""
         return {}
+
+    def true_belief(self, facts: Any) -> Belief | None:
+        """The belief of somebody who knows everything, for auditing rules; None if nobody does."""
+        return None
+
+    def demands(self, game: LiveGame, action: str) -> dict[str, bool] | None:
+        """What the simulator's own rules demand of an action, and whether each part holds now.
+
+        None where its rules cannot be read, or know no such action.
+        """
+        return None

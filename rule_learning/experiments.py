@@ -49,8 +49,6 @@ class Laboratory:
     def run_one(self) -> bool:
         """Carry out the next experiment; False if there is none to be had here."""
         for experiment in self._proposals():
-            if self.done[experiment.key] >= ENOUGH:
-                continue
             self.done[experiment.key] += 1
             if self._set_up(experiment):
                 self.player.say(experiment.template.command(experiment.names))
@@ -65,8 +63,9 @@ class Laboratory:
             if not rule.template.parameters:
                 continue
             questions = [*self._about_kinds(rule), *self._about_literals(rule)]
-            rng.shuffle(questions)
-            yield from questions[:4]
+            open_ = [one for one in questions if self.done[one.key] < ENOUGH]
+            if open_:
+                yield rng.choice(open_)
 
     def _about_kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""

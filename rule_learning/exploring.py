@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from random import Random
@@ -99,19 +100,24 @@ class Curiosity:
     def learn(self) -> None:
         """Take up what has been seen since."""
         self.rules = Hypotheses(self.player.experience)
-        self.matters = dict.fromkeys(range(4), 0)
-        for rule in self.rules.rules.values():
-            for literal in (*rule.kept, *(one for way in rule.ways for one in way)):
-                self.matters[len(rule.template.parameters)] |= 1 << literal.atom
-        self.seen: set[tuple[str | int, ...]] = set()
+        known = self.rules.rules.values()
+        matter = {
+            rule.template.atoms[one.atom].name
+            for rule in known
+            for one in (*rule.kept, *(one for way in rule.ways for one in way))
+        }
+        self.masks: dict[str, int] = {}
+        self.seen: Counter[tuple[str | int, ...]] = Counter()
         for syntax, evidence in self.player.experience.evidence.items():
-            count = len(evidence.template.parameters)
-            self.seen |= {self._key(syntax, count, use) for use in evidence.uses}
+            atoms = enumerate(evidence.template.atoms)
+            self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in matter)
+            for use, count in evidence.uses.items():
+                self._count(syntax, use, count)
 
-    def _key(self, syntax: str, count: int, use: Use) -> tuple[str | int, ...]:
-        """A use by what matters to some action of as many parameters, and by its kinds."""
-        mask = self.matters[count]
-        return (syntax, use.true & mask, use.false & mask, *use.kinds)
+    def _count(self, syntax: str, use: Use, count: int = 1) -> None:
+        pattern = (syntax, use.true & self.masks[syntax])
+        self.seen[pattern] += count
+        self.seen[*pattern, *use.kinds] += count
 
     def test_here(self) -> None:
         """Try what is open at this very spot: one command of each template."""
@@ -125,8 +131,7 @@ class Curiosity:
                 continue
             names = dict(zip(template.parameters, best[-1], strict=True))
             masks = player.now.masks(template, names)
-            use = Use(*masks, template.kinds(names), False)
-            self.seen.add(self._key(template.syntax, len(names), use))
+            self._count(template.syntax, Use(*masks, template.kinds(names), False))
             player.say(template.command(names))
             if player.left <= 0 or player.belief is not belief:
                 return
@@ -136,21 +141,25 @@ class Curiosity:
     ) -> Iterator[tuple[float, float, tuple[str, ...]]]:
         """Bindings that no rule judges and that were not tried in such a situation.
 
-        Where nothing is known of an action, others may be like it: what comes closest to the
-        conditions of some other action is tried first.
+        Where nothing is known of an action, others may be like it: half the time what comes closest
+        to the conditions of another one goes first, else what was tried least.
         """
         player, count = self.player, len(template.parameters)
         bindings = list(permutations(near, count))
         rule = self.rules.rules.get(template.syntax)
         others = [r for r in self.rules.rules.values() if len(r.template.parameters) == count]
+        by_likeness = player.rng.random() < 0.5
         for values in player.rng.sample(bindings, min(len(bindings), WEIGHED)):
             names = dict(zip(template.parameters, values, strict=True))
             use = Use(*player.now.masks(template, names), template.kinds(names), False)
-            key = self._key(template.syntax, count, use)
-            if key in self.seen or (rule and rule.allows(use) is not None):
+            pattern = (template.syntax, use.true & self.masks[template.syntax])
+            if self.seen[*pattern, *use.kinds] or (rule and rule.allows(use) is not None):
                 continue
-            alike = max((_likeness(other, use) for other in others), default=0.0)
-            yield 0.0 if rule else alike, player.rng.random(), values
+            if by_likeness and not rule:
+                rank = max((_likeness(other, use) for other in others), default=0.0)
+            else:
+                rank = -float(self.seen[pattern])
+            yield rank, player.rng.random(), values
 
     def walk(self) -> None:
         """Do something that should work, preferably something that changes the state."""

@@ -7,7 +7,7 @@ parameters is a candidate; nothing is left out because somebody knows that it do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -47,7 +47,9 @@ class Template:
         self.constants = tuple(constants)
         self.atoms: list[Predicate] = []
         self._number: dict[Predicate, int] = {}
-        self._plain: list[tuple[str, ...]] = []
+        self._groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
+        # Templates of one shape have the same atoms under the same numbers.
+        self.shape = 0
         for name, (arity, _) in PREDICATES.items():
             if name not in _ABOUT_WORDS | _LEFT_OUT:
                 for chosen in permutations(self.parameters, arity):
@@ -59,7 +61,11 @@ class Template:
         if atom not in self._number:
             self._number[atom] = len(self.atoms)
             self.atoms.append(atom)
-            self._plain.append((atom.name, *atom.arguments))
+            places = {name: str(at) for at, name in enumerate(self.parameters)}
+            about = tuple(at for at, name in enumerate(self.parameters) if name in atom.arguments)
+            placed = atom._replace(arguments=tuple(places.get(a, a) for a in atom.arguments))
+            self._groups.setdefault(about, []).append((1 << self._number[atom], placed))
+            self.shape = hash((self.shape, placed))
 
     def match(self, action: str) -> Mapping[str, str] | None:
         """The things a command of this template names; None for any other command."""
@@ -70,10 +76,10 @@ class Template:
         """The command about these things."""
         return self.syntax.format(**names)
 
-    def asked(self, names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-        """Every atom about these things, in order: its name, then what it is about."""
-        for name, *arguments in self._plain:
-            yield (name, *(names.get(one, one) for one in arguments))
+    @property
+    def groups(self) -> dict[tuple[int, ...], list[tuple[int, Predicate]]]:
+        """The atoms by the parameters (their places) they are about, arguments as places."""
+        return self._groups
 
     def is_general(self, literal: Literal) -> bool:
         """Whether it speaks of parameters only, and not of a thing by its name."""

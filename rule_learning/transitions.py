@@ -67,26 +67,34 @@ class Snapshot:
         """Ask a belief; by default nothing is known about kinds."""
         self.belief = belief
         self.world = world or doubting_world(belief)
-        self._known: dict[tuple[str, ...], Truth] = {}
+        self._known: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def masks(self, template: Template, names: Mapping[str, str]) -> tuple[int, int]:
         """Which atoms of a template are true, and which are false, of these things."""
+        values = tuple(names[parameter] for parameter in template.parameters)
         true = false = 0
-        known, bit = self._known, 1
-        for key in template.asked(names):
-            truth = known[key] if key in known else self._ask(key)
+        for about, atoms in template.groups.items():
+            key = (template.shape, about, *(values[at] for at in about))
+            masks = self._known.get(key)
+            if masks is None:
+                masks = self._known[key] = self._ask(atoms, values)
+            true |= masks[0]
+            false |= masks[1]
+        return true, false
+
+    def _ask(
+        self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]
+    ) -> tuple[int, int]:
+        true = false = 0
+        filled = {str(at): value for at, value in enumerate(values)}
+        for bit, (_, name, arguments) in atoms:
+            named = [filled.get(one, one) for one in arguments]
+            truth: Truth = PREDICATES[name][1](self.belief, self.world, *named)
             if truth:
                 true |= bit
             elif truth is False:
                 false |= bit
-            bit <<= 1
         return true, false
-
-    def _ask(self, key: tuple[str, ...]) -> Truth:
-        name, *arguments = key
-        truth: Truth = PREDICATES[name][1](self.belief, self.world, *arguments)
-        self._known[key] = truth
-        return truth
 
 
 class Experience:

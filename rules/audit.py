@@ -37,6 +37,7 @@ def audit(
     goal_types: Collection[str] = (),
     actions: Collection[str] = (),
     shared: Path = RULES_FOLDER,
+    learned: Path | None = None,
 ) -> list[Finding]:
     """Everything wrong with a world's manual.
 
@@ -45,12 +46,13 @@ def audit(
         goal_types: the types the environment really has.
         actions: the first words of the commands the environment really has.
         shared: the folder with Tier 1.
+        learned: the folder with another Tier 3 than the world's own.
     """
-    manual = read_manual(own, shared)
+    manual = read_manual(own, shared, learned)
     files = {
         "universal": shared / "universal.yaml",
         "domain": own / "domain.yaml",
-        "environment": own / "environment.yaml",
+        "environment": (learned or own) / "environment.yaml",
     }
     problems = [
         *_duplicates(manual),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -73,12 +73,14 @@ class Manual:
                 ways.setdefault(place, set()).add(other)
                 ways.setdefault(other, set()).add(place)
         return World(
-            {name: frozenset(kinds) for name, kinds in self.environment.affordances.items()},
-            {place: frozenset(kinds) for place, kinds in self.environment.contains.items()},
+            _sets(self.environment.affordances),
+            _sets(self.environment.contains),
             [frozenset(unit) for unit in self.environment.built_together],
             {place: frozenset(others) for place, others in ways.items()},
             self.environment.predicates,
             wording=self.environment.wording,
+            ruled_out=_sets(self.environment.ruled_out),
+            cannot_contain=_sets(self.environment.cannot_contain),
         )
 
     def categories_of(self, kind: str) -> set[str]:
@@ -188,6 +190,10 @@ class Manual:
         return lines
 
 
+def _sets(table: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(kinds) for name, kinds in table.items()}
+
+
 def _of_kind(kind: str, places: Sequence[str]) -> str:
     """The places of a kind by number, or the kind itself where no place is known yet."""
     if not places:
@@ -215,15 +221,16 @@ def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> R
 
 
 @cache
-def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
+def read_manual(own: Path, shared: Path = RULES_FOLDER, learned: Path | None = None) -> Manual:
     """The validated manual of a world; errors name the file, the rule id and the line.
 
     Tiers 2 and 3 lie in a folder of the world's own, wherever that is; Tier 1 is shared by all.
+    ``learned`` is a folder whose Tier 3 stands in for the world's own.
     """
     return Manual(
         load_tier(shared / "universal.yaml", UniversalTier),
         load_tier(own / "domain.yaml", DomainTier),
-        load_tier(own / "environment.yaml", EnvironmentTier),
+        load_tier((learned or own) / "environment.yaml", EnvironmentTier),
     )
 
 

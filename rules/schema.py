@@ -87,9 +87,14 @@ class ActionRule(_Strict):
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
     ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
+    Where the rule comes from, how sure that is (0 to 1) and how many observations speak for it are
+    written down for people: no stage reads them.
     """
 
     id: RuleId
+    source: str = ""
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    support: int | None = Field(default=None, ge=0)
     name: str
     syntax: Text
     preconditions: list[str]
@@ -271,11 +276,18 @@ class EnvironmentTier(_Strict):
     ``understood`` names predicates that a rule states once for all actions: they are checked like
     any other, but not printed again with every action. ``renamed`` has names that do not tell what
     state a thing is in, each with one that would.
+
+    A table says what it lists and denies the rest. One that was learned lists what it denies, too,
+    under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
+    ``replaces`` is set in a file that stands for the whole tier, not for a part of it.
     """
 
     tier: Literal["environment"]
+    replaces: bool = False
     affordances: dict[str, list[str]] = {}
+    ruled_out: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}
+    cannot_contain: dict[str, list[str]] = {}
     predicates: dict[str, list[list[str]]] = {}
     wording: Wording = Wording()
     built_together: list[list[str]] = []

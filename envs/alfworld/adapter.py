@@ -64,6 +64,15 @@ class AlfworldGame(LiveGame):
         """TextWorld's own list of valid commands, for tests only."""
         return self._state.admissible_commands
 
+    def demands(self, action: str) -> dict[str, bool] | None:
+        """What the game's PDDL demands of an action, for audits only."""
+        from rpms.envs.alfworld.demands import demands
+
+        game, command = self._engine.game, wording.to_game(action, self._dialect)
+        kinds = {one.name.strip(): one.type for one in game.entities.values()}
+        facts = self._engine.facts()
+        return demands(command, game.rules.domain, game.texts, kinds, facts)
+
     def close(self) -> None:
         """Let go of the game."""
         self._engine.close()
@@ -142,6 +151,16 @@ class Alfworld(Environment):
         from rpms.envs.alfworld.truth import true_state
 
         return true_state(facts)
+
+    def true_belief(self, facts: Any) -> Belief | None:
+        """From TextWorld's facts."""
+        from rpms.envs.alfworld.demands import true_belief
+
+        return true_belief(facts)
+
+    def demands(self, game: LiveGame, action: str) -> dict[str, bool] | None:
+        """From the game's PDDL; stock TextWorld's games are not asked."""
+        return game.demands(action) if isinstance(game, AlfworldGame) else None
 
 
 ENVIRONMENT = Alfworld()
