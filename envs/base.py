@@ -308,9 +308,11 @@ class Environment(ABC):
         """The belief of somebody who knows everything, for auditing rules; None if nobody does."""
         return None
 
-    def demands(self, game: LiveGame, action: str) -> dict[str, bool] | None:
-        """What the simulator's own rules demand of an action, and whether each part holds now.
+    def demands(
+        self, game: LiveGame, actions: Sequence[str]
+    ) -> list[dict[str, bool] | None] | None:
+        """What the simulator's own rules demand of actions, and whether each part holds now.
 
-        None where its rules cannot be read, or know no such action.
+        None where its rules cannot be read; None for an action that they do not know.
         """
         return None

@@ -8,19 +8,24 @@ from random import Random
 
 from rpms.envs.base import Environment, Task
 from rpms.rule_learning.experiments import Laboratory
-from rpms.rule_learning.exploring import Curiosity, Player
+from rpms.rule_learning.exploring import Curiosity, Player, Watcher
 from rpms.rule_learning.transitions import Experience
 
-STEPS = 1000
+STEPS = 600
 """Commands per home."""
-RELEARN = 150
+RELEARN = 200
 """Commands after which the rules are induced again."""
 
 Report = Callable[[int, Experience], None]
 
 
 def explore(
-    env: Environment, tasks: Sequence[Task], seed: int, report: Report, steps: int = STEPS
+    env: Environment,
+    tasks: Sequence[Task],
+    seed: int,
+    report: Report = lambda number, experience: None,
+    steps: int = STEPS,
+    watchers: Sequence[Watcher] = (),
 ) -> Experience:
     """Play the tasks' homes and note every answer; ``report`` is called after each home.
 
@@ -30,7 +35,7 @@ def explore(
     experience = Experience(env.command_templates(), _constants(env, tasks))
     try:
         for number, task in enumerate(tasks, start=1):
-            player = Player(env, game, experience, Random(f"{seed}/{number}"))
+            player = Player(env, game, experience, Random(f"{seed}/{number}"), watchers)
             player.begin(task, steps)
             _play_home(player, done)
             report(number, experience)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import NamedTuple
 
-from rpms.rule_learning.exploring import Curiosity, Player, names_known
+from rpms.rule_learning.exploring import DISTRUST, Curiosity, Player, names_known
 from rpms.rule_learning.induction import Hypothesis
 from rpms.rule_learning.templates import Template
 from rpms.rule_learning.transitions import ground
@@ -24,6 +24,10 @@ LONGEST = 14
 """How many commands one experiment may take to set up."""
 ENOUGH = 3
 """Tests of one literal after which it is no longer asked about."""
+
+
+SELDOM = 20
+"""Uses that worked, below which an action is tried again for its own sake."""
 
 
 class Experiment(NamedTuple):
@@ -51,6 +55,7 @@ class Laboratory:
         for experiment in self._proposals():
             self.done[experiment.key] += 1
             if self._set_up(experiment):
+                self.done[experiment.key] += ENOUGH
                 self.player.say(experiment.template.command(experiment.names))
             return True
         return False
@@ -62,17 +67,24 @@ class Laboratory:
         for rule in rules:
             if not rule.template.parameters:
                 continue
-            questions = [*self._about_kinds(rule), *self._about_literals(rule)]
-            open_ = [one for one in questions if self.done[one.key] < ENOUGH]
+            questions = [
+                *self._about_kinds(rule), *self._about_literals(rule), *self._once_more(rule)
+            ]  # fmt: skip
+            open_ = [one for one in questions if self.done[one.key] < ENOUGH * ENOUGH]
             if open_:
                 yield rng.choice(open_)
 
     def _about_kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""
         for at, parameter in enumerate(rule.template.parameters):
-            names = _likely_names(rule, self.player, self.player.rng)
+            rng = self.player.rng
+            names = _likely_names(rule, self.player, rng)
             known = names_known(self.player.belief)
-            self.player.rng.shuffle(known)
+            rng.shuffle(known)
+            if rng.random() < DISTRUST:
+                # Kinds that fail with all others may belong together.
+                names = dict(zip(rule.template.parameters, known, strict=False))
+                at = len(names)
             for name in known[:12]:
                 chosen = {**names, parameter: name}
                 if len(set(chosen.values())) < len(rule.template.parameters):
@@ -87,7 +99,7 @@ class Laboratory:
 
     @staticmethod
     def _open(rule: Hypothesis, at: int, kinds: tuple[str, ...]) -> bool:
-        if rule.tables.pair:
+        if rule.tables.pair or at == len(kinds):
             return kinds not in rule.tables.pair
         if at in rule.tables.single:
             return kinds[at] not in rule.tables.single[at]
@@ -107,6 +119,15 @@ class Laboratory:
             yield Experiment(
                 (rule.template.syntax, literal), rule.template, names, (*wanted, denied)
             )
+
+    def _once_more(self, rule: Hypothesis) -> Iterator[Experiment]:
+        """What has seldom worked, again: the next time something else will be different."""
+        names = _likely_names(rule, self.player, self.player.rng)
+        if rule.accepted < SELDOM and len(set(names.values())) == len(rule.template.parameters):
+            yield Experiment(
+                (rule.template.syntax, rule.accepted), rule.template, names,
+                self._needs(rule, names),
+            )  # fmt: skip
 
     @staticmethod
     def _needs(rule: Hypothesis, names: Mapping[str, str]) -> tuple[Predicate, ...]:

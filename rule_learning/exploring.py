@@ -11,20 +11,38 @@ from rpms.envs.base import Environment, LiveGame, Task
 from rpms.rule_learning.hypotheses import Hypotheses
 from rpms.rule_learning.induction import Hypothesis
 from rpms.rule_learning.templates import Template
-from rpms.rule_learning.transitions import Experience, Snapshot, Use
+from rpms.rule_learning.transitions import Experience, Use
 from rpms.vocabulary.belief import Belief, in_order
 
 # How many candidates are weighed before one command is chosen.
 WEIGHED = 24
+# How often a pair of kinds is tried although each of them was refused with others.
+DISTRUST = 0.3
+
+
+class Watcher:
+    """Somebody who looks over the player's shoulder and does not interfere."""
+
+    def before(self, player: Player, action: str) -> None:
+        """A command is about to be given."""
+
+    def after(self, player: Player, action: str, worked: bool) -> None:
+        """It was answered; the player's belief is still the one from before."""
 
 
 class Player:
     """Plays one home, command by command, and writes every answer down."""
 
     def __init__(
-        self, env: Environment, game: LiveGame, experience: Experience, rng: Random
+        self,
+        env: Environment,
+        game: LiveGame,
+        experience: Experience,
+        rng: Random,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         """Nothing is played yet."""
+        self.watchers = watchers
         self.env = env
         self.game = game
         self.experience = experience
@@ -38,7 +56,7 @@ class Player:
 
     def _reset(self) -> None:
         self.belief = self.env.first_belief(self.game.reset(self.task))
-        self.now = Snapshot(self.belief)
+        self.now = self.experience.look_at(self.belief)
 
     def end(self) -> None:
         """Nothing more is played here."""
@@ -47,6 +65,8 @@ class Player:
     def say(self, action: str) -> bool:
         """Play a command and note what came of it; True if it was accepted."""
         self.left -= 1
+        for watcher in self.watchers:
+            watcher.before(self, action)
         outcome = self.game.step(action)
         answer = outcome.observation
         worked = not self.env.failed(answer)
@@ -54,8 +74,10 @@ class Player:
         after = self.env.update_belief(self.belief, action, answer)
         if done:
             self.experience.note(done, self.now, after, worked)
+            for watcher in self.watchers:
+                watcher.after(self, done, worked)
         if worked or after != self.belief:
-            self.belief, self.now = after, Snapshot(after)
+            self.belief, self.now = after, self.experience.look_at(after)
         if outcome.done:
             # A home that was won is no longer played: begin it again, it is still the same home.
             self.end()
@@ -153,13 +175,21 @@ class Curiosity:
             names = dict(zip(template.parameters, values, strict=True))
             use = Use(*player.now.masks(template, names), template.kinds(names), False)
             pattern = (template.syntax, use.true & self.masks[template.syntax])
-            if self.seen[*pattern, *use.kinds] or (rule and rule.allows(use) is not None):
+            if self.seen[*pattern, *use.kinds] or (rule and not self._open(rule, use)):
                 continue
             if by_likeness and not rule:
                 rank = max((_likeness(other, use) for other in others), default=0.0)
             else:
                 rank = -float(self.seen[pattern])
             yield rank, player.rng.random(), values
+
+    def _open(self, rule: Hypothesis, use: Use) -> bool:
+        """A rule leaves it open; or only its kinds speak against it, which may belong together."""
+        said = rule.allows(use)
+        if said is None:
+            return True
+        by_kind = len(use.kinds) > 1 and all(use.grants(one) for one in rule.kept)
+        return said is False and by_kind and self.player.rng.random() < DISTRUST
 
     def walk(self) -> None:
         """Do something that should work, preferably something that changes the state."""

@@ -18,6 +18,8 @@ from rpms.rule_learning.transitions import Evidence, Use
 MIN_SUPPORT = 2
 # A literal must have been seen to hold in more than this share of the accepted uses.
 BORNE_OUT = 0.02
+# The same for literals about a thing by its name: there are many, and one may fit by chance.
+NAMED_SO = 0.6
 # Where a conjunction leaves more of the accepted uses open than that, other forms are tried.
 CLEAR = 0.8
 # The changes that a simulated step can carry out, and whether it can also undo them.
@@ -118,7 +120,10 @@ def survivors(evidence: Evidence) -> list[Literal]:
     alive += [Literal(n, False) for n in every if not ever_true >> n & 1]
     support = {one: _sum(evidence, (u for u in accepted if u.grants(one))) for one in alive}
     # What nearly all accepted uses leave open was not put to the test by them.
-    return [one for one in alive if support[one] > BORNE_OUT * total]
+    general = evidence.template.is_general
+    return [
+        one for one in alive if support[one] > (BORNE_OUT if general(one) else NAMED_SO) * total
+    ]
 
 
 def _keep(

@@ -18,7 +18,7 @@ from rpms.vocabulary.belief import Belief, kind_of
 # Their second argument is a word, not a thing; kinds are learned as tables, states as they show.
 _ABOUT_WORDS = {"kind", "state", "can_contain"}
 # Never true of a belief, or about nothing that an action names.
-_LEFT_OUT = {"changed", "looked_around"}
+_LEFT_OUT = {"changed", "looked_around", "here_closed"}
 
 
 class Literal(NamedTuple):
@@ -103,6 +103,10 @@ class Template:
     def kinds(self, names: Mapping[str, str]) -> tuple[str, ...]:
         """What kinds of things a command names, in the order of its parameters."""
         return tuple(kind_of(names[parameter]) for parameter in self.parameters)
+
+
+CERTAIN = World({}, {})
+"""For a world that never showed two places at one spot."""
 
 
 def doubting_world(belief: Belief) -> World:

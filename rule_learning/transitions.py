@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
 from rpms.envs.base import Environment
 from rpms.rules.predicates import PREDICATES, Predicate, World
-from rpms.rule_learning.templates import Literal, Template, doubting_world
+from rpms.rule_learning.templates import CERTAIN, Literal, Template, doubting_world
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
 
@@ -105,6 +105,7 @@ class Experience:
         self.evidence = {s: Evidence(Template(s, constants)) for s in dict.fromkeys(syntaxes)}
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
+        self.doubts = False
 
     @property
     def templates(self) -> list[Template]:
@@ -118,10 +119,21 @@ class Experience:
                 return template, names
         return None
 
+    def look_at(self, belief: Belief) -> Snapshot:
+        """A belief to be asked; where places may share a spot, being elsewhere is never certain."""
+        return Snapshot(belief, None if self.doubts else CERTAIN)
+
     def note(
         self, action: str, before: Snapshot, after: Belief, worked: bool
     ) -> tuple[Template, Use] | None:
         """Add one transition; None if the command follows no template."""
+        if after["reachable"] and not self.doubts:
+            # All that was noted so far took it for granted that one place is not another.
+            self.doubts = True
+            for evidence in self.evidence.values():
+                evidence.uses.clear()
+                evidence.changes.clear()
+            return None
         found = self.match(action)
         if found is None:
             return None
@@ -133,7 +145,8 @@ class Experience:
         evidence.uses[use] += 1
         if worked:
             template.meet(after)
-            evidence.changes[Change(true, false, *Snapshot(after).masks(template, names))] += 1
+            then = self.look_at(after).masks(template, names)
+            evidence.changes[Change(true, false, *then)] += 1
         return template, use
 
     def note_spots(self, belief: Belief) -> None:
@@ -144,13 +157,19 @@ class Experience:
             (self.together if other in spots[one] else self.apart)[pair] += 1
 
 
+class Transition(NamedTuple):
+    """An action that was carried out or refused, and what was believed before and after it."""
+
+    action: str
+    before: Belief
+    after: Belief
+    worked: bool
+
+
 def replay(
-    env: Environment,
-    experience: Experience,
-    first_observation: str,
-    turns: Iterable[tuple[str, str, bool]],
-) -> None:
-    """Add a recorded episode: its actions, the answers, and whether each was refused."""
+    env: Environment, first_observation: str, turns: Iterable[tuple[str, str, bool]]
+) -> Iterator[Transition]:
+    """A recorded episode on paper: its actions, the answers, and whether each was refused."""
     belief = env.first_belief(first_observation)
     for action, observation, failed in turns:
         if not action:
@@ -158,8 +177,7 @@ def replay(
         done = env.carried_out(action, belief, observation)
         before, belief = belief, env.update_belief(belief, action, observation)
         if done:
-            experience.note(done, Snapshot(before), belief, not failed)
-    experience.note_spots(belief)
+            yield Transition(done, before, belief, not failed)
 
 
 def ground(predicate: Predicate, names: Mapping[str, str]) -> Predicate:

@@ -60,7 +60,7 @@ def _action(
     head["syntax"] = template.syntax
     if rule is None:
         # No belief ever tells whether something will have `changed`: the answer stays open.
-        _section(tables, "predicates")[UNSEEN] = [[f"changed({ARGUMENT})"]]
+        _section(tables, "predicates")[UNSEEN] = [["changed(anything)"]]
         _section(tables, "phrases")[UNSEEN] = "nobody has seen it work yet"
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
                 "support": 0, "confidence": 0.0, "printed": False}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,14 @@ class AlfworldGame(LiveGame):
         """TextWorld's own list of valid commands, for tests only."""
         return self._state.admissible_commands
 
-    def demands(self, action: str) -> dict[str, bool] | None:
-        """What the game's PDDL demands of an action, for audits only."""
+    def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
+        """What the game's PDDL demands of actions, for audits only."""
         from rpms.envs.alfworld.demands import demands
 
-        game, command = self._engine.game, wording.to_game(action, self._dialect)
+        game, commands = self._engine.game, [wording.to_game(a, self._dialect) for a in actions]
         kinds = {one.name.strip(): one.type for one in game.entities.values()}
         facts = self._engine.facts()
-        return demands(command, game.rules.domain, game.texts, kinds, facts)
+        return demands(commands, game.rules.domain, game.texts, kinds, facts)
 
     def close(self) -> None:
         """Let go of the game."""
@@ -158,9 +158,11 @@ class Alfworld(Environment):
 
         return true_belief(facts)
 
-    def demands(self, game: LiveGame, action: str) -> dict[str, bool] | None:
+    def demands(
+        self, game: LiveGame, actions: Sequence[str]
+    ) -> list[dict[str, bool] | None] | None:
         """From the game's PDDL; stock TextWorld's games are not asked."""
-        return game.demands(action) if isinstance(game, AlfworldGame) else None
+        return game.demands(actions) if isinstance(game, AlfworldGame) else None
 
 
 ENVIRONMENT = Alfworld()

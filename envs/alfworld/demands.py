@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from rpms.envs.alfworld.conditions import Literal
 from rpms.envs.alfworld.engine import Fact
@@ -72,40 +73,57 @@ def _by_predicate(facts: Iterable[Fact]) -> Rows:
     return found
 
 
+@lru_cache(maxsize=8)
+def _words(grammar: str) -> dict[str, str]:
+    """The command template of every action."""
+    return {name.lower(): template for name, template in _TEMPLATE.findall(grammar)}
+
+
 def demands(
-    command: str, domain: Domain, grammar: str, kinds: Mapping[str, str], facts: Iterable[Fact]
-) -> dict[str, bool] | None:
-    """Each part of the precondition of a command, and whether it holds now.
+    commands: Iterable[str],
+    domain: Domain,
+    grammar: str,
+    kinds: Mapping[str, str],
+    facts: Iterable[Fact],
+) -> list[dict[str, bool] | None]:
+    """Each part of the precondition of each command, and whether it holds now.
 
     Where several actions answer to the same words, one of them must be possible as a whole. None
     for words that no action answers to.
 
     Args:
-        command: in the game's own wording.
+        commands: in the game's own wording.
         domain: the game's rules.
         grammar: the game's texts, which have the words for each action.
         kinds: the declared type of everything that has a name.
         facts: everything true now.
     """
-    rows = _by_predicate(facts)
-    words = {name.lower(): template for name, template in _TEMPLATE.findall(grammar)}
+    rows, words = _by_predicate(facts), _words(grammar)
+    return [_of_command(command, domain, words, kinds, rows) for command in commands]
+
+
+def _of_command(
+    command: str, domain: Domain, words: Mapping[str, str], kinds: Mapping[str, str], rows: Rows
+) -> dict[str, bool] | None:
     ways = []
     for action in domain.actions:
         if (holes := _read(command, words.get(action.name, ""))) is not None:
             ways.append((action, _parts(action, holes, domain, kinds, rows)))
-    if not ways:
-        return None
-    if len(ways) == 1:
-        return ways[0][1]
-    label = " | ".join(sorted(action.name for action, _ in ways))
-    return {label: any(all(parts.values()) for _, parts in ways)}
+    if len(ways) > 1:
+        label = " | ".join(sorted(action.name for action, _ in ways))
+        return {label: any(all(parts.values()) for _, parts in ways)}
+    return ways[0][1] if ways else None
+
+
+@lru_cache(maxsize=64)
+def _pattern(template: str) -> re.Pattern[str]:
+    plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(plain)))
 
 
 def _read(command: str, template: str) -> dict[str, str] | None:
     """What a command names, under the variables of the action's template."""
-    plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
-    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(plain))
-    found = re.fullmatch(pattern, command) if template else None
+    found = _pattern(template).fullmatch(command) if template else None
     return {f"?{name}": value for name, value in found.groupdict().items()} if found else None
 
 
