@@ -67,9 +67,7 @@ def audit_curve(trial: Trial, folder: Path) -> None:
         print(f"| {label} | {' | '.join([*['-'] * (7 - len(cells)), *cells])} |")
 
 
-def _judge(
-    trial: Trial, folders: Sequence[Path | None]
-) -> list[tuple[Truths | None, Predictions]]:
+def _judge(trial: Trial, folders: Sequence[Path | None]) -> list[tuple[Truths | None, Predictions]]:
     """All manuals watch the same play."""
     env = trial.env
     manuals = [read_manual(env.rules, learned=folder) for folder in folders]
@@ -102,7 +100,9 @@ def _print_truths(truths: Truths) -> None:
 def _print_predictions(said: Predictions) -> None:
     for name in ("", *said.actions):
         rates = said.rates(name)
-        counts = [said.count(what, did, name) for what in (True, False, None) for did in (True, False)]
+        counts = [
+            said.count(what, did, name) for what in (True, False, None) for did in (True, False)
+        ]
         right, wrong, mistaken, refused, *open_ = counts
         print(f"  {name or 'predictions'}: called possible {right + wrong}, "
               f"of which worked {rates.possible:.2%}; called impossible {mistaken + refused}, "

@@ -135,4 +135,3 @@ def _check(study: Study) -> None:
     for finding in found:
         print(finding)
     print(f"{study.out}: {len(found)} problems")
-

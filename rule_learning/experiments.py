@@ -219,4 +219,6 @@ def _likely_names(rule: Hypothesis, player: Player, rng: Random) -> dict[str, st
     evidence = player.experience.evidence[rule.template.syntax]
     worked = sorted({u.kinds for u in evidence.accepted if all(k in by_kind for k in u.kinds)})
     kinds = rng.choice(worked) if worked else ()
-    return {p: rng.choice(by_kind[k]) for p, k in zip(rule.template.parameters, kinds, strict=False)}
+    return {
+        p: rng.choice(by_kind[k]) for p, k in zip(rule.template.parameters, kinds, strict=False)
+    }

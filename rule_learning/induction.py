@@ -264,7 +264,9 @@ def changes(evidence: Evidence) -> list[Literal]:
     for number in range(len(evidence.template.atoms)):
         for positive in (True, False):
             bit = 1 << number
-            held = sum(n for c, n in uses.items() if (c.then_true if positive else c.then_false) & bit)
+            held = sum(
+                n for c, n in uses.items() if (c.then_true if positive else c.then_false) & bit
+            )
             lost = any((c.then_false if positive else c.then_true) & bit for c in uses)
             turned = any(
                 (c.false if positive else c.true) & bit

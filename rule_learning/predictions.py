@@ -45,7 +45,9 @@ class Predictions:
 
     def rates(self, action: str = "") -> Rates:
         """Of what was called possible or impossible, how much was so; and what was left open."""
-        cells = {(s, w): self.count(s, w, action) for s in (True, False, None) for w in (True, False)}
+        cells = {
+            (s, w): self.count(s, w, action) for s in (True, False, None) for w in (True, False)
+        }
         total = sum(cells.values())
         return Rates(
             _share(cells[True, True], cells[True, False]),

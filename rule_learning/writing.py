@@ -69,7 +69,11 @@ def _action(
     if named:
         _section(tables, "predicates")[f"{name}_ready"] = [named]
         conditions.append(f"{name}_ready")
-        phrases = [_phrase(template.predicate(o), {}) for o in rule.kept if text_of(template.predicate(o)) in named]
+        phrases = [
+            _phrase(template.predicate(o), {})
+            for o in rule.kept
+            if text_of(template.predicate(o)) in named
+        ]
         _section(tables, "phrases")[f"{name}_ready"] = "; ".join(phrases)
     if rule.ways:
         conditions.append(_ways(rule, name, tables))
@@ -92,7 +96,10 @@ def _ways(rule: Hypothesis, name: str, tables: dict[str, Any]) -> str:
     _section(tables, "predicates")[own] = [
         [text_of(_renamed(rule, one, renamed)) for one in way] for way in rule.ways
     ]
-    told = [" and ".join(_phrase(_renamed(rule, o, {}), {rule.about: "{0}"}) for o in way) for way in rule.ways]
+    told = [
+        " and ".join(_phrase(_renamed(rule, o, {}), {rule.about: "{0}"}) for o in way)
+        for way in rule.ways
+    ]
     _section(tables, "phrases")[own] = " or ".join(told)
     return f"{own}({rule.about})"
 
@@ -168,7 +175,9 @@ def write_evidence(folder: Path, rules: Hypotheses) -> Path:
             "accepted": rule.accepted,
             "refused": rule.refused,
             "unexplained": rule.unexplained,
-            "kept": {text_of(template.predicate(one)): rule.tested.get(one, 0) for one in rule.kept},
+            "kept": {
+                text_of(template.predicate(one)): rule.tested.get(one, 0) for one in rule.kept
+            },
             "ways": [[text_of(template.predicate(one)) for one in way] for way in rule.ways],
             "doubtful": [text_of(template.predicate(one)) for one in rule.doubtful],
             "kinds": {
