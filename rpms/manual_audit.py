@@ -80,10 +80,14 @@ def _judge(trial: Trial, folders: Sequence[Path | None]) -> list[tuple[Truths | 
 
 def _print_truths(truths: Truths) -> None:
     for name, one in truths.actions.items():
-        print(f"  {name}: {len(one.preconditions) - len(one.false)}/{len(one.preconditions)} "
-              f"preconditions true, {len(one.demands) - len(one.missed)}/{len(one.demands)} demands "
-              f"found, {len(one.effects) - len(one.wrong_effects)}/{len(one.effects)} effects true, "
-              f"{len(one.true_effects) - len(one.missed_effects)}/{len(one.true_effects)} found")  # fmt: skip
+        told = {
+            "preconditions true": (one.preconditions, one.false),
+            "demands found": (one.demands, one.missed),
+            "effects true": (one.effects, one.wrong_effects),
+            "effects found": (one.true_effects, one.missed_effects),
+        }
+        shares = (f"{len(a) - len(b)}/{len(a)} {what}" for what, (a, b) in told.items())
+        print(f"  {name}: {', '.join(shares)}")
         for text, example in one.false.items():
             print(f"    false: {text}: '{example}' was possible without it")
         for text, example in one.missed.items():
@@ -93,18 +97,21 @@ def _print_truths(truths: Truths) -> None:
         for text in one.missed_effects:
             why = ", which no belief shows" if text in one.hidden else ""
             print(f"    missed effect: {text}{why}")
-    print(f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}; "
-          f"effects: precision {truths.effect_precision:.3f}, recall {truths.effect_recall:.3f}")  # fmt: skip
+    print(
+        f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}; "
+        f"effects: precision {truths.effect_precision:.3f}, recall {truths.effect_recall:.3f}"
+    )
 
 
 def _print_predictions(said: Predictions) -> None:
     for name in ("", *said.actions):
         rates = said.rates(name)
-        counts = [
+        worked, failed, mistaken, refused, lucky, vain = (
             said.count(what, did, name) for what in (True, False, None) for did in (True, False)
-        ]
-        right, wrong, mistaken, refused, *open_ = counts
-        print(f"  {name or 'predictions'}: called possible {right + wrong}, "
-              f"of which worked {rates.possible:.2%}; called impossible {mistaken + refused}, "
-              f"of which refused {rates.impossible:.2%}; left open {sum(open_)} ({rates.open:.1%}), "
-              f"of which worked {open_[0]}")  # fmt: skip
+        )
+        print(
+            f"  {name or 'predictions'}: called possible {worked + failed}, of which worked "
+            f"{rates.possible:.2%}; called impossible {mistaken + refused}, of which refused "
+            f"{rates.impossible:.2%}; left open {lucky + vain} ({rates.open:.1%}), of which worked "
+            f"{lucky}"
+        )

@@ -54,11 +54,11 @@ def _play_home(player: Player, done: Counter[tuple[str, object]]) -> None:
             due = player.left - RELEARN
         curiosity.test_here()
         chance = player.rng.random()
-        if chance < 0.4:
+        if chance < 0.5:
             laboratory.run_one()
-        elif chance < 0.5:
+        elif chance < 0.6:
             curiosity.look()
-        elif chance < 0.7:
+        elif chance < 0.75:
             curiosity.try_anything()
         else:
             curiosity.walk()

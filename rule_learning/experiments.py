@@ -7,7 +7,7 @@ statement true, then what that action needs in turn.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -76,6 +76,8 @@ class Laboratory:
 
     def _about_kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""
+        evidence = self.player.experience.evidence[rule.template.syntax]
+        worked = {use.kinds for use in evidence.accepted}
         for at, parameter in enumerate(rule.template.parameters):
             rng = self.player.rng
             names = _likely_names(rule, self.player, rng)
@@ -90,7 +92,7 @@ class Laboratory:
                 if len(set(chosen.values())) < len(rule.template.parameters):
                     continue
                 kinds = rule.template.kinds(chosen)
-                if self._open(rule, at, kinds):
+                if self._open(rule, at, kinds, worked):
                     yield Experiment(
                         (rule.template.syntax, kinds), rule.template, chosen,
                         self._needs(rule, chosen),
@@ -98,12 +100,14 @@ class Laboratory:
                     break
 
     @staticmethod
-    def _open(rule: Hypothesis, at: int, kinds: tuple[str, ...]) -> bool:
+    def _open(
+        rule: Hypothesis, at: int, kinds: tuple[str, ...], worked: Collection[tuple[str, ...]]
+    ) -> bool:
         if rule.tables.pair or at == len(kinds):
-            return kinds not in rule.tables.pair
+            return kinds not in rule.tables.pair and kinds not in worked
         if at in rule.tables.single:
             return kinds[at] not in rule.tables.single[at]
-        return not rule.tables.single
+        return kinds not in worked
 
     def _about_literals(self, rule: Hypothesis) -> Iterator[Experiment]:
         """One literal false, all others true, things of kinds that work."""

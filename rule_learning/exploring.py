@@ -129,12 +129,14 @@ class Curiosity:
             for one in (*rule.kept, *(one for way in rule.ways for one in way))
         }
         self.masks: dict[str, int] = {}
+        self.worked: set[tuple[str, ...]] = set()
         self.seen: Counter[tuple[str | int, ...]] = Counter()
         for syntax, evidence in self.player.experience.evidence.items():
             atoms = enumerate(evidence.template.atoms)
             self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in matter)
             for use, count in evidence.uses.items():
                 self._count(syntax, use, count)
+            self.worked |= {(syntax, *use.kinds) for use in evidence.accepted}
 
     def _count(self, syntax: str, use: Use, count: int = 1) -> None:
         pattern = (syntax, use.true & self.masks[syntax])
@@ -188,6 +190,9 @@ class Curiosity:
         said = rule.allows(use)
         if said is None:
             return True
+        if said:
+            # Where no table speaks against a kind, it may only never have been tried.
+            return (rule.template.syntax, *use.kinds) not in self.worked
         by_kind = len(use.kinds) > 1 and all(use.grants(one) for one in rule.kept)
         return said is False and by_kind and self.player.rng.random() < DISTRUST
 
@@ -197,21 +202,18 @@ class Curiosity:
         templates = player.experience.templates
         changing = [t for t in templates if (r := self.rules.rules.get(t.syntax)) and r.effects]
         pool = changing if changing and rng.random() < 0.8 else templates
-        fallback = None
-        for _ in range(WEIGHED):
+        for _ in range(4):
             template = rng.choice(pool)
-            names = draw_names(template, player.belief, rng)
-            if names is None:
-                continue
-            verdict = self.rules.judge(template, names, player.now)
-            unseen = any(n not in player.belief["searched"] for n in names.values())
-            if verdict and (unseen or rng.random() < 0.5):
-                player.say(template.command(names))
-                return
-            if verdict is None or fallback is None:
-                fallback = template.command(names)
-        if fallback is not None:
-            player.say(fallback)
+            for _ in range(WEIGHED):
+                names = draw_names(template, player.belief, rng)
+                if names is None:
+                    break
+                unseen = any(name not in player.belief["searched"] for name in names.values())
+                likely = unseen or rng.random() < 0.5
+                if likely and self.rules.judge(template, names, player.now):
+                    player.say(template.command(names))
+                    return
+        self.try_anything()
 
     def try_anything(self) -> None:
         """A command drawn blindly: it may contradict what everybody is sure of."""

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from rpms.envs.base import Environment
-from rpms.rules.predicates import PREDICATES, Predicate, World
 from rpms.rule_learning.templates import CERTAIN, Literal, Template, doubting_world
+from rpms.rules.predicates import PREDICATES, Predicate, World
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
 

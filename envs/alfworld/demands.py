@@ -43,7 +43,7 @@ def true_belief(facts: Iterable[Fact]) -> Belief:
     """The belief of somebody who knows everything."""
     rows = _by_predicate(facts)
     belief = empty_belief()
-    spots = {place: spot for place, spot in sorted(rows.get("receptacleatlocation", ()))}
+    spots = {row[0]: row[1] for row in sorted(rows.get("receptacleatlocation", ()))}
     stands = {spot for _, spot in rows.get("atlocation", ())}
     here = [place for place, spot in spots.items() if spot in stands]
     belief["places"] = belief["searched"] = list(spots)
@@ -55,7 +55,7 @@ def true_belief(facts: Iterable[Fact]) -> Belief:
     for (place,) in sorted(rows.get("openable", ())):
         door: Door = "open" if (place,) in opened else "closed"
         belief["containers"][place] = door
-    belief["last_seen"] = dict(sorted((t, p) for t, p in rows.get("inreceptacle", ())))
+    belief["last_seen"] = dict(sorted((row[0], row[1]) for row in rows.get("inreceptacle", ())))
     for predicate, state in _STATES.items():
         for (thing,) in sorted(rows.get(predicate, ())):
             told = belief["flags"].get(thing)
