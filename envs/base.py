@@ -11,6 +11,7 @@ hand and silent refusals, and does without what only measures.
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -214,6 +215,14 @@ class Environment(ABC):
         """Which of its wordings the agent reads in a split, where the world has several."""
         return "the world's own"
 
+    def command_templates(self) -> list[str]:
+        """The simulator's commands with blanks, such as ``open {place}``: what rules are about.
+
+        By default the numbered list that the system prompt gives of them.
+        """
+        text = (self.prompts / "system.md").read_text(encoding="utf-8")
+        return re.findall(r"^\d+\. (.+?)\s*$", text, flags=re.MULTILINE)
+
     def task_name(self, task: Task) -> str:
         """What the benchmark calls the task that this episode is one variation of."""
         return self.parse_goal(task["goal"])["type"]
@@ -308,3 +317,16 @@ class Environment(ABC):
     def true_state(self, facts: Any) -> dict[str, str]:
         """The true state in a few words, for logs and viewers; empty where nothing is checked."""
         return {}
+
+    def true_belief(self, facts: Any) -> Belief | None:
+        """The belief of somebody who knows everything, for auditing rules; None if nobody does."""
+        return None
+
+    def demands(
+        self, game: LiveGame, actions: Sequence[str]
+    ) -> list[dict[str, bool] | None] | None:
+        """What the simulator's own rules demand of actions, and whether each part holds now.
+
+        None where its rules cannot be read; None for an action that they do not know.
+        """
+        return None

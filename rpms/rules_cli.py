@@ -97,3 +97,63 @@ def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
         words = [f"{name} {value}" for name, value in said.items() if value not in ("", None)]
         if words and rule.id in shown:
             yield f"{rule.id}: {', '.join(words)}"
+
+
+@rules_app.command()
+def learn(
+    out: Annotated[str, typer.Option(help="Folder for the manual.")],
+    env: EnvOption,
+    explore: Annotated[int, typer.Option(help="Explore so many tasks of the learning split.")] = 0,
+    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
+    revise: Annotated[
+        bool, typer.Option(help="Correct a manual by the runs, not learn from nothing.")
+    ] = False,
+    manual: Annotated[str, typer.Option(help="The folder to revise; else the world's own.")] = "",
+    domain: Annotated[
+        bool, typer.Option("--domain", help="From runs: also orders and likely places (Tier 2).")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
+    steps: Annotated[int, typer.Option(help="Commands per task; 0: as usual.")] = 0,
+) -> None:
+    """Learn Tier 3 from what the world answers, without a language model."""
+    from pathlib import Path
+
+    from rpms.envs import get_environment
+    from rpms.manual_learning import Study, learn_by_exploring, learn_from_runs
+
+    if bool(explore) == bool(from_runs):
+        raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
+    study = Study(get_environment(env), Path(out), seed, steps)
+    if explore:
+        if revise:
+            raise RpmsError("--revise needs runs that were played with the manual: --from-runs DIR")
+        learn_by_exploring(study, explore)
+    else:
+        learn_from_runs(study, Path(from_runs), Path(manual) if manual else None, revise, domain)
+
+
+@rules_app.command()
+def audit(
+    env: EnvOption,
+    folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
+    split: Annotated[str, typer.Option(help="Games to judge it on.")] = "",
+    games: Annotated[int, typer.Option(help="How many of them.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
+    only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
+    curve: Annotated[
+        bool, typer.Option(help="Also what was known after 1, 2, 5, 10 ... tasks.")
+    ] = False,
+) -> None:
+    """Hold a manual against the world: are its rules true, and do its predictions come true?"""
+    from pathlib import Path
+
+    from rpms.envs import get_environment
+    from rpms.manual_audit import Trial, audit_curve, audit_manual
+
+    world = get_environment(env)
+    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    trial = Trial(world, split or world.splits()[0], games, seed, names)
+    if curve:
+        audit_curve(trial, Path(folder))
+    else:
+        audit_manual(trial, Path(folder) if folder else None)

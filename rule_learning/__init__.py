@@ -1,1 +1,1 @@
-"""Rules learned from experience."""
+"""Tier 3 without a hand that writes it: what the answers of a world say about its actions."""

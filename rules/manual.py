@@ -108,12 +108,14 @@ class Manual:
                 ways.setdefault(place, set()).add(other)
                 ways.setdefault(other, set()).add(place)
         return World(
-            {name: frozenset(kinds) for name, kinds in self.environment.affordances.items()},
-            {place: frozenset(kinds) for place, kinds in self.environment.contains.items()},
+            _sets(self.environment.affordances),
+            _sets(self.environment.contains),
             [frozenset(unit) for unit in self.environment.built_together],
             {place: frozenset(others) for place, others in ways.items()},
             self.environment.predicates,
             wording=self.environment.wording,
+            ruled_out=_sets(self.environment.ruled_out),
+            cannot_contain=_sets(self.environment.cannot_contain),
         )
 
     def categories_of(self, kind: str) -> set[str]:
@@ -215,6 +217,10 @@ class Manual:
             ):
                 lines.append(RuleLine(id=situation.id, text=situation.text.format(**fields)))
         return lines
+
+
+def _sets(table: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(kinds) for name, kinds in table.items()}
 
 
 def _of_kind(kind: str, places: Sequence[str]) -> str:

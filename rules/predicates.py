@@ -39,6 +39,8 @@ class World(NamedTuple):
     connected: Mapping[str, frozenset[str]] = {}
     predicates: Mapping[str, Sequence[Sequence[str]]] = {}
     wording: Wording = Wording()
+    ruled_out: Mapping[str, frozenset[str]] = {}
+    cannot_contain: Mapping[str, frozenset[str]] = {}
 
 
 _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
@@ -104,7 +106,19 @@ def _place(belief: Belief, _: World, place: str) -> Truth:
 
 
 def _can_contain(_: Belief, world: World, place: str, thing: str) -> Truth:
-    return kind_of(thing) in world.contains.get(kind_of(place), frozenset())
+    """A table of both sides leaves open what is on neither."""
+    if kind_of(thing) in world.contains.get(kind_of(place), frozenset()):
+        return True
+    denied = kind_of(thing) in world.cannot_contain.get(kind_of(place), frozenset())
+    return None if world.cannot_contain and not denied else False
+
+
+def _affords(world: World, name: str, thing: str) -> Truth:
+    """Whether a thing is of a kind with this property; likewise."""
+    truth = is_a(thing, world.affordances[name])
+    if truth is False and name in world.ruled_out:
+        return None if is_a(thing, world.ruled_out[name]) is False else False
+    return truth
 
 
 def _state(belief: Belief, _: World, thing: str, state: str) -> Truth:
@@ -212,7 +226,7 @@ def evaluate(
     """Truth of a predicate; arguments that are no parameter stand for themselves."""
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if predicate.name in world.affordances:
-        truth = is_a(arguments[0], world.affordances[predicate.name])
+        truth = _affords(world, predicate.name, arguments[0])
     elif predicate.name in world.predicates:
         truth = _composed(world.predicates[predicate.name], belief, world, arguments)
     else:

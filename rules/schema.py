@@ -278,11 +278,16 @@ class EnvironmentTier(_Strict):
     ``understood`` names predicates that a rule states once for all actions: they are checked like
     any other, but not printed again with every action. ``renamed`` has names that do not tell what
     state a thing is in, each with one that would.
+
+    A table says what it lists and denies the rest. One that was learned lists what it denies, too,
+    under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
 
     tier: Literal["environment"]
     affordances: dict[str, list[str]] = {}
+    ruled_out: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}
+    cannot_contain: dict[str, list[str]] = {}
     predicates: dict[str, list[list[str]]] = {}
     wording: Wording = Wording()
     built_together: list[list[str]] = []

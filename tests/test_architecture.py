@@ -21,10 +21,21 @@ BELOW = {
     "rules": {"vocabulary"},
     "memory_store": {"vocabulary"},
     "models": {"vocabulary"},
+    "rule_learning": {"vocabulary", "envs", "rules"},
     "nodes": {"vocabulary", "envs", "rules", "memory_store", "models"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
     "evals": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph"},
-    "rpms": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph", "evals"},
+    "rpms": {
+        "vocabulary",
+        "envs",
+        "rules",
+        "rule_learning",
+        "memory_store",
+        "models",
+        "nodes",
+        "graph",
+        "evals",
+    },
 }
 WORLDS = ("alfworld", "scienceworld")
 # Words that belong to one world or another: they may stand in its folder and its YAML, and in
@@ -110,7 +121,9 @@ def literals(file: Path) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("package", ["nodes", "graph", "memory_store", "vocabulary", "rules"])
+@pytest.mark.parametrize(
+    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "rule_learning"]
+)
 def test_no_stage_knows_a_world_by_its_name_or_its_words(package: str) -> None:
     assert modules(package)
     wrong = [

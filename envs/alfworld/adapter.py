@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,15 @@ class AlfworldGame(LiveGame):
         """The same list in the agent's wording, for runs that show it."""
         return [wording.read_action(command) for command in self._state.admissible_commands]
 
+    def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
+        """What the game's PDDL demands of actions, for audits only."""
+        from rpms.envs.alfworld.demands import demands
+
+        game, commands = self._engine.game, [wording.to_game(a, self._dialect) for a in actions]
+        kinds = {one.name.strip(): one.type for one in game.entities.values()}
+        facts = self._engine.facts()
+        return demands(commands, game.rules.domain, game.texts, kinds, facts)
+
     def close(self) -> None:
         """Let go of the game."""
         self._engine.close()
@@ -120,6 +129,10 @@ class Alfworld(Environment):
         verbs = {wording.read_action(text).split()[0] for text in command_templates()}
         return sorted(verbs)
 
+    def command_templates(self) -> list[str]:
+        """From the same grammar, in the agent's wording."""
+        return wording.agent_templates(command_templates())
+
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""
         return [*reversed(GENERATED), *OFFICIAL]
@@ -149,6 +162,18 @@ class Alfworld(Environment):
         from rpms.envs.alfworld.truth import true_state
 
         return true_state(facts)
+
+    def true_belief(self, facts: Any) -> Belief | None:
+        """From TextWorld's facts."""
+        from rpms.envs.alfworld.demands import true_belief
+
+        return true_belief(facts)
+
+    def demands(
+        self, game: LiveGame, actions: Sequence[str]
+    ) -> list[dict[str, bool] | None] | None:
+        """From the game's PDDL; stock TextWorld's games are not asked."""
+        return game.demands(actions) if isinstance(game, AlfworldGame) else None
 
 
 ENVIRONMENT = Alfworld()

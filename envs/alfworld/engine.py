@@ -70,6 +70,11 @@ class GameEngine:
         return None if steps is None else list(steps)
 
     @property
+    def game(self) -> Game:
+        """The loaded game's rules and words, which never change."""
+        return self._loaded()
+
+    @property
     def grammar(self) -> str:
         """The source of the game's texts."""
         return self._loaded().texts

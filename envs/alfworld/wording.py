@@ -8,6 +8,7 @@ wording, whichever game is underneath; this module is the only place that knows 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 Dialect = Literal["move", "put"]
@@ -66,3 +67,27 @@ def read_action(text: str) -> str:
         if found := pattern.match(action):
             return found.expand(command)
     return action
+
+
+# What the blanks of the game's grammar stand for.
+_BLANKS = {"r": "place", "o": "object", "co": "object", "ko": "tool", "outerr": "object",
+           "outero": "place"}  # fmt: skip
+
+
+def agent_templates(grammar_templates: Iterable[str]) -> list[str]:
+    """The game's command templates in the agent's wording.
+
+    A command about one thing that takes an object as well as a place is about a ``{thing}``.
+    """
+    found: dict[str, list[str]] = {}
+    for template in grammar_templates:
+        plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
+        named = re.sub(r"\{(\w+)\}", lambda blank: f"{{{_BLANKS[blank[1]]}}}", plain)
+        spoken = read_action(named)
+        ways = found.setdefault(re.sub(r"\{\w+\}", "{}", spoken), [])
+        if spoken not in ways:
+            ways.append(spoken)
+    return [
+        ways[0] if len(ways) == 1 or shape.count("{}") > 1 else shape.replace("{}", "{thing}")
+        for shape, ways in found.items()
+    ]

@@ -98,6 +98,12 @@ class Lighthouse(rpms.Environment):
         """Three things a keeper does."""
         return [kind for kind, _, _ in TYPES.values()]
 
+    def command_templates(self) -> list[str]:
+        """What the simulator can be told, for learning rules; blanks named as in domain.yaml."""
+        return ["go to {place}", "open {place}", "close {place}", "take {object} from {place}",
+                "put {object} in {place}", "fill {device} with {object}", "light {device}",
+                "sound {device}", "hoist {object}", "look"]  # fmt: skip
+
     def splits(self) -> list[str]:
         """Rocks to be judged on, and others to learn on."""
         return list(SPLITS)

@@ -1,0 +1,185 @@
+"""What was done and how the world answered: one use of an action, in three-valued statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+
+from rpms.envs.base import Environment
+from rpms.rule_learning.templates import CERTAIN, Literal, Template, doubting_world
+from rpms.rules.predicates import PREDICATES, Predicate, World
+from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.naming import Truth
+
+
+class Use(NamedTuple):
+    """One use of a template: which atoms were true and which false before, and the answer."""
+
+    true: int
+    false: int
+    kinds: tuple[str, ...]
+    worked: bool
+
+    def denies(self, literal: Literal) -> bool:
+        """The literal was definitely false."""
+        return bool((self.false if literal.positive else self.true) >> literal.atom & 1)
+
+    def grants(self, literal: Literal) -> bool:
+        """The literal was definitely true."""
+        return bool((self.true if literal.positive else self.false) >> literal.atom & 1)
+
+
+class Change(NamedTuple):
+    """What an accepted use left behind: atoms before and after."""
+
+    true: int
+    false: int
+    then_true: int
+    then_false: int
+
+
+@dataclass
+class Evidence:
+    """Everything seen of one template, equal uses counted together."""
+
+    template: Template
+    uses: Counter[Use] = field(default_factory=Counter)
+    changes: Counter[Change] = field(default_factory=Counter)
+
+    @property
+    def accepted(self) -> list[Use]:
+        """The uses that worked."""
+        return [use for use in self.uses if use.worked]
+
+    @property
+    def refused(self) -> list[Use]:
+        """Those that did not."""
+        return [use for use in self.uses if not use.worked]
+
+
+class Snapshot:
+    """A belief that many atoms are asked of: each is evaluated once."""
+
+    def __init__(self, belief: Belief, world: World | None = None) -> None:
+        """Ask a belief; by default nothing is known about kinds."""
+        self.belief = belief
+        self.world = world or doubting_world(belief)
+        self._known: dict[tuple[object, ...], tuple[int, int]] = {}
+
+    def masks(self, template: Template, names: Mapping[str, str]) -> tuple[int, int]:
+        """Which atoms of a template are true, and which are false, of these things."""
+        values = tuple(names[parameter] for parameter in template.parameters)
+        true = false = 0
+        for about, atoms in template.groups.items():
+            key = (template.shape, about, *(values[at] for at in about))
+            masks = self._known.get(key)
+            if masks is None:
+                masks = self._known[key] = self._ask(atoms, values)
+            true |= masks[0]
+            false |= masks[1]
+        return true, false
+
+    def _ask(
+        self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]
+    ) -> tuple[int, int]:
+        true = false = 0
+        filled = {str(at): value for at, value in enumerate(values)}
+        for bit, (_, name, arguments) in atoms:
+            named = [filled.get(one, one) for one in arguments]
+            truth: Truth = PREDICATES[name][1](self.belief, self.world, *named)
+            if truth:
+                true |= bit
+            elif truth is False:
+                false |= bit
+        return true, false
+
+
+class Experience:
+    """What was seen of all templates, and which kinds of places share a spot."""
+
+    def __init__(self, syntaxes: Iterable[str], constants: Sequence[str] = ()) -> None:
+        """Nothing yet."""
+        self.evidence = {s: Evidence(Template(s, constants)) for s in dict.fromkeys(syntaxes)}
+        self.together: Counter[frozenset[str]] = Counter()
+        self.apart: Counter[frozenset[str]] = Counter()
+        self.doubts = False
+
+    @property
+    def templates(self) -> list[Template]:
+        """In the order the world gave them."""
+        return [one.template for one in self.evidence.values()]
+
+    def match(self, action: str) -> tuple[Template, Mapping[str, str]] | None:
+        """The template that a command belongs to, and what it names."""
+        for template in self.templates:
+            if (names := template.match(action)) is not None:
+                return template, names
+        return None
+
+    def look_at(self, belief: Belief) -> Snapshot:
+        """A belief to be asked; where places may share a spot, being elsewhere is never certain."""
+        return Snapshot(belief, None if self.doubts else CERTAIN)
+
+    def note(
+        self, action: str, before: Snapshot, after: Belief, worked: bool
+    ) -> tuple[Template, Use] | None:
+        """Add one transition; None if the command follows no template."""
+        if after["reachable"] and not self.doubts:
+            # All that was noted so far took it for granted that one place is not another.
+            self.doubts = True
+            for evidence in self.evidence.values():
+                evidence.uses.clear()
+                evidence.changes.clear()
+            return None
+        found = self.match(action)
+        if found is None:
+            return None
+        template, names = found
+        template.meet(before.belief)
+        true, false = before.masks(template, names)
+        use = Use(true, false, template.kinds(names), worked)
+        evidence = self.evidence[template.syntax]
+        evidence.uses[use] += 1
+        if worked:
+            template.meet(after)
+            then = self.look_at(after).masks(template, names)
+            evidence.changes[Change(true, false, *then)] += 1
+        return template, use
+
+    def note_spots(self, belief: Belief) -> None:
+        """At the end of a home: which kinds were found side by side, and which apart."""
+        spots = {place: frozenset(spot) for place, spot in belief["spots"].items()}
+        for one, other in combinations(spots, 2):
+            pair = frozenset((kind_of(one), kind_of(other)))
+            (self.together if other in spots[one] else self.apart)[pair] += 1
+
+
+class Transition(NamedTuple):
+    """An action that was carried out or refused, and what was believed before and after it."""
+
+    action: str
+    before: Belief
+    after: Belief
+    worked: bool
+
+
+def replay(
+    env: Environment, first_observation: str, turns: Iterable[tuple[str, str, bool]]
+) -> Iterator[Transition]:
+    """A recorded episode on paper: its actions, the answers, and whether each was refused."""
+    belief = env.first_belief(first_observation)
+    for action, observation, failed in turns:
+        if not action:
+            continue
+        done = env.carried_out(action, belief, observation)
+        before, belief = belief, env.update_belief(belief, action, observation)
+        if done:
+            yield Transition(done, before, belief, not failed)
+
+
+def ground(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """A predicate about the very things of a command."""
+    return predicate._replace(arguments=tuple(names.get(a, a) for a in predicate.arguments))

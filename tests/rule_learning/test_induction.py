@@ -1,0 +1,131 @@
+"""Induction on made-up actions whose conditions are known."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rpms.rule_learning.induction import cover, induce, survivors
+from rpms.rule_learning.templates import Literal, Template
+from rpms.rule_learning.transitions import Change, Evidence, Use
+
+SYNTAX = "do {object} with {place}"
+ATOMS = len(Template(SYNTAX).atoms)
+literals = st.builds(Literal, st.integers(0, ATOMS - 1), st.booleans())
+hidden = st.lists(literals, min_size=1, max_size=4, unique_by=lambda one: one.atom)
+masks = st.integers(0, 2**ATOMS - 1)
+
+
+def use(true: int, false: int, rule: list[Literal], kinds: tuple[str, ...] = ("a", "b")) -> Use:
+    """A use that works if and only if the hidden literals hold."""
+    probe = Use(true, false, kinds, False)
+    return probe._replace(worked=all(probe.grants(one) for one in rule))
+
+
+def state_for(rule: list[Literal], base: int, broken: Literal | None = None) -> int:
+    """Which atoms are true where the rule holds, or all of it but one literal."""
+    for one in rule:
+        wanted = one.positive != (one == broken)
+        base = base | 1 << one.atom if wanted else base & ~(1 << one.atom)
+    return base
+
+
+def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evidence:
+    """Uses around the rule: holding, and with each literal broken; some atoms are unknown.
+
+    The atoms of the rule itself are known: an experiment is made where they are.
+    """
+    evidence = Evidence(Template(SYNTAX))
+    mine = sum(1 << one.atom for one in rule)
+    everything = 2**ATOMS - 1
+    for base, veiled in zip(bases, unknown, strict=True):
+        veiled &= ~mine
+        for broken in (None, *rule):
+            for flipped in (base, ~base & everything):
+                true = state_for(rule, flipped, broken)
+                evidence.uses[use(true & ~veiled, ~true & everything & ~veiled, rule)] += 1
+    return evidence
+
+
+@settings(deadline=None, max_examples=60)
+@given(hidden, st.lists(masks, min_size=3, max_size=6), st.data())
+def test_a_hidden_rule_is_recovered(
+    rule: list[Literal], bases: list[int], data: st.DataObject
+) -> None:
+    unknown = data.draw(st.lists(masks, min_size=len(bases), max_size=len(bases)))
+    found = induce(experience(rule, bases, unknown))
+    assert found is not None
+    assert set(found.kept) == set(rule)
+    assert not found.unexplained
+
+
+@settings(deadline=None, max_examples=60)
+@given(hidden, st.lists(st.tuples(masks, masks), min_size=1, max_size=30))
+def test_a_true_condition_is_never_deleted(
+    rule: list[Literal], states: list[tuple[int, int]]
+) -> None:
+    evidence = Evidence(Template(SYNTAX))
+    for true, veiled in states:
+        everything = 2**ATOMS - 1
+        true = state_for(rule, true) if true % 2 else true
+        one = use(true & ~veiled, ~true & everything & ~veiled, rule)
+        holds = use(true, ~true & everything, rule).worked
+        evidence.uses[one._replace(worked=holds)] += 1
+    alive = survivors(evidence)
+    for literal in rule:
+        seen = [u for u in evidence.accepted if u.grants(literal)]
+        assert literal in alive or len(seen) * 50 <= len(evidence.accepted)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.builds(Use, masks, masks, st.just(("a", "b")), st.booleans()), max_size=20))
+def test_only_accepted_uses_delete(uses: list[Use]) -> None:
+    uses = [one._replace(false=one.false & ~one.true) for one in uses]
+    evidence = Evidence(Template(SYNTAX))
+    evidence.uses.update(uses)
+    before = survivors(evidence)
+    refused = Evidence(Template(SYNTAX))
+    refused.uses.update(one for one in uses if one.worked)
+    assert survivors(refused) == before
+    assert all(not one.denies(literal) for one in evidence.accepted for literal in before)
+
+
+def test_a_refusal_is_explained_by_the_literal_that_explains_most() -> None:
+    evidence = Evidence(Template(SYNTAX))
+    alive = [Literal(0, True), Literal(1, True), Literal(2, True)]
+    evidence.uses[Use(0b001, 0b110, ("a", "b"), False)] += 3
+    evidence.uses[Use(0b101, 0b010, ("a", "b"), False)] += 3
+    evidence.uses[Use(0b110, 0b001, ("a", "b"), False)] += 1
+    assert cover(evidence, alive) == [Literal(0, True), Literal(1, True)]
+
+
+def test_an_effect_is_a_change_and_not_a_discovery() -> None:
+    evidence = Evidence(Template("open {place}"))
+    numbers = {atom.name: at for at, atom in enumerate(evidence.template.atoms)}
+    opened, at = 1 << numbers["open"], 1 << numbers["at"]
+    evidence.uses[Use(0, opened, ("a",), True)] += 2
+    # Being there was unknown before and is known now; the door was shut and is open.
+    evidence.changes[Change(0, opened, opened | at, 0)] += 2
+    found = induce(evidence)
+    assert found is not None
+    assert found.effects == [Literal(numbers["open"], True)]
+
+
+def test_one_of_several_ways() -> None:
+    evidence = Evidence(Template("examine {thing}"))
+    numbers = {atom.name: at for at, atom in enumerate(evidence.template.atoms)}
+    at, holding = 1 << numbers["at"], 1 << numbers["holding"]
+    evidence.uses[Use(at, holding, ("a",), True)] += 3
+    evidence.uses[Use(holding, at, ("b",), True)] += 3
+    evidence.uses[Use(0, at | holding, ("a",), False)] += 3
+    evidence.uses[Use(0, at | holding, ("b",), False)] += 3
+    found = induce(evidence)
+    assert found is not None
+    assert found.ways == [[Literal(numbers["at"], True)], [Literal(numbers["holding"], True)]]
+    assert not found.kept and not found.unexplained
+
+
+def test_nothing_is_said_of_an_action_that_never_worked() -> None:
+    evidence = Evidence(Template(SYNTAX))
+    evidence.uses[Use(0, 1, ("a", "b"), False)] += 5
+    assert induce(evidence) is None
