@@ -20,6 +20,7 @@ from rpms.memory_store import read_header
 from rpms.models.opening import CONTROLS, LABELS
 from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
+from rpms.nodes.memories import file_of
 from rpms.rules.leaving_out import names_in
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.overlay import rule_files
@@ -67,7 +68,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
         "memories": _memories(plan),
         "versions": _versions(world.packages),
         "settings": {
-            "max_steps": plan.context.max_steps or world.max_steps,
+            "max_steps": world.max_steps,  # for arms that set none of their own
             "trials": plan.trials,
             "repeats": plan.repeats,
             "seed": plan.context.seed,
@@ -199,7 +200,7 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
         "rules": rules_hash(plan.env),
         "prompts": _digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
         "memory": {
-            label: _digest([memory_of(plan.env, context)])
+            label: _digest(_memory_files(plan.env, context))
             for label, context in plan.conditions.items()
             if context.memory
         },
@@ -213,7 +214,12 @@ def _hashes(plan: RunPlan) -> dict[str, Any]:
 
 def _memories(plan: RunPlan) -> dict[str, Any]:
     """By checksum, where each memory comes from: a figure is a figure of that memory too."""
-    used = {memory_of(plan.env, context) for context in plan.conditions.values() if context.memory}
+    used = {
+        file
+        for context in plan.conditions.values()
+        if context.memory
+        for file in _memory_files(plan.env, context)
+    }
     headers = {_digest([file]): read_header(file) for file in used if file.is_file()}
     return {
         digest: {name: getattr(header, name) for name in ("sources", "learned_by", "entries")}
@@ -221,9 +227,10 @@ def _memories(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def memory_of(env: str, context: RunContext) -> Path:
-    """The snapshot a condition reads."""
-    return Path(context.memory_file) if context.memory_file else get_environment(env).memory
+def _memory_files(env: str, context: RunContext) -> list[Path]:
+    """The frozen memory a condition reads; some methods know only what a task's trials leave."""
+    file = file_of(env, context)
+    return [file] if file else []
 
 
 def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:

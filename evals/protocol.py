@@ -20,6 +20,8 @@ UNKNOWN = "not recorded"
 NONE = "none"
 # Of a checksum, enough to tell two apart.
 SHOWN = 8
+# The checksum of no file: a method that reads none, or a world without a memory of its own.
+EMPTY = hashlib.sha256().hexdigest()
 
 Card = dict[str, str]
 
@@ -97,6 +99,8 @@ def _memory(manifest: Manifest, label: str) -> str:
 
 
 def _sources(manifest: Manifest, label: str) -> str:
+    if _memory(manifest, label) == EMPTY:
+        return NONE
     known = manifest.memories.get(_memory(manifest, label))
     return " and ".join(known.sources) if known and known.sources else UNKNOWN
 
@@ -106,7 +110,7 @@ def _rules(manifest: Manifest, label: str) -> str:
 
 
 def _short(digest: str) -> str:
-    return digest[:SHOWN] or UNKNOWN
+    return NONE if digest == EMPTY else digest[:SHOWN] or UNKNOWN
 
 
 def _digest(ids: Iterable[str]) -> str:

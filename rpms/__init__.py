@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rpms.envs import Task as Task
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
+    from rpms.evals.budget import Budget as Budget
     from rpms.evals.frames import load as load
     from rpms.evals.variants import Arm as Arm
     from rpms.evals.variants import Variant as Variant
@@ -60,6 +61,7 @@ _HOMES = {
         "environment_names",
         "get_environment",
     ),
+    "rpms.evals.budget": ("Budget",),
     "rpms.evals.variants": ("Arm", "Variant"),
     "rpms.evaluating": ("Effort", "evaluate"),
     "rpms.evals.frames": ("load",),

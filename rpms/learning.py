@@ -127,7 +127,11 @@ def learn_rounds(
         targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if each else []
         # The output itself is only ever replaced by a whole one.
         _write([*targets, *([lesson.out] if number == rounds else [])], lesson, base, found, show)
-    _name_failed(found)
+    if failed := _name_failed(found):
+        raise RpmsError(
+            f"{failed} episodes ended in an error; what the others taught is kept. Run the same "
+            "command again to play them again"
+        )
 
 
 def learn_from_folder(
@@ -138,7 +142,8 @@ def learn_from_folder(
     _check_writer(lesson, base)
     found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
     _write([lesson.out], lesson, base, found, show)
-    _name_failed(found)
+    if failed := _name_failed(found):
+        print(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
 
 
 def _check_writer(lesson: Lesson, base: RunContext) -> None:
@@ -188,12 +193,8 @@ async def _learn(
     return learned, base.model if writer.asked else ""
 
 
-def _name_failed(found: Experience) -> None:
-    """Episodes that taught nothing because the model or the simulator broke down in them."""
+def _name_failed(found: Experience) -> int:
+    """How many episodes taught nothing because the model or the simulator broke down in them."""
     for told in found.failed[:NAMED]:
         print(f"rpms: not learned from: {told}", file=sys.stderr)
-    if found.failed:
-        raise RpmsError(
-            f"{len(found.failed)} episodes ended in an error; what the others taught is kept. Run "
-            "the same command again to play them again"
-        )
+    return len(found.failed)

@@ -70,6 +70,8 @@ def test_only_what_has_an_effect_is_told() -> None:
     assert list(letters(list("ABD"), base)) == [
         "A", "B layout=cache_friendly", "D scf=off layout=cache_friendly theta=0.8",
     ]  # fmt: skip
+    base = RunContext(ceiling=900, memory_method="reflexion")
+    assert list(letters(list("ABD"), base)) == ["A", "B", "D ceiling=900 memory_method=reflexion"]
 
 
 def test_a_sweep_tells_what_the_whole_run_was_given_besides() -> None:

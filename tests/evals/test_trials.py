@@ -11,6 +11,7 @@ import pytest
 
 import rpms
 from rpms.evals.budget import Budget
+from rpms.evals.report import Report
 from rpms.evals.run_layout import EPISODES, step_log_file
 from rpms.evals.run_writer import key_of
 from rpms.nodes.context import RunContext
@@ -44,7 +45,7 @@ class Reflecting:
 
 def play(
     server: OpenAIServer, out: Path, trials: int = 3, budget: int = 0, workers: int = 0
-) -> rpms.Report:
+) -> Report:
     context = RunContext(
         model="openai:m", base_url=server.url, memory_method="reflexion", max_steps=STEPS
     )

@@ -20,7 +20,7 @@ from langgraph_sdk import get_client, get_sync_client
 from rpms.envs import environment_names
 from rpms.graph import STAGES, run_episode
 from rpms.nodes import RunContext
-from rpms.nodes.state import EpisodeOutput
+from rpms.nodes.state import EpisodeInput, EpisodeOutput
 from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
@@ -97,7 +97,7 @@ def test_the_schemas_can_be_read(server: Server) -> None:
     client = get_sync_client(url=server.url)
     (assistant,) = client.assistants.search(graph_id="rpms")
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {"env", "split", "task"}
+    assert set(schemas["input_schema"]["properties"]) == set(EpisodeInput.__annotations__)
     assert set(schemas["output_schema"]["properties"]) == set(EpisodeOutput.__annotations__)
     assert {"belief", "recalls", "prompt"} <= set(schemas["state_schema"]["properties"])
     form = schemas["context_schema"]["properties"]
@@ -179,7 +179,7 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
     ("task", "context", "words"),
     [
         ({}, {"scf": "sometimes"}, "scf='sometimes' is not possible; choose from off, occupancy"),
-        ({}, {"scff": "off"}, "unknown setting scff; known: arbitration, base_url"),
+        ({}, {"scff": "off"}, "unknown setting scff; known: action_list, arbitration"),
         ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
         ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
         ({"env": "mars"}, {}, "unknown environment 'mars'; known environments: alfworld"),

@@ -85,11 +85,13 @@ def test_a_password_in_the_address_is_not_kept(
     run = tmp_path / "run"
     words = ("--conditions", "A", "--limit", "1", "--workers", "0", "--model", "openai:m")
     done = rpms("eval", "--out", str(run), *words, "--base-url", address)
-    assert done.returncode == 0 and "A 0/0 (1 errors)" in done.stdout
+    assert done.returncode == 2 and "A 0/0 (1 errors)" in done.stdout
+    assert "1 of the 1 episodes played now ended in an error" in done.stderr
     assert b"://***@127.0.0.1" in (run / "manifest.json").read_bytes()
     assert any(b"you are B" in data for _, data in texts(run))
     again = rpms("eval", "--out", str(run), *words, "--base-url", address)
-    assert again.returncode == 0, "the address is still the same one"
+    assert "other settings" not in again.stderr, "the address is still the same one"
+    assert "1 of the 1 episodes" in again.stderr and again.returncode == 2
     assert leaks(run, done, again) == []
 
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rpms.envs import get_environment
+from rpms.evals.manifest import rules_hash
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
 from rpms.evals.report.page import render_page, rule_texts, rules_changed, run_rules
@@ -144,6 +145,23 @@ def test_every_line_of_the_rules_block_can_be_explained() -> None:
     shown = [line["id"] for line in lines]
     assert "O-TOOL-001" in shown and set(shown) <= set(texts)
     assert texts["O-TOOL-001"] == "Heating is done at: <places>"
+
+
+def test_a_changed_manual_of_one_arm_is_noticed_too(tmp_path: Path) -> None:
+    own = tmp_path / "rules"
+    own.mkdir()
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
+    names = {"B mine": {**contexts("B")["B"], "rules_dir": str(own)}}
+    hashes = {
+        "rules": rules_hash("alfworld"), "memory": {},
+        "rules_of": {"B mine": rules_hash("alfworld", str(own))},
+    }  # fmt: skip
+    run = read_run(write_run(tmp_path / "run", {"B mine": [True]}, conditions=names, hashes=hashes))
+    assert not rules_changed(run)
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Hum.}]")
+    assert rules_changed(run)
+    shutil.rmtree(own)
+    assert rules_changed(run)
 
 
 def test_a_condition_with_rules_of_its_own_is_explained_by_them(tmp_path: Path) -> None:
