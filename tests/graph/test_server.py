@@ -97,7 +97,7 @@ def test_the_schemas_can_be_read(server: Server) -> None:
     client = get_sync_client(url=server.url)
     (assistant,) = client.assistants.search(graph_id="rpms")
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == {"env", "split", "task"}
+    assert set(schemas["input_schema"]["properties"]) == {"env", "split", "task", "carried"}
     assert set(schemas["output_schema"]["properties"]) == set(EpisodeOutput.__annotations__)
     assert {"belief", "recalls", "prompt"} <= set(schemas["state_schema"]["properties"])
     form = schemas["context_schema"]["properties"]
