@@ -146,7 +146,7 @@ def test_schemas_are_apart() -> None:
     graph = build_graph()
     given = graph.get_input_jsonschema()["properties"]
     answered = graph.get_output_jsonschema()["properties"]
-    assert set(given) == set(EpisodeInput.__annotations__) == {"env", "split", "task"}
+    assert set(given) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
     assert set(answered) == set(EpisodeOutput.__annotations__)
     assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)
