@@ -18,14 +18,14 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
         "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
-        "layouts", "guard", "guard_modes", "demo", "rivals",
+        "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds", "rivals"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
         controls = {label: models.pop(label) for label in list(models) if "control" in label}
         assert set(controls.values()) <= {"random"}
-        guarded = [label for label in models if contexts[label].guard == "constrain"]
+        guarded = [label for label in models if contexts[label].guard == "policy"]
         assert len(controls) == len(guarded)
         assert set(models.values()) == {"openai:x"}
         assert all(context.max_steps == 9 for context in contexts.values())

@@ -23,8 +23,8 @@ Keys = dict[str, set[str]]
 # Between them every way through the stages: each guard, knowledge on and off, a vetoed action, a
 # refused one, and a reply without an action.
 CONTEXTS = [
-    RunContext(guard="reask", max_steps=5),
-    RunContext(guard="constrain", max_steps=5),
+    RunContext(guard="verify", max_steps=5),
+    RunContext(guard="policy", max_steps=5),
     RunContext.for_condition("A", max_steps=5),
 ]
 REPLIES = ["Action: look", "Action: take moon 1 from sky 1", "Action: look", "Hm.", "Action: look"]

@@ -107,7 +107,7 @@ def test_the_prompt_carries_the_shortlist_next_to_the_observation(
     layout: str, play_script: Play
 ) -> None:
     plain = play_script("D", layout=layout)[4]
-    guarded = play_script("D", layout=layout, guard="shortlist")[4]
+    guarded = play_script("D", layout=layout, guard="offer")[4]
     last = guarded["prompt"][-1]["content"]
     lines = [f"  {n}. {c['action']} ({c['reason']})" for n, c in enumerate(guarded["shortlist"], 1)]
     block = "\n".join(["[Actions That Serve the Current Sub-Goal]", *lines])
@@ -134,7 +134,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     to_fridge = ("Action: go to fridge 1", "The fridge 1 is closed.")
     to_table = ("Action: go to countertop 1", "On the countertop 1, you see nothing.")
     walk = play_script(
-        "D", script=[to_table, to_fridge, to_table, to_fridge, to_table], guard="shortlist"
+        "D", script=[to_table, to_fridge, to_table, to_fridge, to_table], guard="offer"
     )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]

@@ -40,7 +40,7 @@ def test_other_settings_pass_through() -> None:
         ({"rules": "no"}, "rules='no' is not possible: input should be a valid boolean"),
         ({"k": "3"}, "k='3' is not possible: input should be a valid integer"),
         ({"model": object}, "model="),
-        ({"guard": None}, "choose from off, reask, shortlist, constrain"),
+        ({"guard": None}, "choose from off, verify, offer, policy"),
         ({"temperature": float("inf")}, "temperature"),
         ({"context_tokens": -1}, "context_tokens=-1 is not possible: input should be greater"),
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
@@ -77,10 +77,10 @@ def test_unknown_condition() -> None:
 
 
 def test_e_is_d_with_the_guard() -> None:
-    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="constrain")
+    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="policy")
     assert RunContext.for_condition("E").condition == "E"
-    assert RunContext.for_condition("D", guard="reask").condition == "D"
-    assert RunContext.for_condition("B", guard="constrain").condition == "B"
+    assert RunContext.for_condition("D", guard="verify").condition == "D"
+    assert RunContext.for_condition("B", guard="policy").condition == "B"
 
 
 def test_a_server_may_give_a_dictionary_or_nothing() -> None:
