@@ -158,7 +158,8 @@ def _bringing(
     One that needs what the action before it is to achieve comes too late to be of use. What the
     list of actions leaves out is not advised.
     """
-    goals = _achieved(manual, before[-1])
+    achieved = _achieved(manual, before[-1])
+    goals = {p for p in achieved if evaluate(p, belief, manual.world, {}) is not True}
     for rule in manual.actions:
         if not rule.printed or not manual.knows(rule):
             continue

@@ -76,7 +76,7 @@ def recorded() -> tuple[Keys, Keys]:
         return Stage(name, run)
 
     for context in CONTEXTS:
-        model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 2]))
+        model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 4]))
         own = {name: watch(name, stage) for name, stage in _own(model, "").items()}
         asked = EpisodeInput(split="generated_unseen", task=0)
         result = build_graph(nodes=own).invoke(asked, context=context)

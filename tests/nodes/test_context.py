@@ -71,7 +71,7 @@ def test_impossible_values_are_refused(change: dict[str, object], message: str) 
 
 
 def test_unknown_condition() -> None:
-    with pytest.raises(RpmsError, match="unknown condition 'F'; known: A, B, C, D, E"):
+    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E, with"):
         RunContext.for_condition("F")
     assert list(CONDITIONS) == ["A", "B", "C", "D", "E"]
 
@@ -88,7 +88,7 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
     assert settings({"rules": False, "max_steps": 3}) == RunContext(rules=False, max_steps=3)
     context = RunContext(k=1)
     assert settings(context) is context
-    with pytest.raises(RpmsError, match="unknown setting scff; known: arbitration, base_url"):
+    with pytest.raises(RpmsError, match="unknown setting scff; known: action_list, arbitration, base_url"):
         settings({"scff": "off"})
 
 
