@@ -70,6 +70,26 @@ def test_the_guarded_condition_never_comes_without_its_control() -> None:
     assert list(letters(["E"], BASE.with_(model="last"))) == ["E"]
 
 
+def test_conditions_carry_a_guard_in_their_name() -> None:
+    found = letters(["B+verify", "D+verify", "A+offer", "D+policy", "C"], BASE)
+    assert list(found) == ["B+verify", "D+verify", "A+offer", "E", "E control (random)", "C"]
+    assert found["B+verify"] == BASE.under("B").with_(guard="verify")
+    assert found["C"].guard == "off"
+    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
+        letters(["B+reask"], BASE)
+
+
+@pytest.mark.parametrize("guard", ["off", "offer"])
+def test_the_preset_verify_has_each_letter_plain_and_verified(guard: str) -> None:
+    found = preset_contexts("verify", BASE.with_(guard=guard, reasks=1))
+    plain = ["A", "B", "C", "D"]
+    labels = [name for one in plain for name in (one, f"{one}+verify reasks=1")]
+    assert list(found) == labels
+    for letter in plain:
+        assert found[letter].guard == "off"
+        assert found[f"{letter}+verify reasks=1"] == found[letter].with_(guard="verify")
+
+
 @pytest.mark.parametrize("given", ["m.jsonl", "m.round{round}.jsonl"])
 def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, given: str) -> None:
     for number in (1, 2, 3):

@@ -83,12 +83,38 @@ def test_e_is_d_with_the_guard() -> None:
     assert RunContext.for_condition("B", guard="policy").condition == "B"
 
 
+@pytest.mark.parametrize("guard", ["off", "verify", "offer", "policy"])
+@pytest.mark.parametrize("letter", "ABCD")
+def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> None:
+    context = RunContext.for_condition(f"{letter}+{guard}", guard="offer")
+    assert context == RunContext(guard="offer").under(letter).with_(guard=guard)
+    name = {"D+policy": "E"}.get(f"{letter}+{guard}", f"{letter}+{guard}")
+    assert context.name == name.removesuffix("+off")
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("B+reask", "guard='reask' is called 'verify' now"),
+        ("B+shortlist", "guard='shortlist' is called 'offer' now"),
+        ("B+constrain", "guard='constrain' is called 'policy' now"),
+        ("B+", "guard='' is not possible; choose from off, verify, offer, policy"),
+        ("F+verify", "unknown condition 'F+verify'"),
+        ("E+verify", "condition 'E+verify': E has guard policy already"),
+    ],
+)
+def test_a_guard_that_is_not_there_is_refused(condition: str, message: str) -> None:
+    with pytest.raises(RpmsError) as refused:
+        RunContext.for_condition(condition)
+    assert message in str(refused.value)
+
+
 def test_a_server_may_give_a_dictionary_or_nothing() -> None:
     assert settings(None) == RunContext()
     assert settings({"rules": False, "max_steps": 3}) == RunContext(rules=False, max_steps=3)
     context = RunContext(k=1)
     assert settings(context) is context
-    with pytest.raises(RpmsError, match="unknown setting scff; known: action_list, arbitration, base_url"):
+    with pytest.raises(RpmsError, match="unknown setting scff; known: action_list, arbitration"):
         settings({"scff": "off"})
 
 
