@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage
 from rpms.envs import get_environment, live
 from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.plan import Job
-from rpms.evals.presets import letters
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
 from rpms.models.replay import Replay
@@ -40,7 +39,7 @@ def job(index: int = 3, condition: str = "D") -> Job:
 
 
 async def play(one: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
-    context = letters([one.condition], RunContext(**settings))[one.condition]
+    context = RunContext(**settings).under(one.condition)
     graph = build_graph({"reset_env": make_reset_env(lambda state: one.task)}, model=model)
     return await play_job(graph, one, context, truth)
 

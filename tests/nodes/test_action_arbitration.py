@@ -228,3 +228,14 @@ def test_whatever_is_chosen_from_the_shortlist_wins(model: str) -> None:
     assert [end["success"] for end in ends] == [True] * 12
     refused = sum(end["invalid_actions"] for end in ends)
     assert refused / sum(end["steps"] for end in ends) < 0.05
+
+
+@pytest.mark.engine
+def test_verifying_alone_wins_nothing() -> None:
+    """Who proposes nothing sensible gets nowhere: no procedure plays for it."""
+    end = run_episode(0, context=RunContext.for_condition("D+verify", model="random", max_steps=6))
+    assert not end["success"]
+    assert {turn["action"] for turn in end["history"]} == {"look"}
+    # A first look is fine; from then on it is in vain, comes back at once, and nothing is left.
+    verdicts = [one["verdict"] for one in end["decisions"]]
+    assert verdicts == ["accepted", *["asked_again", "fell_back"] * 5]

@@ -101,7 +101,7 @@ MISTAKES = [
     ("run --model gpt", "unknown model 'gpt'; use 'sim', or PROVIDER:NAME"),
     ("run --model acme:x", "acme:x"),
     ("run --model openai:gpt-4o-mini", "set OPENAI_API_KEY"),
-    ("run --condition F", "unknown condition 'F'; known: A, B, C, D, E"),
+    ("run --condition F", "unknown condition 'F'; choose from A, B, C, D, E"),
     ("run --scf maybe", "scf='maybe' is not possible; choose from off, occupancy"),
     ("run --arbitration maybe", "choose from none, soft, hard, hard+soft"),
     ("run --layout maybe", "choose from paper, cache_friendly"),
