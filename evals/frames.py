@@ -28,11 +28,19 @@ KEY = ("condition", "task")
 COLUMNS = {
     "recalls": ("entry", "type", "source_type", "target_type", "advice", "score", "count",
                 "dropped_by", "reason", "warning", "rule", "shown", "success"),
-    "decisions": ("proposal", "verdict", "rule", "reason", "played"),
+    "decisions": ("proposal", "verdict", "rule", "reason", "mend", "played"),
     "obedience": ("rule", "verdict", "shown", "failed"),
 }  # fmt: skip
 # One column each would be a column per rule; the frame ``obedience`` has them tidy.
-_NESTED = ("vetoes", "obeyed", "obeyed_by_step", "foretold", "refused", "memory_sources")
+_NESTED = (
+    "vetoes",
+    "after_veto",
+    "obeyed",
+    "obeyed_by_step",
+    "foretold",
+    "refused",
+    "memory_sources",
+)
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> Frames:

@@ -40,6 +40,8 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     idle = {name for switch, idle in IDLE.items() if not context.get(switch) for name in idle}
     if not (context.get("rules") or context.get("memory")):
         idle.add("layout")  # the baseline has no blocks to put in order
+    if context.get("guard") != "verify":
+        idle.add("reasks")
     return {name: value for name, value in context.items() if name not in idle}
 
 
@@ -56,7 +58,7 @@ def departures(context: RunContext, letter: str) -> dict[str, Any]:
 def true_label(
     context: RunContext, letter: str = "", label: str = "", told: Collection[str] = ()
 ) -> str:
-    """``A guard=constrain``, ``D scf=off theta=0.8``.
+    """``A+verify``, ``D scf=off theta=0.8``.
 
     Args:
         context: what is played.
@@ -65,9 +67,13 @@ def true_label(
         told: settings that this beginning tells already.
     """
     letter = letter or context.condition
-    found = departures(context, letter)
-    parts = [f"{name}={_value(value)}" for name, value in found.items() if name not in told]
-    return " ".join([label or letter, *parts])
+    found = {k: v for k, v in departures(context, letter).items() if k not in told}
+    begin = label or letter
+    if guard := found.pop("guard", ""):
+        first, space, rest = begin.partition(" ")
+        # The guard joins the letter; a name that is no letter is not torn apart.
+        begin = f"{first}+{guard}{space}{rest}" if first == letter else f"{begin}+{guard}"
+    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in found.items())])
 
 
 def is_letter(label: str) -> bool:

@@ -59,7 +59,7 @@ def step_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         **memory_counts(steps),
         "refused": sum(step["failed"] for step in steps),
         "explained": sum(_explains(after, before) for before, after in pairwise(steps)),
-        "vetoed": judged["asked_again"] + judged["replaced"],
+        "vetoed": judged["asked_again"] + judged["replaced"] + judged["fell_back"],
         "circles": judged["vetoes"].get(_CIRCLE, 0),
     }
 

@@ -76,13 +76,14 @@ def read_presets(file: Path) -> dict[str, Preset]:
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
-    """The conditions by letter, with the run's other settings; the labels tell what departs."""
+    """Conditions such as ``B`` or ``B+verify``, with the run's other settings.
+
+    The labels tell what departs.
+    """
     found: dict[str, RunContext] = {}
-    for letter in conditions:
-        if letter not in CONDITIONS:
-            raise RpmsError(f"unknown condition '{letter}'; choose from {', '.join(CONDITIONS)}")
-        context = base.under(letter)
-        found[true_label(context, letter)] = context
+    for name in conditions:
+        context = base.under(name)
+        found[true_label(context)] = context
     return _with_controls(found)
 
 
@@ -92,7 +93,9 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     for one in find_preset(name).conditions:
         context = _context(one, base)
         # What the whole run was given besides is not in the sweep's own label.
-        label = true_label(context, one.condition, label=one.label, told=one.set)
+        letter, plus, _ = one.condition.partition("+")
+        told = {*one.set, "guard"} if plus else one.set
+        label = true_label(context, letter, label=one.label, told=told)
         found[label] = context
     return _with_controls(found)
 
@@ -115,11 +118,11 @@ def find_preset(name: str) -> Preset:
 
 
 def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:
-    """Each constrained condition with its control: else nobody could tell what the model adds."""
+    """Each policy with its control: else nobody could tell what the model adds."""
     found: dict[str, RunContext] = {}
     for label, context in contexts.items():
         found[label] = context
-        if context.guard == "constrain" and context.model not in CONTROLS:
+        if context.guard == "policy" and context.model not in CONTROLS:
             found[f"{label} control (random)"] = context.with_(model="random")
     return found
 

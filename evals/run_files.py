@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
+from rpms.nodes.context import OLD_GUARDS
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
@@ -89,6 +90,21 @@ class Manifest(_Data):
     settings: dict[str, Any] = {}
     sessions: list[Session] = []
 
+    @field_validator("conditions", mode="after")
+    @classmethod
+    def _guards_by_their_new_names(
+        cls, conditions: dict[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """Runs of earlier versions have other names, and asked again once."""
+        return {label: _renamed(context) for label, context in conditions.items()}
+
+
+def _renamed(context: dict[str, Any]) -> dict[str, Any]:
+    guard = context.get("guard", "off")
+    if guard not in OLD_GUARDS:
+        return context
+    return {**context, "guard": OLD_GUARDS[guard], "reasks": 1}
+
 
 class Episode(_Data):
     """One finished episode, less its texts."""
@@ -125,8 +141,10 @@ class Episode(_Data):
     proposals: int = 0
     asked_again: int = 0
     replaced: int = 0
+    fell_back: int = 0
     insisted: int = 0
     vetoes: dict[str, int] = {}
+    after_veto: dict[str, list[int]] = {}
     obeyed: dict[str, list[int]] = {}
     obeyed_by_step: dict[str, list[int]] = {}
     foretold: dict[str, list[int]] = {}

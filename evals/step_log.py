@@ -10,6 +10,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from rpms.envs import Environment
@@ -31,6 +32,8 @@ UNANSWERED: dict[str, Any] = {
     "cost_usd": None, "proposal": "", "judged": [], "lacked": "",
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
+UNREADABLE = "no action read"
+"""Stands for the rule where there was nothing that a rule could speak of."""
 
 
 class StepLog:
@@ -160,9 +163,23 @@ def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
         "proposals": len(decisions),
         "asked_again": verdicts["asked_again"],
         "replaced": verdicts["replaced"],
+        "fell_back": verdicts["fell_back"],
         "insisted": verdicts["insisted"],
         "vetoes": dict(sorted(rules.items())),
+        "after_veto": after_veto(decisions),
     }
+
+
+def after_veto(decisions: Sequence[Decision]) -> dict[str, list[int]]:
+    """Of the vetoes that the model was told: ``[told, next passed, next the same]`` by rule."""
+    found: dict[str, list[int]] = {}
+    for before, after in pairwise(decisions):
+        if before["verdict"] == "asked_again":
+            row = found.setdefault(before["rule"] or UNREADABLE, [0, 0, 0])
+            row[0] += 1
+            row[1] += after["verdict"] == "accepted"
+            row[2] += after["proposal"] == before["proposal"]
+    return dict(sorted(found.items()))
 
 
 def drift_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:

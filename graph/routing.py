@@ -81,7 +81,7 @@ def after_llm(state: Answered) -> Literal["action_arbitration", "env_step", "__e
 
 
 def after_action(state: Judged) -> Literal["llm_call", "env_step"]:
-    """A vetoed action goes back to the model, once."""
+    """A vetoed action goes back to the model, as often as the stage before decides."""
     return "llm_call" if state["decisions"][-1]["verdict"] == "asked_again" else "env_step"
 
 

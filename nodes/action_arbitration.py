@@ -8,15 +8,21 @@ would accept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
+from rpms.envs import get_environment
+from rpms.nodes.blocks import render
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
 from rpms.rules.conditions import Situation
+from rpms.rules.mending import in_words, mend
 from rpms.rules.procedure import Veto, serving_actions, veto
+from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.decision import Choice, Decision, Verdict
 from rpms.vocabulary.turn import Message
@@ -46,23 +52,60 @@ def shortlist(state: EpisodeState, context: RunContext) -> list[Choice]:
 def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the reply and the situation; return the decision, and what is to be played.
 
-    ``reask`` sends a vetoed action back once; ``shortlist`` only notes what speaks against it;
-    ``constrain`` plays the nearest action of the shortlist instead.
+    ``verify`` sends a vetoed action back, with what would mend it, and falls back when that does
+    not help; ``offer`` only notes what speaks against it; ``policy`` plays the nearest action of
+    the shortlist instead.
     """
     context = settings(runtime.context)
     mode, now = context.guard, situation(state, context)
     proposal = state["action"] or read_action(state["reply"], state["env"], now.manual).action
     against = veto(now, proposal) if proposal else Veto("", "no action could be read")
-    if mode == "constrain":
+    if mode == "policy":
         return _hold(state, now, proposal, against)
     if against is None:
         return _decide(state, proposal, "accepted", None, proposal)
-    if mode == "reask" and not state["asked_again"]:
-        update = _decide(state, proposal, "asked_again", against, "")
-        update["prompt"] = [*state["prompt"], *_question(state["reply"], against)]
-        update["asked_again"] = True
-        return update
+    if mode == "verify":
+        return _verify(state, now, proposal, against, context.reasks)
     return _decide(state, proposal, "insisted", against, proposal)
+
+
+def _verify(
+    state: EpisodeState, now: Situation, proposal: str, against: Veto, reasks: int
+) -> EpisodeState:
+    """Ask again, unless that was done often enough or the same action comes back."""
+    step = state["steps"] + 1
+    before = [one["proposal"] for one in state["decisions"] if one["step"] == step]
+    mended = mend(now.manual, proposal, now.belief)
+    told = in_words(mended) if mended else ""
+    if state["asked_again"] < reasks and proposal not in before:
+        update = _decide(state, proposal, "asked_again", against, "", told)
+        update["prompt"] = [*state["prompt"], *_question(state, against, told)]
+        update["asked_again"] = state["asked_again"] + 1
+        return update
+    played = _fall_back(now, [proposal, *reversed(before)])
+    return _decide(state, proposal, "fell_back", against, played, told)
+
+
+def _fall_back(now: Situation, proposals: Sequence[str]) -> str:
+    """What is played when asking did not help, from the model's own proposals, newest first.
+
+    One that can be done, though it led round a circle; else the next step towards one of them, as
+    its veto said, unless something would be let go of for it; else the manual's idle action. The
+    procedure has no say in it: it would not be the model's own choice any more.
+    """
+    made = [one for one in dict.fromkeys(proposals) if one]
+    free = now._replace(circled=())
+    ways = (mend(now.manual, one, now.belief) for one in made)
+    steps = [way.playable for way in ways if way and _keeps_hold(now, way.playable)]
+    for action in [*made, *steps]:
+        if veto(free, action) is None:
+            return action
+    return now.manual.domain.idle or proposals[0]
+
+
+def _keeps_hold(now: Situation, action: str) -> bool:
+    after = simulate(now.manual, action, now.belief)
+    return bool(action) and {*now.belief["holding"]} <= {*after["holding"]}
 
 
 def _hold(state: EpisodeState, now: Situation, proposal: str, against: Veto | None) -> EpisodeState:
@@ -77,7 +120,12 @@ def _hold(state: EpisodeState, now: Situation, proposal: str, against: Veto | No
 
 
 def _decide(
-    state: EpisodeState, proposal: str, verdict: Verdict, against: Veto | None, played: str
+    state: EpisodeState,
+    proposal: str,
+    verdict: Verdict,
+    against: Veto | None,
+    played: str,
+    told: str = "",
 ) -> EpisodeState:
     decision = Decision(
         step=state["steps"] + 1,
@@ -85,6 +133,7 @@ def _decide(
         verdict=verdict,
         rule=against.rule if against else "",
         reason=against.reason if against else "",
+        mend=told,
         played=played,
     )
     update = EpisodeState(decisions=[decision], action=played)
@@ -95,13 +144,10 @@ def _decide(
     return update
 
 
-def _question(reply: str, against: Veto) -> list[Message]:
+def _question(state: EpisodeState, against: Veto, told: str) -> list[Message]:
     """The veto as the next turn of the conversation."""
-    rule = f" [{against.rule}]" if against.rule else ""
+    prompts = get_environment(state["env"]).prompts
     return [
-        Message(role="assistant", content=reply or "(no reply)"),
-        Message(
-            role="user",
-            content=f"Not played{rule}: {against.reason}. Choose another action, in the same form.",
-        ),
+        Message(role="assistant", content=state["reply"] or "(no reply)"),
+        Message(role="user", content=render(prompts, "veto.j2", veto=against, mend=told)),
     ]

@@ -21,8 +21,11 @@ from rpms.vocabulary.errors import RpmsError
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
-Guard = Literal["off", "reask", "shortlist", "constrain"]
+Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
+
+OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
+"""What the guard's modes were called before; run folders of that time still say so."""
 
 CEILING = 1200
 """Tokens that the knowledge blocks may take together, as in the paper."""
@@ -33,7 +36,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "B": {"rules": True, "memory": False, "guard": "off"},
     "C": {"rules": False, "memory": True, "guard": "off"},
     "D": {"rules": True, "memory": True, "guard": "off"},
-    "E": {"rules": True, "memory": True, "guard": "constrain"},
+    "E": {"rules": True, "memory": True, "guard": "policy"},
 }
 
 
@@ -61,6 +64,10 @@ class RunContext:
         Guard,
         _about("Guard", "Let the rules judge the agent's own actions too; the paper does not."),
     ] = "off"
+    reasks: Annotated[
+        int,
+        _about("Re-asks", "How often guard verify may ask the model again within a step.", ge=0),
+    ] = 2
     layout: Annotated[
         Layout, _about("Prompt layout", "Order of the prompt blocks; cache_friendly keeps the "
                        "beginning the same from step to step.")
@@ -146,24 +153,40 @@ class RunContext:
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
-        """A, B, C or D of the 2x2 ablation, or E, with other settings as given."""
+        """A, B, C or D of the 2x2 ablation, or E, or ``B+verify``; other settings as given."""
         return cls(**settings).under(condition)
 
     def under(self, condition: str) -> RunContext:
-        """The same settings under another condition; a guard of one's own stays."""
-        if condition not in CONDITIONS:
-            raise RpmsError(f"unknown condition '{condition}'; known: {', '.join(CONDITIONS)}")
-        toggles = CONDITIONS[condition]
-        guard = toggles["guard"] if toggles["guard"] != "off" else self.guard
+        """The same settings under another condition; a guard of one's own stays.
+
+        A guard in the condition's name is the one that counts: ``D+verify``.
+        """
+        letter, plus, named = condition.partition("+")
+        if letter not in CONDITIONS:
+            raise RpmsError(
+                f"unknown condition '{condition}'; choose from {', '.join(CONDITIONS)}, with a "
+                "guard as in B+verify"
+            )
+        toggles = CONDITIONS[letter]
+        own = toggles["guard"]
+        if plus and own not in ("off", named):
+            raise RpmsError(f"condition '{condition}': {letter} has guard {own} already")
+        guard = named if plus else own if own != "off" else self.guard
         return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
 
     @property
     def condition(self) -> str:
         """The letter of the condition this context belongs to."""
-        if self.rules and self.memory and self.guard == "constrain":
+        if self.rules and self.memory and self.guard == "policy":
             return "E"
         letters = {(True, True): "D", (True, False): "B", (False, True): "C", (False, False): "A"}
         return letters[self.rules, self.memory]
+
+    @property
+    def name(self) -> str:
+        """The letter, with the guard where it is not the letter's own: ``D+verify``."""
+        letter = self.condition
+        return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
 
     @property
     def patience_s(self) -> float:
@@ -206,6 +229,8 @@ def _schema() -> type[BaseModel]:
 def _in_words(error: ValidationError) -> str:
     first = error.errors()[0]
     name, value = first["loc"][0], first["input"]
+    if name == "guard" and value in OLD_GUARDS:
+        return f"guard='{value}' is called '{OLD_GUARDS[value]}' now"
     if first["type"] == "literal_error":
         allowed = ", ".join(_choices(str(name)))
         return f"{name}='{value}' is not possible; choose from {allowed}"

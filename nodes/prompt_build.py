@@ -32,7 +32,7 @@ from rpms.vocabulary.turn import Message, Turn
 REPLY_KEPT = 400
 KEPT_ROOMS = 256
 # Guards that show the model the actions that serve the sub-goal.
-OFFERING = ("shortlist", "constrain")
+OFFERING = ("offer", "policy")
 
 
 def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -90,7 +90,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     messages, dropped = fit(whole, len(state["history"]), room)
     return EpisodeState(
         shortlist=choices,
-        asked_again=False,
+        asked_again=0,
         prompt=messages,
         dropped_turns=dropped,
         knowledge_tokens=tokens([*opening, *closing]),

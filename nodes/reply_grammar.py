@@ -15,12 +15,12 @@ def held_to(env: str, context: RunContext) -> tuple[str, ...]:
     The form alone comes from the manual: a run without rules in its prompt can be held to it
     too, and learns nothing from it about what is possible now.
     """
-    wanted = context.constrain == "grammar" or context.guard == "constrain"
+    wanted = context.constrain == "grammar" or context.guard == "policy"
     return tuple(rule.syntax for rule in manual_for(env, context).actions) if wanted else ()
 
 
 def choices_of(state: EpisodeState, context: RunContext) -> dict[str, Any]:
-    """The choices this one call is held to: the shortlist, where the guard constrains."""
-    if context.guard != "constrain" or not state["shortlist"]:
+    """The choices this one call is held to: the shortlist, where the procedure plays."""
+    if context.guard != "policy" or not state["shortlist"]:
         return {}
     return {"choices": [choice["action"] for choice in state["shortlist"]]}

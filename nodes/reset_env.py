@@ -109,7 +109,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         played_in={},
         shortlist=[],
         decisions=afresh([]),
-        asked_again=False,
+        asked_again=0,
         steps=0,
         invalid_actions=0,
         format_errors=0,

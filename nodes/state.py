@@ -138,7 +138,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         ineffective: actions played since the belief last changed.
         played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
-        asked_again: this step's action was vetoed once already.
+        asked_again: how often the model was asked again for this step.
         done: the episode has ended.
     """
 
@@ -161,7 +161,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     ineffective: list[str]
     played_in: dict[str, list[str]]
     shortlist: list[Choice]
-    asked_again: bool
+    asked_again: int
     done: bool
 
 

@@ -76,11 +76,13 @@ def run(
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     model: ModelOption = "sim",
     condition: Annotated[
-        str, typer.Option(help="A baseline, B rules, C memory, D full, E guarded.")
+        str,
+        typer.Option(help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard."),
     ] = "D",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
+    guard: Annotated[str, typer.Option(help="off | verify | offer | policy")] = "off",
+    reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
@@ -109,6 +111,7 @@ def run(
         scf=scf,
         arbitration=arbitration,
         guard=guard,
+        reasks=reasks,
         layout=layout,
         memory_file=memory,
         rules_dir=rules,

@@ -29,7 +29,9 @@ def evaluate(
     out: Annotated[str, typer.Option(help="Run folder; a run in it goes on, or grows.")],
     env: EnvOption,
     split: SplitOption = "",
-    conditions: Annotated[str, typer.Option(help="By comma; A,B,C,D by default.")] = "",
+    conditions: Annotated[
+        str, typer.Option(help="By comma, as B or B+verify; A,B,C,D by default.")
+    ] = "",
     preset: Annotated[
         str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
     ] = "",
@@ -64,7 +66,8 @@ def evaluate(
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
     scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
     arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | reask | shortlist | constrain")] = "off",
+    guard: Annotated[str, typer.Option(help="off | verify | offer | policy")] = "off",
+    reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
     layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
     theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
     k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
@@ -94,6 +97,7 @@ def evaluate(
         scf=scf,  # type: ignore[arg-type]
         arbitration=arbitration,  # type: ignore[arg-type]
         guard=guard,  # type: ignore[arg-type]
+        reasks=reasks,
         layout=layout,  # type: ignore[arg-type]
         theta=theta,
         k=k,

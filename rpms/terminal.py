@@ -44,7 +44,7 @@ def play(
     console = Console(quiet=not show, highlight=False)
     name = MODEL_LABELS.get(context.model, context.model)
     console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
-    console.print(f"[dim]{env} {split}, condition {context.condition}, model {escape(name)}[/]\n")
+    console.print(f"[dim]{env} {split}, condition {context.name}, model {escape(name)}[/]\n")
     result: EpisodeOutput = {}
     graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
@@ -91,7 +91,8 @@ def _print_step(console: Console, event: StepEvent) -> None:
     if (decision := event["decision"]) and decision["verdict"] != "accepted":
         rule = f" [{decision['rule']}]" if decision["rule"] else ""
         proposal = decision["proposal"] or "(no action could be read)"
-        said = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}"
+        mend = f"; {decision['mend']}" if decision["mend"] else ""
+        said = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
         console.print(f"     [yellow]{escape(said)}[/]")
     action = turn["action"] or "(no action could be read)"
     console.print(f"     [bold cyan]> {escape(action)}[/]")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Verdict = Literal["accepted", "asked_again", "insisted", "replaced"]
+Verdict = Literal["accepted", "asked_again", "fell_back", "insisted", "replaced"]
 
 
 class Choice(TypedDict):
@@ -23,10 +23,12 @@ class Decision(TypedDict):
     Attributes:
         step: the step it was made for.
         proposal: the action the model proposed; empty when none could be read.
-        verdict: ``asked_again`` sends it back to the model, ``insisted`` plays it although
-            something speaks against it, ``replaced`` plays another one.
+        verdict: ``asked_again`` sends it back to the model, ``fell_back`` plays what is left when
+            that did not help, ``insisted`` plays it although something speaks against it, and
+            ``replaced`` plays one that the procedure offers.
         rule: id of the rule that speaks against the proposal; empty if none does.
         reason: what it says.
+        mend: what would make the proposal possible, in words, where the model was told.
         played: the action that goes to the environment; empty when asked again.
     """
 
@@ -35,4 +37,5 @@ class Decision(TypedDict):
     verdict: Verdict
     rule: str
     reason: str
+    mend: str
     played: str

@@ -11,13 +11,13 @@ from rpms.evals.protocol import protocol_card, protocol_of
 from rpms.evals.report.ablations import ablation_tables
 from rpms.evals.report.behaviour import (
     failure_table,
-    guard_table,
     memory_table,
     reliability_table,
     step_table,
     token_table,
 )
 from rpms.evals.report.frontier import frontier_table
+from rpms.evals.report.guard import guard_table, veto_table
 from rpms.evals.report.knowledge import (
     lacking_table,
     obedience_steps_table,
@@ -77,7 +77,7 @@ def build_report(run: Run) -> Report:
     found += [repeat_table(run), trial_table(run)]
     found += ablation_tables(run)
     found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
-    found.append(guard_table(run))
+    found += [guard_table(run), veto_table(run)]
     found += [
         lacking_table(run),
         obedience_table(run),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rpms.evals.measures import average, mean, share
@@ -12,7 +11,6 @@ from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Cell, Table, count, label, number, percent
 from rpms.vocabulary.turn import ERRORS
 
-GUARDED = ("asked_again", "replaced", "insisted")
 AGENT_FAILURES = {
     "timeout": "timeout (step budget used up)",
     "wrong_termination": "wrong termination",
@@ -102,32 +100,6 @@ def memory_table(run: Run) -> Table | None:
     notes += memory_sources(run)
     title = "What became of recalled memories"
     return Table("memory", title, source_of(run), columns, rows, notes=notes)
-
-
-def guard_table(run: Run) -> Table | None:
-    """What rules made of proposed actions; None where no condition has a guard."""
-    used = [n for n in run.conditions if run.manifest.conditions[n].get("guard", "off") != "off"]
-    if not used:
-        return None
-    vetoes: dict[str, Counter[str]] = {}
-    rows = []
-    for name in used:
-        judged = run.judged(name)
-        total = sum(e.proposals for e in judged)
-        vetoes[name] = sum((Counter(e.vetoes) for e in judged), Counter())
-        fates = [sum(getattr(e, fate) for e in judged) for fate in GUARDED]
-        parts = [percent(n / total if total else None, of=f"{n:,}") for n in fates]
-        rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes[name].most_common(6))
-        rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
-    columns = ["condition", "proposals", "asked again", "replaced", "played against a rule"]
-    notes = [
-        "Share of proposed actions. The last column names the rules that spoke against proposals "
-        "most often; 'procedure' means that nothing forbade the action but it served no sub-goal.",
-    ]
-    return Table(
-        "guard", "What rules made of the agent's actions", source_of(run),
-        [*columns, "vetoes by rule"], rows, notes=notes,
-    )  # fmt: skip
 
 
 def token_table(run: Run) -> Table:

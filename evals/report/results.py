@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
@@ -171,7 +172,10 @@ def square_of(run: Run) -> list[str]:
     """A, B, C and D: as such, or the only four of these letters with the same changes to each."""
     if set(SQUARE) <= set(run.conditions):
         return list(SQUARE)
-    found = {letter: [n for n in run.conditions if n.split()[0] == letter] for letter in SQUARE}
+    found = {
+        letter: [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter]
+        for letter in SQUARE
+    }
     if any(len(mine) != 1 for mine in found.values()):
         return []
     corners = [mine[0] for mine in found.values()]

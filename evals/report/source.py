@@ -5,7 +5,7 @@ from __future__ import annotations
 from rpms.envs import get_environment
 from rpms.evals.run_files import Run
 
-LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E guarded"}
+LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E policy"}
 
 
 def source_of(run: Run) -> str:
@@ -37,7 +37,7 @@ def swapped(run: Run) -> str:
 
 
 def names(condition: str) -> str:
-    """``B`` -> ``B rules``; any other label speaks for itself, as ``B guard=reask`` does."""
+    """``B`` -> ``B rules``; any other label speaks for itself, as ``B+verify`` does."""
     return LETTERS.get(condition, condition)
 
 

@@ -160,7 +160,7 @@ async def test_a_model_that_fails_leaves_a_whole_log() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("guard", ["off", "reask", "constrain"])
+@pytest.mark.parametrize("guard", ["off", "verify", "policy"])
 async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(guard: str) -> None:
     line, _ = result = await play(job(condition="B"), Replay(actions=["levitate"] * 9), guard=guard,
                                   max_steps=3)  # fmt: skip
@@ -170,7 +170,7 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
     assert line["obeyed_by_step"] == {"1-5": [3, 0]}
     refused = [step["lacked"] for step in steps if step["failed"]]
     assert line["refused"] == {"missing": 0, "wrong": 0, "ignored": len(refused)}
-    assert len(refused) == (0 if guard == "constrain" else 3)
+    assert len(refused) == (3 if guard == "off" else 0)
 
 
 @pytest.mark.engine

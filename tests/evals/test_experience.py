@@ -27,7 +27,7 @@ def test_rounds_differ_in_seed_and_later_ones_sample() -> None:
     assert {one.condition for one in (first, second, third)} == {"B"}
     assert first.model == "openai:m" and first.max_steps == 9
     assert round_context(base.with_(temperature=1.0), 2).temperature == 1.0
-    assert round_context(base, 1, "E").guard == "constrain"
+    assert round_context(base, 1, "E").guard == "policy"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_nothing_but_errors_is_nothing_to_learn_from(tmp_path: Path) -> None:
     [
         ("A", "generated_seen", "without rules"),
         ("D", "generated_seen", "with memory"),
-        ("B guard=reask", "generated_seen", "guard reask"),
+        ("B+verify", "generated_seen", "guard verify"),
         ("B", "valid_unseen", "not a learning split"),
     ],
 )

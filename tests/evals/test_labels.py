@@ -56,13 +56,12 @@ def test_a_bare_letter_is_said_of_nothing_else(context: RunContext, letter: str)
 
 
 def test_a_guard_over_the_letters_is_in_their_labels() -> None:
-    found = letters(["A", "D"], RunContext(guard="constrain", max_steps=9, temperature=0.5))
+    found = letters(["A", "D"], RunContext(guard="policy", max_steps=9, temperature=0.5))
     assert list(found) == [
-        "A guard=constrain", "A guard=constrain control (random)",
-        "D guard=constrain", "D guard=constrain control (random)",
+        "A+policy", "A+policy control (random)", "E", "E control (random)",
     ]  # fmt: skip
-    assert found["D guard=constrain"].condition == "E"
-    assert list(letters(["E"], RunContext(guard="reask", model="last"))) == ["E"]
+    assert found["E"] == RunContext(guard="policy", max_steps=9, temperature=0.5)
+    assert list(letters(["E"], RunContext(guard="verify", model="last"))) == ["E"]
 
 
 def test_only_what_has_an_effect_is_told() -> None:
@@ -75,21 +74,21 @@ def test_only_what_has_an_effect_is_told() -> None:
 
 
 def test_a_sweep_tells_what_the_whole_run_was_given_besides() -> None:
-    found = preset_contexts("scf", RunContext(k=1, guard="reask"))
-    assert list(found)[:2] == ["D scf=off guard=reask k=1", "D scf=occupancy guard=reask k=1"]
+    found = preset_contexts("scf", RunContext(k=1, guard="verify"))
+    assert list(found)[:2] == ["D+verify scf=off k=1", "D+verify scf=occupancy k=1"]
     assert list(preset_contexts("2x2", RunContext())) == list("ABCD")
 
 
-@pytest.mark.parametrize(("label", "name"), [("A", "A baseline"), ("A guard=reask",) * 2])
+@pytest.mark.parametrize(("label", "name"), [("A", "A baseline"), ("A+verify",) * 2])
 def test_long_names_are_for_pure_letters(label: str, name: str) -> None:
     assert names(label) == name
 
 
 def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path) -> None:
-    labels = [f"{letter} guard=reask" for letter in "ABCD"]
+    labels = [f"{letter}+verify" for letter in "ABCD"]
     wins = {label: [True, False] for label in labels}
     found = {t.id: t for t in read_report(write_run(tmp_path / "1", wins, logs=False)).tables}
-    assert any("A guard=reask; B guard=reask" in note for note in found["square"].notes)
-    wins = {label: [True, False] for label in ["A", "B", "C", "D guard=reask"]}
+    assert any("A+verify; B+verify" in note for note in found["square"].notes)
+    wins = {label: [True, False] for label in ["A", "B", "C", "D+verify"]}
     other = read_report(write_run(tmp_path / "2", wins, logs=False))
     assert "square" not in {table.id for table in other.tables}

@@ -18,14 +18,14 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
         "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
-        "layouts", "guard", "guard_modes", "demo", "rivals",
+        "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds", "rivals"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
         controls = {label: models.pop(label) for label in list(models) if "control" in label}
         assert set(controls.values()) <= {"random"}
-        guarded = [label for label in models if contexts[label].guard == "constrain"]
+        guarded = [label for label in models if contexts[label].guard == "policy"]
         assert len(controls) == len(guarded)
         assert set(models.values()) == {"openai:x"}
         assert all(context.max_steps == 9 for context in contexts.values())
@@ -68,6 +68,26 @@ def test_the_guarded_condition_never_comes_without_its_control() -> None:
     assert found["E"] == preset_contexts("guard", BASE)["E"]
     assert found["E control (random)"] == preset_contexts("guard", BASE)["E control (random)"]
     assert list(letters(["E"], BASE.with_(model="last"))) == ["E"]
+
+
+def test_conditions_carry_a_guard_in_their_name() -> None:
+    found = letters(["B+verify", "D+verify", "A+offer", "D+policy", "C"], BASE)
+    assert list(found) == ["B+verify", "D+verify", "A+offer", "E", "E control (random)", "C"]
+    assert found["B+verify"] == BASE.under("B").with_(guard="verify")
+    assert found["C"].guard == "off"
+    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
+        letters(["B+reask"], BASE)
+
+
+@pytest.mark.parametrize("guard", ["off", "offer"])
+def test_the_preset_verify_has_each_letter_plain_and_verified(guard: str) -> None:
+    found = preset_contexts("verify", BASE.with_(guard=guard, reasks=1))
+    plain = ["A", "B", "C", "D"]
+    labels = [name for one in plain for name in (one, f"{one}+verify reasks=1")]
+    assert list(found) == labels
+    for letter in plain:
+        assert found[letter].guard == "off"
+        assert found[f"{letter}+verify reasks=1"] == found[letter].with_(guard="verify")
 
 
 @pytest.mark.parametrize("given", ["m.jsonl", "m.round{round}.jsonl"])

@@ -77,7 +77,7 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     ("settings", "skipped"),
     [
         ({}, set()),
-        ({"guard": "shortlist"}, set()),
+        ({"guard": "offer"}, set()),
         ({"rules": False}, {"rule_assembly", "arbitration"}),
         ({"memory": False}, MEMORY_STAGES),
         ({"rules": False, "memory": False}, {"rule_assembly", *MEMORY_STAGES}),
@@ -132,7 +132,7 @@ def test_every_stage_can_be_swapped(stage: str) -> None:
         raise Reached
 
     with pytest.raises(Reached):
-        context = RunContext(max_steps=1, guard="shortlist")
+        context = RunContext(max_steps=1, guard="offer")
         run_episode(0, context=context, graph=build_graph(nodes={stage: mine}))
 
 

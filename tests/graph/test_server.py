@@ -305,7 +305,7 @@ def forked(server: Server) -> tuple[str, dict[str, dict[str, Any]]]:
     """A thread that played two steps with every stage on, and a checkpoint after each stage."""
     client = get_sync_client(url=server.url)
     thread = client.threads.create()["thread_id"]
-    context = {"guard": "shortlist", "max_steps": 2, "theta": 0.0}
+    context = {"guard": "offer", "max_steps": 2, "theta": 0.0}
     client.runs.wait(thread, "rpms", input=TASK, context=context)
     history: Any = client.threads.get_history(thread, limit=100)
     states = list(reversed(history))
@@ -332,7 +332,7 @@ async def test_a_person_can_go_on_from_every_stage(
         )
         there: Any = await client.threads.get_state(thread, checkpoint=branch["checkpoint"])
         assert there["next"] and there["next"][0] in STAGES
-        context = {"guard": "shortlist", "max_steps": 2, "theta": 0.0, **toggles}
+        context = {"guard": "offer", "max_steps": 2, "theta": 0.0, **toggles}
         await client.runs.wait(
             thread, "rpms", input=None, context=context, checkpoint=branch["checkpoint"]
         )

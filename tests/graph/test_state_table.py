@@ -23,8 +23,8 @@ Keys = dict[str, set[str]]
 # Between them every way through the stages: each guard, knowledge on and off, a vetoed action, a
 # refused one, and a reply without an action.
 CONTEXTS = [
-    RunContext(guard="reask", max_steps=5),
-    RunContext(guard="constrain", max_steps=5),
+    RunContext(guard="verify", max_steps=5),
+    RunContext(guard="policy", max_steps=5),
     RunContext.for_condition("A", max_steps=5),
 ]
 REPLIES = ["Action: look", "Action: take moon 1 from sky 1", "Action: look", "Hm.", "Action: look"]
@@ -76,7 +76,7 @@ def recorded() -> tuple[Keys, Keys]:
         return Stage(name, run)
 
     for context in CONTEXTS:
-        model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 2]))
+        model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 4]))
         own = {name: watch(name, stage) for name, stage in _own(model, "").items()}
         asked = EpisodeInput(split="generated_unseen", task=0)
         result = build_graph(nodes=own).invoke(asked, context=context)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +15,14 @@ from rpms.graph.run import run_episode
 from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
 from rpms.nodes.context import RunContext
 from rpms.nodes.prompt_build import prompt_build
-from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.nodes.state import EpisodeState, follow
+from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
+from rpms.vocabulary.decision import Decision
 from rpms.vocabulary.turn import Message
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")
+GOLDEN = Path(__file__).parent / "golden" / "veto.txt"
 PLACES = ["cabinet 1", "countertop 1", "fridge 1", "microwave 1", "sofa 1"]
 
 
@@ -28,19 +32,29 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
     found = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, []),
         reply=reply, ineffective=in_vain or [], action="", played_in={}, steps=3,
-        decisions=[], asked_again=False,
+        decisions=[], asked_again=0,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
     found["shortlist"] = shortlist(found, RunContext())
     return found
 
 
-def judged(mode: str, now: EpisodeState) -> EpisodeState:
-    runtime: Any = SimpleNamespace(context=RunContext(guard=mode))  # type: ignore[arg-type]
+def judged(mode: str, now: EpisodeState, **settings: Any) -> EpisodeState:
+    context = RunContext(guard=mode, **settings)  # type: ignore[arg-type]
+    runtime: Any = SimpleNamespace(context=context)
     return action_arbitration(now, runtime)
 
 
-@pytest.mark.parametrize("mode", ["reask", "shortlist", "constrain"])
+def verified(now: EpisodeState, *replies: str, **settings: Any) -> list[Decision]:
+    """What becomes of each reply of one step, in turn."""
+    now = EpisodeState(**now)
+    for reply in replies:
+        update = judged("verify", EpisodeState(**{**now, "reply": reply}), **settings)
+        follow(now, update)
+    return now["decisions"]
+
+
+@pytest.mark.parametrize("mode", ["verify", "offer", "policy"])
 def test_a_good_action_passes(mode: str) -> None:
     update = judged(mode, state("Thought: cold.\nAction: go to fridge 1"))
     assert update["action"] == "go to fridge 1"
@@ -49,41 +63,102 @@ def test_a_good_action_passes(mode: str) -> None:
     assert "prompt" not in update
 
 
-def test_reask_sends_a_vetoed_action_back_once_with_the_rule() -> None:
-    now = state("Action: take apple 1 from fridge 1", location="sofa 1")
-    update = judged("reask", now)
-    assert update["action"] == "" and update["asked_again"]
+def test_verify_sends_a_vetoed_action_back_with_the_rule_and_what_would_mend_it() -> None:
+    now = state("Action: take apple 1 from fridge 1", location="sofa 1", searched=["sofa 1"])
+    update = judged("verify", now)
+    assert update["action"] == "" and update["asked_again"] == 1
     assert update["decisions"][-1]["verdict"] == "asked_again"
-    *_, said, question = update["prompt"]
+    assert update["decisions"][-1]["mend"] == "first: go to fridge 1"
+    *before, said, question = update["prompt"]
+    assert before == now["prompt"]
     assert said == {"role": "assistant", "content": now["reply"]}
-    assert question["content"].startswith("Not played [O-ACT-004]: 'take apple 1 from fridge 1'")
-    assert "be at fridge 1" in question["content"]
-    again = EpisodeState(**{**now, **update})
-    insisted = judged("reask", again)
-    assert insisted["action"] == "take apple 1 from fridge 1"
-    assert insisted["decisions"][-1]["verdict"] == "insisted"
+    lines = [f"--- {said['role']}", said["content"], f"--- {question['role']}", question["content"]]
+    told = "\n".join([*lines, ""])
+    if os.environ.get("RPMS_UPDATE_GOLDEN"):
+        GOLDEN.write_text(told, encoding="utf-8")
+    assert told == GOLDEN.read_text(encoding="utf-8")
+    assert "\n" not in question["content"]
 
 
-def test_shortlist_only_notes_what_speaks_against_an_action() -> None:
-    update = judged("shortlist", state("Action: open fridge 1", location="sofa 1"))
+TAKE, OPEN, HEAT = (f"Action: {action}" for action in (
+    "take apple 1 from fridge 1", "open microwave 1", "heat statue 1 with microwave 1",
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reasks", "verdicts"),
+    [
+        (0, ["fell_back"]),
+        (1, ["asked_again", "fell_back"]),
+        (2, ["asked_again", "asked_again", "fell_back"]),
+    ],
+)
+def test_how_often_it_is_asked_again_is_a_setting(reasks: int, verdicts: list[str]) -> None:
+    replies = [TAKE, OPEN, HEAT][: reasks + 1]
+    found = verified(state("", location="sofa 1", searched=["sofa 1"]), *replies, reasks=reasks)
+    assert [one["verdict"] for one in found] == verdicts
+    assert [bool(one["played"]) for one in found] == [False] * reasks + [True]
+
+
+def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
+    found = verified(state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, reasks=9)
+    assert [one["verdict"] for one in found] == ["asked_again", "fell_back"]
+    assert found[-1]["played"] == "go to fridge 1"
+
+
+def test_a_step_before_does_not_count_as_the_same_action_again() -> None:
+    now = state("", location="sofa 1", searched=["sofa 1"])
+    earlier = verified(now, TAKE)[0]
+    now["decisions"] = [Decision(**{**earlier, "step": 2})]  # type: ignore[typeddict-item]
+    assert verified(now, TAKE)[-1]["verdict"] == "asked_again"
+
+
+def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
+    """A circle can be walked again; else a step towards a proposal; else nothing is done."""
+    here: dict[str, Any] = {"location": "sofa 1", "searched": ["sofa 1"]}
+    now = state("", **here)
+    now["played_in"] = {fingerprint(now["belief"]): ["go to cabinet 1"]}
+    circle = verified(now, "Action: go to cabinet 1", TAKE, HEAT)
+    assert circle[-1]["played"] == "go to cabinet 1"
+    towards = verified(state("", **here), TAKE, HEAT, HEAT)
+    assert [one["verdict"] for one in towards][-1] == "fell_back"
+    assert towards[-1]["played"] == "go to fridge 1"
+    assert verified(state("", **here), HEAT, HEAT)[-1]["played"] == "look"
+    assert verified(state("", **here), "Hm.", "Hm.")[-1]["played"] == "look"
+    assert verified(state("", ["go to cabinet 1"], **here), *["Action: go to cabinet 1"] * 2)[-1][
+        "played"
+    ] == "look"  # fmt: skip
+
+
+def test_nothing_is_let_go_of_unasked() -> None:
+    now = state("", location="countertop 1", searched=["countertop 1"], holding=["mug 1"],
+                last_seen={"apple 1": "countertop 1"})  # fmt: skip
+    first, second = verified(now, *["Action: take apple 1 from countertop 1"] * 2)
+    assert first["mend"] == "first: put mug 1 in/on countertop 1"
+    assert (second["verdict"], second["played"]) == ("fell_back", "look")
+
+
+def test_offer_only_notes_what_speaks_against_an_action() -> None:
+    update = judged("offer", state("Action: open fridge 1", location="sofa 1"))
     assert update["action"] == "open fridge 1"
+    assert update["decisions"][-1]["verdict"] == "insisted"
     assert update["decisions"][-1]["rule"] == "O-ACT-002"
 
 
-def test_constrain_plays_the_nearest_of_the_shortlist() -> None:
+def test_policy_plays_the_nearest_of_the_shortlist() -> None:
     update = judged(
-        "constrain", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
+        "policy", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
     )
     assert update["action"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
-    free = judged("constrain", state("Action: go to sofa 1", searched=["sofa 1"]))
+    free = judged("policy", state("Action: go to sofa 1", searched=["sofa 1"]))
     assert free["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
     assert free["decisions"][-1]["reason"].endswith("serve the current sub-goal")
 
 
 @pytest.mark.parametrize("reply", ["", "I would rather not say.", "Action:"])
-def test_constrain_plays_something_even_if_nothing_could_be_read(reply: str) -> None:
-    update = judged("constrain", state(reply))
+def test_policy_plays_something_even_if_nothing_could_be_read(reply: str) -> None:
+    update = judged("policy", state(reply))
     assert update["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
     assert update["decisions"][-1]["proposal"] == ""
 
@@ -91,9 +166,9 @@ def test_constrain_plays_something_even_if_nothing_could_be_read(reply: str) -> 
 def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> None:
     now = state("Action: examine sofa 1", location="sofa 1")
     now["shortlist"] = []
-    assert judged("constrain", now)["action"] == "examine sofa 1"
+    assert judged("policy", now)["action"] == "examine sofa 1"
     now["reply"] = "Action: open fridge 1"
-    assert judged("constrain", now)["action"] == "look"
+    assert judged("policy", now)["action"] == "look"
 
 
 def test_the_shortlist_is_short_and_every_entry_has_a_reason() -> None:
@@ -107,7 +182,7 @@ def test_the_prompt_carries_the_shortlist_next_to_the_observation(
     layout: str, play_script: Play
 ) -> None:
     plain = play_script("D", layout=layout)[4]
-    guarded = play_script("D", layout=layout, guard="shortlist")[4]
+    guarded = play_script("D", layout=layout, guard="offer")[4]
     last = guarded["prompt"][-1]["content"]
     lines = [f"  {n}. {c['action']} ({c['reason']})" for n, c in enumerate(guarded["shortlist"], 1)]
     block = "\n".join(["[Actions That Serve the Current Sub-Goal]", *lines])
@@ -134,7 +209,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     to_fridge = ("Action: go to fridge 1", "The fridge 1 is closed.")
     to_table = ("Action: go to countertop 1", "On the countertop 1, you see nothing.")
     walk = play_script(
-        "D", script=[to_table, to_fridge, to_table, to_fridge, to_table], guard="shortlist"
+        "D", script=[to_table, to_fridge, to_table, to_fridge, to_table], guard="offer"
     )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
@@ -153,3 +228,14 @@ def test_whatever_is_chosen_from_the_shortlist_wins(model: str) -> None:
     assert [end["success"] for end in ends] == [True] * 12
     refused = sum(end["invalid_actions"] for end in ends)
     assert refused / sum(end["steps"] for end in ends) < 0.05
+
+
+@pytest.mark.engine
+def test_verifying_alone_wins_nothing() -> None:
+    """Who proposes nothing sensible gets nowhere: no procedure plays for it."""
+    end = run_episode(0, context=RunContext.for_condition("D+verify", model="random", max_steps=6))
+    assert not end["success"]
+    assert {turn["action"] for turn in end["history"]} == {"look"}
+    # A first look is fine; from then on it is in vain, comes back at once, and nothing is left.
+    verdicts = [one["verdict"] for one in end["decisions"]]
+    assert verdicts == ["accepted", *["asked_again", "fell_back"] * 5]

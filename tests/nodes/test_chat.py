@@ -17,7 +17,7 @@ def test_the_world_sets_the_length_of_replies_unless_the_run_does(env: str) -> N
     assert getattr(open_chat(env, SERVER.with_(max_tokens=77)), "max_tokens") == 77  # noqa: B009
 
 
-@pytest.mark.parametrize("settings", [{"constrain": "grammar"}, {"guard": "constrain"}])
+@pytest.mark.parametrize("settings", [{"constrain": "grammar"}, {"guard": "policy"}])
 def test_replies_are_held_where_the_run_asks_for_it(settings: dict[str, str]) -> None:
     held = open_chat("alfworld", SERVER.with_(**settings))
     assert isinstance(held, HeldModel)

@@ -40,7 +40,7 @@ def test_other_settings_pass_through() -> None:
         ({"rules": "no"}, "rules='no' is not possible: input should be a valid boolean"),
         ({"k": "3"}, "k='3' is not possible: input should be a valid integer"),
         ({"model": object}, "model="),
-        ({"guard": None}, "choose from off, reask, shortlist, constrain"),
+        ({"guard": None}, "choose from off, verify, offer, policy"),
         ({"temperature": float("inf")}, "temperature"),
         ({"context_tokens": -1}, "context_tokens=-1 is not possible: input should be greater"),
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
@@ -71,16 +71,42 @@ def test_impossible_values_are_refused(change: dict[str, object], message: str) 
 
 
 def test_unknown_condition() -> None:
-    with pytest.raises(RpmsError, match="unknown condition 'F'; known: A, B, C, D, E"):
+    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E, with"):
         RunContext.for_condition("F")
     assert list(CONDITIONS) == ["A", "B", "C", "D", "E"]
 
 
 def test_e_is_d_with_the_guard() -> None:
-    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="constrain")
+    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="policy")
     assert RunContext.for_condition("E").condition == "E"
-    assert RunContext.for_condition("D", guard="reask").condition == "D"
-    assert RunContext.for_condition("B", guard="constrain").condition == "B"
+    assert RunContext.for_condition("D", guard="verify").condition == "D"
+    assert RunContext.for_condition("B", guard="policy").condition == "B"
+
+
+@pytest.mark.parametrize("guard", ["off", "verify", "offer", "policy"])
+@pytest.mark.parametrize("letter", "ABCD")
+def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> None:
+    context = RunContext.for_condition(f"{letter}+{guard}", guard="offer")
+    assert context == RunContext(guard="offer").under(letter).with_(guard=guard)
+    name = {"D+policy": "E"}.get(f"{letter}+{guard}", f"{letter}+{guard}")
+    assert context.name == name.removesuffix("+off")
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("B+reask", "guard='reask' is called 'verify' now"),
+        ("B+shortlist", "guard='shortlist' is called 'offer' now"),
+        ("B+constrain", "guard='constrain' is called 'policy' now"),
+        ("B+", "guard='' is not possible; choose from off, verify, offer, policy"),
+        ("F+verify", "unknown condition 'F+verify'"),
+        ("E+verify", "condition 'E+verify': E has guard policy already"),
+    ],
+)
+def test_a_guard_that_is_not_there_is_refused(condition: str, message: str) -> None:
+    with pytest.raises(RpmsError) as refused:
+        RunContext.for_condition(condition)
+    assert message in str(refused.value)
 
 
 def test_a_server_may_give_a_dictionary_or_nothing() -> None:

@@ -76,7 +76,7 @@ def state(now: Belief, **more: Any) -> EpisodeState:
     found = EpisodeState(
         env="alfworld", goal=GOAL, belief=now, sub_goal=ENV.sub_goal(GOAL, now, []), history=[],
         reply="", action="", ineffective=[], played_in={}, steps=0, decisions=[], prompt=[],
-        asked_again=False, shortlist=[],
+        asked_again=0, shortlist=[],
     )  # fmt: skip
     return EpisodeState(**{**found, **more})
 
@@ -166,10 +166,10 @@ def test_after_an_action_left_out_nothing_is_imagined() -> None:
 def test_the_guard(mine: bool, own: Path) -> None:
     folder = str(own) if mine else ""
     now = state(belief(), reply="Action: look")
-    context = RunContext(rules_dir=folder, guard="reask")
+    context = RunContext(rules_dir=folder, guard="verify")
     offered = [choice["action"] for choice in shortlist(now, context)]
     assert ("yodel" in offered) == mine and offered
-    (decision,) = action_arbitration(now, under(folder, guard="reask"))["decisions"]
+    (decision,) = action_arbitration(now, under(folder, guard="verify"))["decisions"]
     assert decision["verdict"] == ("asked_again" if mine else "accepted")
     assert decision["rule"] == ("M-SING-001" if mine else "")
 
@@ -246,7 +246,7 @@ def test_a_word_that_means_nothing_is_refused_with_its_line(tmp_path: Path) -> N
 @pytest.mark.parametrize("without", ["universal", "domain", "environment"])
 def test_an_episode_runs_without_any_one_tier(without: str, play_script: Play) -> None:
     script = [one for one in SCRIPT if one[1]]  # the guard plays something for the others too
-    for condition, guard in (("D", "off"), ("E", "constrain"), ("B", "shortlist")):
+    for condition, guard in (("D", "off"), ("E", "policy"), ("B", "offer")):
         states = play_script(
             condition, script, without_rules=without, scf="preconditions", guard=guard
         )

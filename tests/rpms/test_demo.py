@@ -38,7 +38,7 @@ def test_every_mechanism_shows(
     for name, counts in by_condition.items():
         assert bool(counts["memories recalled"]) is (name[0] in "CD")
         assert name[0] in "BD" or not counts["refusals explained"]
-        assert bool(counts["vetoed by the guard"]) is ("guard" in name)
+        assert bool(counts["vetoed by the guard"]) is ("+" in name)
     assert len(read_report(page.parent).run.manifest.tasks) >= 4
 
 

@@ -121,8 +121,7 @@ def test_a_policy_may_be_learned_from_if_the_user_says_so(tmp_path: Path) -> Non
     assert header.learned_by == ["first"] and entries
     assert header.sources[0].startswith("first, alfworld generated_seen, 2 tasks, 1 round of")
     assert (
-        "condition E, with memory, guard constrain (allowed: a policy's memory)"
-        in (header.sources[0])
+        "condition E, with memory, guard policy (allowed: a policy's memory)" in (header.sources[0])
     )
 
 

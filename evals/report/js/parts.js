@@ -17,7 +17,8 @@ function observationPanel(step) {
 
 // What rules made of a proposed action, where the run has a guard.
 function guardLine(decision) {
-  const kind = { accepted: "good", replaced: "warn", asked_again: "warn", insisted: "bad" };
+  const kind = { accepted: "good", replaced: "warn", fell_back: "warn", asked_again: "warn",
+    insisted: "bad" };
   const rule = decision.rule ? el("span", { class: "rule-id",
     title: data.rules[decision.rule] || "" }, decision.rule) : null;
   return el("li", null,
@@ -25,7 +26,8 @@ function guardLine(decision) {
       el("span", { class: `badge ${kind[decision.verdict] || ""}` },
         decision.verdict.replace("_", " ")),
       el("span", null, decision.proposal || "(no action could be read)")),
-    decision.reason ? el("div", { class: "why" }, rule, decision.reason) : null);
+    decision.reason ? el("div", { class: "why" }, rule,
+      decision.reason + (decision.mend ? `; ${decision.mend}` : "")) : null);
 }
 
 function decisionPanel(step) {

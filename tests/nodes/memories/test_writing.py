@@ -16,7 +16,7 @@ from tests.openai_server import Answer, OpenAIServer
 
 async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer("Plan: a", usage=(50, 5)))
-    run = context(openai_server, memory_method="reflexion", guard="constrain", temperature=0.3)
+    run = context(openai_server, memory_method="reflexion", guard="policy", temperature=0.3)
     first = await after_trial("alfworld", run, {}, record(success=False))
     second = await after_trial("alfworld", run, first, record(success=False))
     assert second["spent"] == {"model_calls": 2, "prompt_tokens": 100, "output_tokens": 10}
