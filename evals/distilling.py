@@ -66,27 +66,24 @@ class Assignment(NamedTuple):
     seed: int
 
 
-def refuse_judged(env: str, split: str) -> None:
-    """Only generated tasks and official training tasks may end up in a model's weights.
+def may_be_trained_on(env: str, split: str) -> bool:
+    """Whether a split's tasks may end up in a model's weights: generated and training tasks.
 
     Stricter than for memory, where "seen" is enough: ALFWorld's valid_seen is a test split.
     """
     parts = {*split.split("_")}
-    open_to_all = parts & {"generated", "train"} or split == get_environment(env).learning_split
-    if parts & JUDGED or not open_to_all:
-        splits = [name for name in get_environment(env).splits() if _is_open(env, name)]
+    known = split == get_environment(env).learning_split or parts & {"generated", "train"}
+    return bool(known) and not parts & JUDGED
+
+
+def refuse_judged(env: str, split: str) -> None:
+    """Say which splits there are for it, instead of training on one that judges."""
+    if not may_be_trained_on(env, split):
+        others = [one for one in get_environment(env).splits() if may_be_trained_on(env, one)]
         raise RpmsError(
-            f"{env} {split} is there to be judged by, so nothing is trained on it; "
-            f"choose from {', '.join(splits)}"
+            f"nothing is trained on {env} {split}, whose tasks are there to judge by; "
+            f"choose from {', '.join(others)}"
         )
-
-
-def _is_open(env: str, split: str) -> bool:
-    try:
-        refuse_judged(env, split)
-    except RpmsError:
-        return False
-    return True
 
 
 def assign(

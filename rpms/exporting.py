@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from rpms.envs import get_environment
 from rpms.evals.arms import parse_arm
@@ -88,7 +88,7 @@ def export_expert(
 def _checked(per: str) -> Per:
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
-    return cast(Per, per)
+    return per
 
 
 def _progress(total: int) -> Callable[[Written], None]:
