@@ -19,8 +19,8 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP); chat: messages to "
-            "tune a model on."
+            help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP); "
+            "chat: messages to tune a model on."
         ),
     ],
     out: Annotated[
