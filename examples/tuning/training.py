@@ -70,7 +70,7 @@ def fit(loaded: Loaded, examples: list[Example], recipe: Recipe) -> list[float]:
             group["lr"] = rate * schedule(step, len(plan))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(float(loss))
+        losses.append(loss.item())
         if step % TOLD_EVERY == 0 or step == len(plan) - 1:
             print(f"step {step + 1} of {len(plan)}, loss {losses[-1]:.4f}", flush=True)
     model.eval()

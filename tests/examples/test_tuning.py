@@ -16,7 +16,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 HAVE_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "transformers", "gguf"))
 with_torch = pytest.mark.skipif(not HAVE_TORCH, reason="torch is not installed: no model is tuned")
-TEXT = "Thought : Action go to take look mug 1 2 desk shelf You see a . on the"
+MOST = 24
 LINE = [
     {"role": "system", "content": "You see"},
     {"role": "user", "content": "a mug"},
@@ -110,17 +110,18 @@ def test_what_is_missing_is_told_in_one_line() -> None:
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
 
-    special = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "?"]
-    roles = ["system", "user", "assistant"]
-    vocabulary = {word: number for number, word in enumerate([*special, *roles, *TEXT.split()])}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=words, eos_token="<|im_end|>", pad_token="<|endoftext|>", unk_token="?",
-        extra_special_tokens=["<|im_start|>"],
+    special = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate([*special, *letters])}
+    single = Tokenizer(models.BPE(vocabulary, []))
+    single.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    single.decoder = decoders.ByteLevel()
+    tokenizer = Qwen2Tokenizer(
+        tokenizer_object=single, vocab=vocabulary, merges=[], unk_token=None,
+        eos_token="<|im_end|>", pad_token="<|endoftext|>", extra_special_tokens=["<|im_start|>"],
     )  # fmt: skip
     tokenizer.chat_template = (
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -130,6 +131,7 @@ def tiny(tmp_path: Path) -> Path:
         Qwen2Config(
             vocab_size=len(vocabulary), hidden_size=64, intermediate_size=128, eos_token_id=1,
             num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            initializer_range=0.2,
         )
     )  # fmt: skip
     model.save_pretrained(tmp_path / "tiny")
@@ -144,14 +146,14 @@ def said(loaded: Any, *contents: str) -> list[str]:
     batch = []
     for content in contents:
         text = render(loaded.tokenizer, [{"role": "user", "content": content}], ask=True)
-        batch.append(Question(encode(loaded.tokenizer, text), 8))
+        batch.append(Question(encode(loaded.tokenizer, text), MOST))
     Generator(loaded, 10_000).answer(batch)
     assert [one.answer.error for one in batch if one.answer] == [""] * len(batch)
     return [one.answer.text for one in batch if one.answer]
 
 
 @with_torch
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [0, 16])
 def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) -> None:
     from tuning.loading import load
     from tuning.lora import merge_lora
@@ -193,7 +195,7 @@ def test_a_batch_with_a_common_beginning_says_what_each_says_alone(tiny: Path) -
     from tuning.loading import load
 
     loaded = load(str(tiny))
-    same = "go to the desk . " * 40
+    same = "go to the desk . " * 20
     prompts = [same + end for end in ("look", "take mug 1 on the shelf 2", "see a mug")]
     assert said(loaded, *prompts) == [said(loaded, prompt)[0] for prompt in prompts]
 
@@ -214,7 +216,7 @@ def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str
         told += capsys.readouterr().out
     client = OpenAI(base_url=told.split()[-1], api_key="none")
     found = client.chat.completions.create(
-        model="tiny", messages=[{"role": "user", "content": "the desk"}], max_tokens=8
+        model="tiny", messages=[{"role": "user", "content": "the desk"}], max_tokens=MOST
     )
     assert found.choices[0].message.content == said(loaded, "the desk")[0]
-    assert found.usage and found.usage.prompt_tokens == 8
+    assert found.usage and 0 < found.usage.completion_tokens <= MOST
