@@ -7,6 +7,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 
 from rpms.evals.distilling import Assignment, Lesson, play
@@ -21,22 +22,35 @@ def taught(assignments: Iterable[Assignment], workers: int) -> Iterator[Lesson]:
         yield from map(play, assignments)
         return
     # A fresh interpreter: forking would copy the locks of this process's threads.
-    fresh = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_leave_ctrl_c)
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     left = iter(assignments)
     waiting: deque[Future[Lesson]] = deque()
+
+    def submit(count: int) -> None:
+        with _deaf_children():
+            waiting.extend(pool.submit(play, one) for one in islice(left, count))
+
     try:
-        for one in islice(left, workers * AHEAD):
-            waiting.append(pool.submit(play, one))
+        submit(workers * AHEAD)
         while waiting:
             lesson = waiting.popleft().result()
-            for one in islice(left, 1):
-                waiting.append(pool.submit(play, one))
+            submit(1)
             yield lesson
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_ctrl_c() -> None:
-    """Ctrl-C is for the process that writes; it ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C is for the process that writes, which ends the others; here it comes a little later.
+
+    A process that is started inherits which signals are held back.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -3,8 +3,8 @@
     python examples/tune.py train --model FILE.gguf --data lines.jsonl --out tuned --lora 16
     python examples/tune.py serve --model FILE.gguf --adapter tuned --port 8000
 
-See docs/tuning.md. Needs torch, transformers 5 and gguf, which RPMS itself does not. Meant for one
-GPU; a processor will do to try it out.
+See docs/tuning.md. Needs torch, transformers 5, accelerate and gguf, which RPMS does not. Meant for
+one GPU; a processor will do to try it out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def main() -> None:
     serve.add_argument("--tokens", type=int, default=200_000, help="tokens of a batch")
     options = parser.parse_args()
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        parser.error(f"{', '.join(missing)} not installed: pip install torch transformers gguf")
+        parser.error(
+            f"{', '.join(missing)} not installed: pip install torch transformers accelerate gguf"
+        )
     if options.command == "train":
         from tuning.training import Recipe
         from tuning.training import train as tune

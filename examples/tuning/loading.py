@@ -28,8 +28,11 @@ def load(name: str) -> Loaded:
     where: dict[str, Any] = {}
     if file.suffix == ".gguf":
         name, where = str(file.parent), {"gguf_file": file.name}
-    tokenizer = AutoTokenizer.from_pretrained(name, **where)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, **where)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **where)
+    except (ImportError, OSError, ValueError) as error:  # these say themselves what is missing
+        raise SystemExit(f"tune: cannot load {file}: {error}") from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **where)
     return Loaded(model.to(device), tokenizer, device)
