@@ -11,7 +11,6 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from langchain_core.language_models import BaseChatModel
 
@@ -37,6 +36,7 @@ class LocalName:
     model: str
     ctx: int = 0
     threads: int = 0
+    lora: str = ""
 
 
 def is_local(name: str) -> bool:
@@ -45,15 +45,20 @@ def is_local(name: str) -> bool:
 
 
 def parse_name(name: str) -> LocalName:
-    """Read ``local:MODEL[?ctx=N&threads=N]``."""
+    """Read ``local:MODEL[?ctx=N&threads=N&lora=FILE.gguf]``."""
     model, _, asked = name.removeprefix(PREFIX).partition("?")
-    options: dict[str, int] = {}
-    for key, value in parse_qsl(asked, keep_blank_values=True):
-        if key not in ("ctx", "threads") or not value.isdecimal() or not int(value):
+    options: dict[str, Any] = {}
+    for part in filter(None, asked.split("&")):
+        key, _, value = part.partition("=")
+        if key == "lora" and value:
+            options[key] = value
+        elif key in ("ctx", "threads") and value.isdecimal() and int(value):
+            options[key] = int(value)
+        else:
             raise RpmsError(
-                f"model '{name}': '{key}={value}' is not an option; known: ctx=N and threads=N"
+                f"model '{name}': '{key}={value}' is not an option; known: ctx=N, threads=N and "
+                "lora=FILE.gguf"
             )
-        options[key] = int(value)
     if not model:
         raise RpmsError(f"model '{name}' names no model; {choices()}")
     return LocalName(model, **options)
@@ -91,6 +96,19 @@ def find_weights(model: str) -> Path:
     return file.resolve()
 
 
+def find_lora(name: str, model: Path) -> Path:
+    """The adapter's file; the native loader would end the process over one that does not fit."""
+    file = Path(name).expanduser()
+    if not file.is_file():
+        raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
+    said, made_for = read_metadata(file), read_metadata(model).get("general.architecture")
+    if said.get("general.type") != "adapter":
+        raise RpmsError(f"{file} is a GGUF file, but no LoRA adapter")
+    if (other := said.get("general.architecture")) != made_for:
+        raise RpmsError(f"{file} is an adapter for '{other}' models, not for '{made_for}'")
+    return file.resolve()
+
+
 def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     """The chat model; the weights are loaded once per process, however often it is opened."""
     if "base_url" in options:
@@ -103,7 +121,8 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     if asked.ctx and trained and asked.ctx > trained:
         raise RpmsError(f"model '{name}': it reads at most {trained} tokens")
     context = asked.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
-    address = serve_model(LocalModel(str(file), context, asked.threads or cores()))
+    lora = str(find_lora(asked.lora, file)) if asked.lora else ""
+    address = serve_model(LocalModel(str(file), context, asked.threads or cores(), lora))
     # Whoever builds prompts can read from the profile how much the model takes in.
     limits = {"profile": {"max_input_tokens": context}}
     return _client(asked.model, address.url, address.key, options | limits)

@@ -25,11 +25,12 @@ PROBE_S = 5.0
 
 
 class LocalModel(NamedTuple):
-    """What is loaded: the same weights with another context are another model."""
+    """What is loaded: the same weights with another context or adapter are another model."""
 
     file: str
     context: int
     threads: int
+    lora: str = ""
 
 
 class Address(NamedTuple):
@@ -83,6 +84,8 @@ def _start(model: LocalModel) -> tuple[Any, Address]:
     params.n_parallel = 1  # requests queue; batches of one keep replies reproducible
     params.cpuparams.n_threads = model.threads
     params.cpuparams_batch.n_threads = model.threads
+    if model.lora:
+        params.lora_adapters = [runtime.CommonAdapterLoraInfo(model.lora, 1.0)]
     params.sampling.temp = 0.0
     params.cache_prompt = True
     params.cache_ram_mib = PREFIX_CACHE_MB
@@ -132,7 +135,7 @@ def _shared() -> dict[str, list[str]]:
 
 
 def _name(model: LocalModel) -> str:
-    return f"{model.file}|{model.context}|{model.threads}"
+    return "|".join(map(str, model))
 
 
 # Native threads must end before the interpreter takes their memory away.

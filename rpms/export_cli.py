@@ -7,12 +7,21 @@ from typing import Annotated
 
 import typer
 
+from rpms.options import EnvOption, RulesOption, SplitOption
+
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
+    env: EnvOption,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False)
+    ] = None,
+    *,
     format: Annotated[
         str,
-        typer.Option(help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP)."),
+        typer.Option(
+            help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP); "
+            "chat: messages to tune a model on."
+        ),
     ],
     out: Annotated[
         Path,
@@ -20,12 +29,44 @@ def export(
     ],
     conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
+    per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
+    expert: Annotated[
+        bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
+    ] = False,
+    split: SplitOption = "",
+    limit: Annotated[int, typer.Option(help="--expert: how many tasks; 0: all.")] = 0,
+    spread: Annotated[
+        bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
+    ] = False,
+    mistakes: Annotated[
+        float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="--expert: other mistakes for another seed.")] = 0,
+    rules: RulesOption = "",
+    memory: Annotated[str, typer.Option(help="--expert: memory snapshot (JSONL).")] = "",
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="--expert: processes; 0: play in this one.")
+    ] = None,
 ) -> None:
-    """Write a run's episodes in a format that other tools read; nothing is sent anywhere."""
-    from rpms.evals.export import export_run
-    from rpms.evals.run_files import read_run
+    """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
 
+    With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
+    decisions become training data.
+    """
+    from rpms.exporting import Expertise, export_expert, export_folder
+    from rpms.vocabulary.errors import RpmsError
+
+    if expert == (folder is not None):
+        raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
     chosen = [name.strip() for name in conditions.split(",")] if conditions else []
-    done = export_run(read_run(folder), format, out, chosen, prompts)
-    left = f"; {done.without_log} have no step log and were left out" if done.without_log else ""
-    print(f"written: {out} ({done.episodes} episodes{left})")
+    if folder is not None:
+        print(export_folder(folder, format, out, chosen, prompts, per))
+        return
+    if format != "chat":
+        raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
+    play = Expertise(env, split, limit, spread, mistakes, seed, workers)
+    print(export_expert(play, out, per, chosen, arm or [], rules, memory))

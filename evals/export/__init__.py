@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rpms.evals.distilling import refuse_judged
 from rpms.evals.export.atif import trajectory
+from rpms.evals.export.chat import Per, Written, lesson_of, write_chat
 from rpms.evals.export.otel import traces
 from rpms.evals.export.played import Played
 from rpms.evals.report.prefix import read_log
@@ -31,6 +33,8 @@ FORMATS: dict[str, Format] = {
     "atif": Format(trajectory, single_files=True),
     "otel": Format(traces),
 }
+CHAT = "chat"
+"""Not one document for each episode, and not every episode: ``export_chat``."""
 
 
 class Exported(NamedTuple):
@@ -49,11 +53,8 @@ def export_run(
     sent, which is most of the bytes.
     """
     if format not in FORMATS:
-        raise RpmsError(f"unknown format '{format}'; choose from {', '.join(FORMATS)}")
-    if unknown := set(conditions) - set(run.conditions):
-        raise RpmsError(
-            f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
-        )
+        raise RpmsError(f"unknown format '{format}'; choose from {', '.join((*FORMATS, CHAT))}")
+    _refuse_unknown(run, conditions)
     if not out.suffix and not FORMATS[format].single_files:
         raise RpmsError(f"--format {format} writes one file: give --out FILE.jsonl")
     kind, found = FORMATS[format], Counted(run, conditions or run.conditions, prompts)
@@ -67,6 +68,27 @@ def export_run(
     except OSError as error:
         raise RpmsError(f"cannot write {out}: {error.strerror}") from error
     return Exported(found.episodes, found.without_log)
+
+
+def export_chat(
+    run: Run,
+    out: Path,
+    conditions: Collection[str] = (),
+    per: Per = "decision",
+    tell: Callable[[Written], None] = lambda _: None,
+) -> Written:
+    """Write the won episodes of a run as training data."""
+    _refuse_unknown(run, conditions)
+    refuse_judged(run.manifest.env, run.manifest.split)
+    found = Counted(run, conditions or run.conditions, prompts=True)
+    return write_chat(map(lesson_of, found), out, per, tell)
+
+
+def _refuse_unknown(run: Run, conditions: Collection[str]) -> None:
+    if unknown := set(conditions) - set(run.conditions):
+        raise RpmsError(
+            f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
+        )
 
 
 class Counted:

@@ -45,6 +45,7 @@ def fresh() -> Iterator[None]:
         ("local:c:d.gguf", LocalName("c:d.gguf")),
         ("local:smollm2?ctx=2048", LocalName("smollm2", ctx=2048)),
         ("local:smollm2?ctx=2048&threads=1", LocalName("smollm2", ctx=2048, threads=1)),
+        ("local:m.gguf?lora=/a+b/l.gguf", LocalName("m.gguf", lora="/a+b/l.gguf")),
     ],
 )
 def test_names(name: str, parsed: LocalName) -> None:
@@ -52,7 +53,15 @@ def test_names(name: str, parsed: LocalName) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["local:?ctx=1", "local:m?ctx=0", "local:m?ctx=many", "local:m?size=3", "local:m?ctx="]
+    "name",
+    [
+        "local:?ctx=1",
+        "local:m?ctx=0",
+        "local:m?ctx=many",
+        "local:m?size=3",
+        "local:m?ctx=",
+        "local:m?lora=",
+    ],
 )
 def test_names_that_mean_nothing(name: str) -> None:
     with pytest.raises(RpmsError, match="local:"):
@@ -115,7 +124,7 @@ def test_the_context_is_the_models_own_up_to_a_limit(
 
     monkeypatch.setattr(local, "serve_model", serve)
     open_model(f"local:{file}" + (f"?ctx={asked}" if asked else ""))
-    assert started == [(str(file), context, local_server.cores())]
+    assert started == [(str(file), context, local_server.cores(), "")]
 
 
 def test_a_context_beyond_what_the_model_reads_is_refused(
@@ -128,10 +137,42 @@ def test_a_context_beyond_what_the_model_reads_is_refused(
         open_model(f"local:{file}?ctx=4096")
 
 
-def toy(trained: int) -> bytes:
-    def text(value: str) -> bytes:
-        return struct.pack("<Q", len(value)) + value.encode()
+def test_an_adapter_must_be_one_and_fit_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, wrong = tmp_path / "toy.gguf", tmp_path / "lora.gguf"
+    model.write_bytes(toy(2048))
+    monkeypatch.setattr(local, "RUNTIME", "json")
+    with pytest.raises(RpmsError, match="there is no LoRA adapter"):
+        open_model(f"local:{model}?lora={wrong}")
+    wrong.write_bytes(toy(2048))
+    with pytest.raises(RpmsError, match="but no LoRA adapter"):
+        open_model(f"local:{model}?lora={wrong}")
+    wrong.write_bytes(adapter(0.0))
+    with pytest.raises(RpmsError, match="for 'llama' models, not for 'toy'"):
+        open_model(f"local:{model}?lora={wrong}")
 
+
+def text(value: str) -> bytes:
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def adapter(size: float) -> bytes:
+    """A LoRA of rank 1 on one matrix of SmolLM2-135M, all of whose numbers are alike."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 2, 4)
+    said = {"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora"}
+    for name, value in said.items():
+        head += text(name) + struct.pack("<I", 8) + text(value)
+    head += text("adapter.lora.alpha") + struct.pack("<If", 6, 1.0)
+    shapes, data = {"lora_a": (1536, 1), "lora_b": (1, 576)}, b""
+    for part, shape in shapes.items():
+        name = text(f"blk.29.ffn_down.weight.{part}")
+        head += name + struct.pack("<IQQIQ", 2, *shape, 0, len(data))
+        data += struct.pack("<f", size) * (shape[0] * shape[1])
+    return head + bytes(-len(head) % 32) + data
+
+
+def toy(trained: int) -> bytes:
     return (
         b"GGUF" + struct.pack("<IQQ", 3, 0, 2)
         + text("general.architecture") + struct.pack("<I", 8) + text("toy")
@@ -171,6 +212,18 @@ def test_the_same_question_has_the_same_answer(smollm2: BaseChatModel) -> None:
     smollm2.invoke("Something else, so that another prefix is in the way.")
     assert smollm2.invoke(QUESTION).text == first
     assert smollm2.invoke(QUESTION, extra_body={"cache_prompt": False}).text == first
+
+
+@pytest.mark.local
+def test_an_adapter_changes_what_it_says(smollm2: BaseChatModel, tmp_path: Path) -> None:
+    plain = smollm2.invoke(QUESTION).text
+    replies = []
+    for size in (0.0, 5.0):
+        file = tmp_path / f"{size}.gguf"
+        file.write_bytes(adapter(size))
+        model = open_model(f"local:smollm2?ctx=2048&lora={file}", max_tokens=12, timeout_s=300)
+        replies.append(model.invoke(QUESTION).text)
+    assert replies[0] == plain != replies[1]
 
 
 @pytest.mark.local

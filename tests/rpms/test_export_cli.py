@@ -42,6 +42,9 @@ def test_a_line_for_each_episode(
         (("--format", "otel", "--out", "x"), "--format otel writes one file"),
         (("--format", "atif", "--out", "x.jsonl", "--conditions", "Z"), "no condition 'Z'"),
         (("--format", "atif", "--out", "manifest.json/x.jsonl"), "cannot write"),
+        (("--format", "chat", "--out", "manifest.json/x.jsonl"), "cannot write"),
+        (("--format", "chat", "--out", "x.jsonl", "--per", "word"), "unknown --per 'word'"),
+        (("--format", "chat", "--out", "x.jsonl", "--expert"), "give either DIR"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -55,3 +58,46 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert rpms(monkeypatch, "export", ".", *words) == 2
     err = capsys.readouterr().err
     assert told in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--format", "atif"), "give --format chat, not atif"),
+        (
+            ("--format", "chat", "--split", "valid_seen"),
+            "nothing is trained on alfworld valid_seen",
+        ),
+        (("--format", "chat", "--conditions", "Z"), "unknown condition 'Z'"),
+        (("--format", "chat", "--rules", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_the_expert_cannot_do_is_said_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    told: str,
+) -> None:
+    more = ("--limit", "2", "--workers", "0", "--out", tmp_path / "x.jsonl")
+    assert rpms(monkeypatch, "export", "--expert", *words, *more) == 2
+    err = capsys.readouterr().err
+    assert told in err and err.count("\n") == 1
+
+
+@pytest.mark.engine
+def test_the_expert_writes_the_same_bytes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--format", "chat", "--conditions", "A,D,D", "--limit", "7", "--mistakes", "0.2")
+    arm = ("--arm", "short:condition=B,without_rules=universal")
+    for name in ("a.jsonl", "b.jsonl"):
+        out = ("--workers", "0", "--out", tmp_path / name)
+        assert rpms(monkeypatch, "export", "--expert", *words, *arm, *out) == 0
+    first, *same = [tmp_path.joinpath(name).read_bytes() for name in ("a.jsonl", "b.jsonl")]
+    assert [first] == same
+    rows = [json.loads(line) for line in (tmp_path / "a.meta.jsonl").read_text().splitlines()]
+    assert {row["condition"] for row in rows} == {"A", "D", "short"}
+    told = capsys.readouterr()
+    assert "7 of 7 episodes" in told.err
+    assert f"{len(rows)} lines" in told.out

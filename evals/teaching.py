@@ -1,0 +1,56 @@
+"""Expert play on many processors, in an order that does not depend on how many there are."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+
+from rpms.evals.distilling import Assignment, Lesson, play
+
+AHEAD = 4
+"""Lessons that each process may be ahead of the one that is written: memory stays bounded."""
+
+
+def taught(assignments: Iterable[Assignment], workers: int) -> Iterator[Lesson]:
+    """The lessons in the order of their assignments; without workers they are played here."""
+    if workers < 1:
+        yield from map(play, assignments)
+        return
+    # A fresh interpreter: forking would copy the locks of this process's threads.
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    left = iter(assignments)
+    waiting: deque[Future[Lesson]] = deque()
+
+    def submit(count: int) -> None:
+        with _deaf_children():
+            waiting.extend(pool.submit(play, one) for one in islice(left, count))
+
+    try:
+        submit(workers * AHEAD)
+        while waiting:
+            lesson = waiting.popleft().result()
+            submit(1)
+            yield lesson
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Ctrl-C is for the process that writes, which ends the others; here it comes a little later.
+
+    A process that is started inherits which signals are held back.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

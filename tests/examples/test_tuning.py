@@ -1,0 +1,222 @@
+"""The example that tunes: what is learned and what goes together; with torch, a tiny model too."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+HAVE_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "transformers", "gguf"))
+with_torch = pytest.mark.skipif(not HAVE_TORCH, reason="torch is not installed: no model is tuned")
+MOST = 24
+LINE = [
+    {"role": "system", "content": "You see"},
+    {"role": "user", "content": "a mug"},
+    {"role": "assistant", "content": "Action : look", "weight": 0},
+    {"role": "user", "content": "the desk"},
+    {"role": "assistant", "content": "Action : take mug 1", "weight": 1},
+]
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tuning"]:
+        del sys.modules[name]
+
+
+class Letters:
+    """A tokenizer of single letters, with the usual kind of template."""
+
+    def apply_chat_template(
+        self, messages: list[dict[str, str]], tokenize: bool, add_generation_prompt: bool
+    ) -> str:
+        assert not tokenize
+        text = "".join(f"<{one['role']}>{one['content']}|\n" for one in messages)
+        return text + "<assistant>" if add_generation_prompt else text
+
+    def __call__(self, text: str, add_special_tokens: bool) -> dict[str, list[int]]:
+        return {"input_ids": [ord(letter) for letter in text]}
+
+
+def learned(example: Any) -> str:
+    return "".join(chr(label) for label in example.labels if label >= 0)
+
+
+def test_only_replies_that_count_are_learned_and_their_end_with_them() -> None:
+    from tuning.data import IGNORED, render, to_example
+
+    example = to_example(Letters(), LINE)
+    assert learned(example) == "Action : take mug 1|"
+    asked = render(Letters(), LINE[:-1], ask=True)
+    assert "".join(map(chr, example.ids)) == asked + "Action : take mug 1|"
+    assert example.labels[: len(asked)] == [IGNORED] * len(asked)
+    every = [{**one, "weight": 1} if one["role"] == "assistant" else one for one in LINE]
+    assert learned(to_example(Letters(), every)) == "Action : look|Action : take mug 1|"
+    assert len(to_example(Letters(), every).ids) == len(example.ids)
+
+
+def test_batches_hold_every_line_once_and_keep_to_their_size() -> None:
+    from tuning.data import batches
+
+    lengths = [100 + 37 * number % 900 for number in range(200)]
+    found = batches(lengths, 4000, seed=3)
+    assert sorted(number for batch in found for number in batch) == [*range(200)]
+    assert all(len(batch) * max(lengths[n] for n in batch) <= 4000 for batch in found)
+    assert found == batches(lengths, 4000, seed=3) != batches(lengths, 4000, seed=4)
+    assert batches([9000], 4000, seed=0) == [[0]]
+
+
+def test_what_waits_is_answered_with_its_like() -> None:
+    from tuning.serving import Question, grouped
+
+    waiting = [Question([0] * length, 10, key) for length, key in zip(
+        (50, 20, 30, 40), "abab", strict=True)]  # fmt: skip
+    assert [[len(one.ids) for one in batch] for batch in grouped(waiting, 120)] == [
+        [30, 50], [20, 40]
+    ]  # fmt: skip
+    assert [len(batch) for batch in grouped(waiting, 1)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("same", "shared"), [(0, 0), (127, 0), (128, 128), (200, 192)])
+def test_a_common_beginning_is_counted_in_blocks(same: int, shared: int) -> None:
+    from tuning.serving import common_beginning
+
+    prompts = [[7] * same + [number, 9, 9] for number in range(3)]
+    assert common_beginning(prompts) == shared
+    assert common_beginning(prompts[:1]) == 0
+    assert common_beginning([[7] * 128, [7] * 300]) == 0  # one token is left to read
+
+
+def test_what_is_missing_is_told_in_one_line() -> None:
+    bare = [sys.executable, "-S", "-E", str(EXAMPLES / "tune.py")]  # without installed packages
+    words = ["serve", "--model", "x.gguf"]
+    done = subprocess.run([*bare, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "torch" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
+# From here on a tiny model with random weights.
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
+
+    special = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate([*special, *letters])}
+    single = Tokenizer(models.BPE(vocabulary, []))
+    single.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    single.decoder = decoders.ByteLevel()
+    tokenizer = Qwen2Tokenizer(
+        tokenizer_object=single, vocab=vocabulary, merges=[], unk_token=None,
+        eos_token="<|im_end|>", pad_token="<|endoftext|>", extra_special_tokens=["<|im_start|>"],
+    )  # fmt: skip
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    model = Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(vocabulary), hidden_size=64, intermediate_size=128, eos_token_id=1,
+            num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            initializer_range=0.2,
+        )
+    )  # fmt: skip
+    model.save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def said(loaded: Any, *contents: str) -> list[str]:
+    from tuning.data import encode, render
+    from tuning.serving import Generator, Question
+
+    batch = []
+    for content in contents:
+        text = render(loaded.tokenizer, [{"role": "user", "content": content}], ask=True)
+        batch.append(Question(encode(loaded.tokenizer, text), MOST))
+    Generator(loaded, 10_000).answer(batch)
+    assert [one.answer.error for one in batch if one.answer] == [""] * len(batch)
+    return [one.answer.text for one in batch if one.answer]
+
+
+@with_torch
+@pytest.mark.parametrize("rank", [0, 16])
+def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) -> None:
+    from tuning.loading import load
+    from tuning.lora import merge_lora
+    from tuning.training import Recipe, train
+
+    data, out = tmp_path / "lines.jsonl", tmp_path / "out"
+    data.write_text(f"{json.dumps({'messages': LINE[3:]})}\n" * 8)
+    train(str(tiny), data, out, Recipe(rank, rate=0.02 if rank else 0.005, passes=60))
+    loaded = load(str(tiny if rank else out))
+    if rank:
+        assert said(loaded, "the desk") != ["Action : take mug 1"]
+        merge_lora(loaded.model, out)
+    assert said(loaded, "the desk") == ["Action : take mug 1"]
+
+
+@with_torch
+def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+    from tuning.loading import load
+    from tuning.lora import TARGETS, add_lora, save_lora
+
+    loaded = load(str(tiny))
+    before = said(loaded, "the desk")
+    layers = add_lora(loaded.model, 4, 8.0)
+    assert said(loaded, "the desk") == before  # it begins as nothing
+    save_lora(layers, "tiny", 4, 8.0, tmp_path)
+    tensors = load_file(str(tmp_path / "adapter_model.safetensors"))
+    name = "base_model.model.model.layers.1.mlp.down_proj.lora_{}.weight"
+    assert len(tensors) == 2 * 2 * len(TARGETS)
+    assert tensors[name.format("A")].shape == (4, 128)
+    assert tensors[name.format("B")].shape == (64, 4)
+    config = json.loads((tmp_path / "adapter_config.json").read_text())
+    assert (config["peft_type"], config["r"], config["lora_alpha"]) == ("LORA", 4, 8.0)
+    assert config["target_modules"] == sorted(TARGETS)
+
+
+@with_torch
+def test_a_batch_with_a_common_beginning_says_what_each_says_alone(tiny: Path) -> None:
+    from tuning.loading import load
+
+    loaded = load(str(tiny))
+    same = "go to the desk . " * 20
+    prompts = [same + end for end in ("look", "take mug 1 on the shelf 2", "see a mug")]
+    assert said(loaded, *prompts) == [said(loaded, prompt)[0] for prompt in prompts]
+
+
+@with_torch
+def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import time
+
+    from openai import OpenAI
+    from tuning.loading import load
+    from tuning.serving import serve
+
+    loaded = load(str(tiny))
+    threading.Thread(target=serve, args=(loaded, 0, 1000), daemon=True).start()
+    told = ""
+    while "serving" not in told:
+        time.sleep(0.05)
+        told += capsys.readouterr().out
+    client = OpenAI(base_url=told.split()[-1], api_key="none")
+    found = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "the desk"}], max_tokens=MOST
+    )
+    assert found.choices[0].message.content == said(loaded, "the desk")[0]
+    assert found.usage and 0 < found.usage.completion_tokens <= MOST
