@@ -38,7 +38,8 @@ def watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Itera
     console = Console(stderr=True, quiet=not show)
     before = run.progress.done
     if before:
-        console.print(f"{out}: {before} of {run.progress.total} episodes were finished before")
+        told = f"{out}: {before} of {run.progress.total} episodes were finished before"
+        console.print(told, soft_wrap=True)
     try:
         if console.is_terminal:
             with _bar(console, run.progress) as watch:

@@ -57,10 +57,12 @@ def test_a_finished_round_is_not_played_again_and_never_overwritten(learned: Pat
     before = [file.read_bytes() for file in (*runs, learned)]
     assert len(runs) == 2
     words = ("learn", "--split", "generated_seen", "--rounds", "2", "--out", learned)
-    done = rpms(*words, "--limit", "1")
-    assert done.returncode == 2 and "other settings: settings limit: 6 before, 1 now" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    other = rpms(*words, "--limit", "6", "--max-steps", "9")
+    assert other.returncode == 2 and "max_steps: 0 before, 9 now" in other.stderr
+    assert len(other.stderr.splitlines()) == 1
     assert rpms(*words, "--limit", "6").returncode == 0
+    # A folder grows and never shrinks: with fewer tasks it is learned from as it is.
+    assert "from 12 episodes" in rpms(*words, "--limit", "1").stdout
     assert [file.read_bytes() for file in (*runs, learned)] == before
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.plan import Ending
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES
+from rpms.evals.run_layout import EPISODES, JobKey
 from rpms.watching import spending
 from tests.openai_server import Answer, OpenAIServer
 
@@ -109,7 +110,7 @@ def line(cost: float | None) -> dict[str, Any]:
 
 def test_the_progress_line_says_what_it_costs_and_will_cost() -> None:
     progress = RunProgress(total=10)
-    progress.resume({("A", str(n)): None for n in range(4)})
+    progress.resume({JobKey("A", str(n)): Ending(None) for n in range(4)})
     assert spending(progress) == "0 tokens"
     progress.add(line(0.5))
     assert spending(progress) == "1,000 tokens, $0.5000 of about $3.00"
