@@ -15,7 +15,7 @@ from rpms.rule_learning.domain import learned_domain, write_domain
 from rpms.rule_learning.hypotheses import Hypotheses
 from rpms.rule_learning.revising import revise
 from rpms.rule_learning.transitions import Experience, Transition, replay
-from rpms.rule_learning.writing import tier_of, write_evidence, write_tier
+from rpms.rule_learning.writing import beside, tier_of, write_evidence, write_tier
 from rpms.rules.audit import audit
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
@@ -143,7 +143,8 @@ def describe(rules: Hypotheses) -> str:
 
 def _write(study: Study, rules: Hypotheses, folder: Path, source: str) -> None:
     head = f"Tier 3 of {study.env.name}, learned from {source}.\nevidence.json has the counts."
-    write_tier(folder, tier_of(rules), head)
+    shipped = load_manual(study.env.name).actions
+    write_tier(folder, beside(tier_of(rules), shipped), head)
     write_evidence(folder, rules)
 
 

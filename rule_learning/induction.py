@@ -256,7 +256,8 @@ def changes(evidence: Evidence) -> list[Literal]:
 
     A literal counts that was definitely false before some use and true after each: what was
     unknown before and is known now was only found out. Where it is unknown after most uses nothing
-    can be said.
+    can be said. States are another matter: a belief has one only once a text told of it, so one
+    that was never known before the use and was there after every use is taken for its doing.
     """
     uses = evidence.changes
     total = sum(uses.values())
@@ -273,6 +274,9 @@ def changes(evidence: Evidence) -> list[Literal]:
                 and (c.then_true if positive else c.then_false) & bit
                 for c in uses
             )
+            if positive and evidence.template.atoms[number].name == "state":
+                new = not any(c.true & bit for c in uses)
+                turned = turned or (new and held == total >= MIN_SUPPORT)
             if turned and not lost and held * 2 > total:
                 found.append(Literal(number, positive))
     return found

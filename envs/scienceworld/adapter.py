@@ -12,6 +12,14 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.signature import read_state
 
 SHIPPED = Path(__file__).parents[2]
+# What rules can be learned about, in the wording and with the blanks of the manual. A belief has no
+# word for what decides about the others: whether a focus is right, how much of which substance is
+# where (use, pour, dunk, mix, eat, flush), or it decides nothing (look at, examine, read).
+LEARNABLE = (
+    "look around", "inventory", "go to {place}", "teleport to {place}", "open {thing}",
+    "close {thing}", "activate {device}", "deactivate {device}", "pick up {object}",
+    "put down {object}", "move {object} to {place}",
+)  # fmt: skip
 
 
 class ScienceWorld(Environment):
@@ -53,6 +61,10 @@ class ScienceWorld(Environment):
     def command_verbs(self) -> list[str]:
         """First words of the simulator's commands, recorded from it so that no JVM starts."""
         return tasks.command_verbs()
+
+    def command_templates(self) -> list[str]:
+        """Those whose fate a belief can speak about; the rest stays as the manual has it."""
+        return list(LEARNABLE)
 
     def splits(self) -> list[str]:
         """The test episodes first, then what may be learned from."""
