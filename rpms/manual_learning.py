@@ -44,7 +44,7 @@ class Study:
 def learn_by_exploring(study: Study, homes: int) -> None:
     """Play homes of the learning split, then write down what their answers support."""
     env = study.env
-    tasks = env.tasks(env.learning_split, homes)
+    tasks = env.tasks(env.learning_split, homes) if homes > 0 else []
     if not tasks:
         raise RpmsError(f"--explore {homes}: there is no home to explore; ask for at least 1")
     so_far: list[Experience] = []

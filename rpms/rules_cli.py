@@ -127,6 +127,8 @@ def learn(
     if explore:
         if revise:
             raise RpmsError("--revise needs runs that were played with the manual: --from-runs DIR")
+        if domain:
+            raise RpmsError("--domain needs runs with won episodes: --from-runs DIR")
         learn_by_exploring(study, explore)
     else:
         learn_from_runs(study, Path(from_runs), Path(manual) if manual else None, revise, domain)
