@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from rpms.rule_learning.hypotheses import Hypotheses
 from rpms.rule_learning.induction import Hypothesis, written_effects
+from rpms.rule_learning.proposals import Proposed
 from rpms.rule_learning.templates import Literal, Template
 from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
@@ -183,7 +185,9 @@ def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
     return file
 
 
-def write_evidence(folder: Path, rules: Hypotheses) -> Path:
+def write_evidence(
+    folder: Path, rules: Hypotheses, proposed: Mapping[str, Proposed] | None = None
+) -> Path:
     """The counts behind every literal and every kind, for people and plots."""
     found: dict[str, Any] = {}
     for syntax, rule in rules.rules.items():
@@ -203,6 +207,8 @@ def write_evidence(folder: Path, rules: Hypotheses) -> Path:
             },
             "pairs": {" + ".join(kinds): list(n) for kinds, n in rule.tables.pair.items()},
         }
+        if proposed and syntax in proposed:
+            found[syntax]["proposed"] = asdict(proposed[syntax])
     file = folder / "evidence.json"
     file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return file

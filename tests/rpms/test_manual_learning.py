@@ -13,6 +13,7 @@ import yaml
 
 from rpms import cli
 from rpms.nodes.manual import load_manual
+from tests.openai_server import Answer, OpenAIServer
 
 NAME = "examples.lighthouse.world:WORLD"
 WRONG = """actions:
@@ -112,3 +113,29 @@ def test_what_cannot_be_learned_from(
     done = rpms("rules", "learn", "--env", NAME, *words, "--out", str(tmp_path / "learned"))
     assert done.code == 2
     assert said in done.err and len(done.err.strip().splitlines()) == 1
+
+
+def test_a_model_proposes_and_the_counts_say_what_came_of_it(
+    rpms: Rpms, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays("not at(place)\nholding(place)\nnonsense")
+    words = ["--explore", "2", "--steps", "120", "--out", str(tmp_path)]
+    server = ["--model", "openai:any", "--base-url", openai_server.url]
+    done = rpms("rules", "learn", "--env", NAME, *words, *server)
+    assert done.code == 0 and "openai:any: 0 proposals kept" in done.out
+    counts = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
+    proposed = counts["go to {place}"]["proposed"]
+    assert proposed["kept"] == []
+    assert proposed["dropped"]["holding(place)"] == "it rejects a use that was accepted"
+    asked = [one for one in counts.values() if "proposed" in one]
+    assert len(openai_server.requests) == len(asked) > 3
+
+
+def test_a_model_that_cannot_be_asked_is_one_line(
+    rpms: Rpms, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays(Answer(status=400))
+    words = ["--explore", "1", "--steps", "60", "--out", str(tmp_path)]
+    server = ["--model", "openai:any", "--base-url", openai_server.url]
+    done = rpms("rules", "learn", "--env", NAME, *words, *server)
+    assert done.code == 2 and "no proposal could be had" in done.err
