@@ -86,7 +86,7 @@ def _take(rule: Hypothesis, evidence: Evidence, text: str) -> str:
     if len(ways) == 1:
         add_condition(rule, evidence, ways[0])
         return ""
-    return "" if add_ways(rule, evidence, ways) else "a rule has room for one choice of one thing"
+    return "" if add_ways(rule, evidence, ways) else "a rule takes one choice, about one thing"
 
 
 def _read(template: Template, text: str) -> Iterator[Literal | None]:

@@ -12,13 +12,14 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.signature import read_state
 
 SHIPPED = Path(__file__).parents[2]
-# What rules can be learned about, in the wording and with the blanks of the manual. A belief has no
-# word for what decides about the others: whether a focus is right, how much of which substance is
-# where (use, pour, dunk, mix, eat, flush), or it decides nothing (look at, examine, read).
+# What rules can be learned about, in the wording and with the blanks of the manual. The others
+# depend on what no statement about their blanks says: whether a focus is right, which rooms share
+# an open door (go to), how much of which substance is where (use, pour, dunk, mix, eat, flush); or
+# they decide nothing (look at, look in, examine, read, wait, task).
 LEARNABLE = (
-    "look around", "inventory", "go to {place}", "teleport to {place}", "open {thing}",
-    "close {thing}", "activate {device}", "deactivate {device}", "pick up {object}",
-    "put down {object}", "move {object} to {place}",
+    "look around", "inventory", "teleport to {place}", "open {thing}", "close {thing}",
+    "activate {device}", "deactivate {device}", "pick up {object}", "put down {object}",
+    "move {object} to {place}",
 )  # fmt: skip
 
 

@@ -146,3 +146,11 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     # Known once before, it may have been found out rather than brought about.
     evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
     assert changes(evidence) == []
+
+
+def test_what_no_predicate_can_hold_is_no_state() -> None:
+    template = Template("fill {device}")
+    before = len(template.atoms)
+    flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
+    template.meet(Belief(**{**empty_belief(), "flags": flags}))
+    assert template.atoms[before:] == [Predicate(True, "state", ("device", "filled"))]
