@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rpms.envs import Environment
+from rpms.manual_curve import curve_svg
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
@@ -15,6 +16,8 @@ from rpms.vocabulary.errors import RpmsError
 
 STEPS = 400
 """Commands per game."""
+SHARES = ("preconditions true", "demands found", "effects true", "effects found",
+          "possible", "impossible", "left open")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,34 @@ def audit_manual(trial: Trial, folder: Path | None) -> None:
 
 
 def audit_curve(trial: Trial, folder: Path) -> None:
-    """One line for what was known after each number of homes, and for the whole."""
+    """One line for what was known after each number of homes, and for the whole; and a drawing."""
     after = sorted((int(one.name), one) for one in (folder / "after").glob("*") if one.is_dir())
     if not after:
         raise RpmsError(f"{folder}/after: nothing was kept there; learn with --explore first")
     rows = [*((str(number), path) for number, path in after), ("all", folder)]
-    print("| homes | preconditions true | demands found | effects true | effects found "
-          "| possible | impossible | left open |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|")
     judged = _judge(trial, [path for _, path in rows])
-    for (label, _), (truths, said) in zip(rows, judged, strict=True):
-        shares = (
-            (truths.precision, truths.recall, truths.effect_precision, truths.effect_recall)
-            if truths
-            else ()
-        )
-        cells = [f"{share:.1%}" for share in (*shares, *said.rates())]
-        print(f"| {label} | {' | '.join([*['-'] * (7 - len(cells)), *cells])} |")
+    known = [_shares(truths, said) for truths, said in judged]
+    print(f"| homes | {' | '.join(SHARES)} |\n|---{'|---' * len(SHARES)}|")
+    for (label, _), shares in zip(rows, known, strict=True):
+        cells = (f"{shares[name]:.1%}" if name in shares else "-" for name in SHARES)
+        print(f"| {label} | {' | '.join(cells)} |")
+    drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
+    file = folder / "curve.svg"
+    file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
+    print(f"drawn in {file}")
+
+
+def _shares(truths: Truths | None, said: Predictions) -> dict[str, float]:
+    """By column; without truths only the predictions."""
+    true = (
+        (truths.precision, truths.recall, truths.effect_precision, truths.effect_recall)
+        if truths
+        else ()
+    )
+    return {
+        **dict(zip(SHARES[:4], true, strict=False)),
+        **dict(zip(SHARES[4:], said.rates(), strict=True)),
+    }
 
 
 def _judge(trial: Trial, folders: Sequence[Path | None]) -> list[tuple[Truths | None, Predictions]]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
+from rpms.models.opening import default_timeout, open_model
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import STEPS, explore
 from rpms.rule_learning.domain import learned_domain, write_domain
 from rpms.rule_learning.hypotheses import Hypotheses
+from rpms.rule_learning.proposals import Proposed, take_proposals
 from rpms.rule_learning.revising import revise
 from rpms.rule_learning.transitions import Experience, Transition, replay
-from rpms.rule_learning.writing import tier_of, write_evidence, write_tier
+from rpms.rule_learning.writing import beside, tier_of, write_evidence, write_tier
 from rpms.rules.audit import audit
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.secrets import redact
 
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
 """After so many homes what is known then is kept, to see what was learned when."""
@@ -33,18 +36,22 @@ class Study:
         out: the folder for the manual.
         seed: of the exploration.
         steps: commands per home; 0: as usual.
+        model: a chat model that may propose conditions at the end; none if empty.
+        base_url: its server, if not the provider's.
     """
 
     env: Environment
     out: Path
     seed: int = 0
     steps: int = 0
+    model: str = ""
+    base_url: str = ""
 
 
 def learn_by_exploring(study: Study, homes: int) -> None:
     """Play homes of the learning split, then write down what their answers support."""
     env = study.env
-    tasks = env.tasks(env.learning_split, homes)
+    tasks = env.tasks(env.learning_split, homes) if homes > 0 else []
     if not tasks:
         raise RpmsError(f"--explore {homes}: there is no home to explore; ask for at least 1")
     so_far: list[Experience] = []
@@ -64,8 +71,7 @@ def learn_by_exploring(study: Study, homes: int) -> None:
             raise
         print("interrupted: what was learned so far is written down")
     told = f"{len(tasks)} homes of {env.learning_split}, seed {study.seed}"
-    _write(study, Hypotheses(so_far[0]), study.out, told)
-    _check(study)
+    _conclude(study, Hypotheses(so_far[0]), told)
 
 
 def learn_from_runs(
@@ -102,7 +108,7 @@ def learn_from_runs(
             if episode:
                 experience.note_spots(episode[-1].after)
         print(f"{told}: {describe(Hypotheses(experience))}")
-        _write(study, Hypotheses(experience), study.out, told)
+        _conclude(study, Hypotheses(experience), told)
     else:
         manual = load_manual(env.name, str(revising or ""))
         tier, corrections = revise(manual, [one for episode in episodes for one in episode])
@@ -110,7 +116,7 @@ def learn_from_runs(
             print(line)
         print(f"{told}: {len(corrections)} corrections")
         write_tier(study.out, tier, f"Tier 3 of {env.name}, revised by {told}.")
-    _check(study)
+        _check(study)
 
 
 def _records(env: Environment, runs: Path) -> list[EpisodeRecord]:
@@ -141,10 +147,41 @@ def describe(rules: Hypotheses) -> str:
     return f"{known}, {kept} conditions, {odd} refusals unexplained"
 
 
-def _write(study: Study, rules: Hypotheses, folder: Path, source: str) -> None:
+def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
+    """Hear the model, if there is one; then write and check what is known in the end."""
+    proposed = None
+    if study.model:
+        proposed = take_proposals(rules, lambda prompt: _asked(study, prompt))
+        kept = sum(len(one.kept) for one in proposed.values())
+        dropped = sum(len(one.dropped) for one in proposed.values())
+        print(f"{study.model}: {kept} proposals kept, {dropped} dropped")
+        source += f", with {kept} proposals of {study.model}"
+    _write(study, rules, study.out, source, proposed)
+    _check(study)
+
+
+def _asked(study: Study, prompt: str) -> str:
+    timeout = default_timeout(study.model)
+    chat = open_model(study.model, timeout_s=timeout, base_url=study.base_url)
+    try:
+        return str(chat.invoke(prompt).text)
+    except RpmsError:
+        raise
+    except Exception as error:  # every client raises its own kinds
+        raise RpmsError(f"{study.model}: no proposal could be had: {redact(str(error))}") from error
+
+
+def _write(
+    study: Study,
+    rules: Hypotheses,
+    folder: Path,
+    source: str,
+    proposed: Mapping[str, Proposed] | None = None,
+) -> None:
     head = f"Tier 3 of {study.env.name}, learned from {source}.\nevidence.json has the counts."
-    write_tier(folder, tier_of(rules), head)
-    write_evidence(folder, rules)
+    shipped = load_manual(study.env.name).actions
+    write_tier(folder, beside(tier_of(rules), shipped), head)
+    write_evidence(folder, rules, proposed)
 
 
 def _check(study: Study) -> None:

@@ -114,19 +114,27 @@ def learn(
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
     steps: Annotated[int, typer.Option(help="Commands per task; 0: as usual.")] = 0,
+    model: Annotated[
+        str, typer.Option(help="A chat model that may propose conditions; each is checked.")
+    ] = "",
+    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
 ) -> None:
-    """Learn Tier 3 from what the world answers, without a language model."""
+    """Learn Tier 3 from what the world answers; no language model is needed."""
     from pathlib import Path
 
     from rpms.envs import get_environment
     from rpms.manual_learning import Study, learn_by_exploring, learn_from_runs
 
+    if model and revise:
+        raise RpmsError("--model proposes for what is learned from nothing, not for --revise")
     if bool(explore) == bool(from_runs):
         raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
-    study = Study(get_environment(env), Path(out), seed, steps)
+    study = Study(get_environment(env), Path(out), seed, steps, model, base_url)
     if explore:
         if revise:
             raise RpmsError("--revise needs runs that were played with the manual: --from-runs DIR")
+        if domain:
+            raise RpmsError("--domain needs runs with won episodes: --from-runs DIR")
         learn_by_exploring(study, explore)
     else:
         learn_from_runs(study, Path(from_runs), Path(manual) if manual else None, revise, domain)

@@ -199,6 +199,26 @@ def _alone(
     )
 
 
+def add_condition(found: Hypothesis, evidence: Evidence, literal: Literal) -> None:
+    """Take up one condition more; the tables are then about what it leaves unexplained."""
+    found.kept = [*found.kept, literal]
+    found.doubtful = [one for one in found.doubtful if one != literal]
+    found.tables = _tables(evidence, found.kept)
+    found.unexplained = found.tables.unexplained
+    found.tested = {one: _alone(found, evidence, one, ()) for one in found.kept}
+
+
+def add_ways(found: Hypothesis, evidence: Evidence, ways: Sequence[Literal]) -> bool:
+    """Take up that one of several must hold of a parameter; False where the form has no room."""
+    about = {found.template.atoms[one.atom].arguments for one in ways}
+    if found.ways or len(about) != 1 or len(next(iter(about))) != 1:
+        return False
+    found.ways, found.about = [[one] for one in ways], next(iter(about))[0]
+    held = [use for use in evidence.refused if found.allows(use)]
+    found.unexplained = min(found.unexplained, _sum(evidence, held))
+    return True
+
+
 def _split(found: Hypothesis, evidence: Evidence) -> None:
     """No conjunction fits: look for a parameter that may be in one of several conditions.
 
@@ -256,7 +276,8 @@ def changes(evidence: Evidence) -> list[Literal]:
 
     A literal counts that was definitely false before some use and true after each: what was
     unknown before and is known now was only found out. Where it is unknown after most uses nothing
-    can be said.
+    can be said. States are another matter: a belief has one only once a text told of it, so one
+    that was never known before the use and was there after every use is taken for its doing.
     """
     uses = evidence.changes
     total = sum(uses.values())
@@ -273,6 +294,9 @@ def changes(evidence: Evidence) -> list[Literal]:
                 and (c.then_true if positive else c.then_false) & bit
                 for c in uses
             )
+            if positive and evidence.template.atoms[number].name == "state":
+                new = not any(c.true & bit for c in uses)
+                turned = turned or (new and held == total >= MIN_SUPPORT)
             if turned and not lost and held * 2 > total:
                 found.append(Literal(number, positive))
     return found

@@ -19,6 +19,7 @@ from rpms.vocabulary.belief import Belief, kind_of
 _ABOUT_WORDS = {"kind", "state", "can_contain"}
 # Never true of a belief, or about nothing that an action names.
 _LEFT_OUT = {"changed", "looked_around", "here_closed"}
+_WORDS = re.compile(r"[A-Za-z][\w -]*")
 
 
 class Literal(NamedTuple):
@@ -87,8 +88,11 @@ class Template:
         return not named or named[0] in self.parameters
 
     def meet(self, belief: Belief) -> None:
-        """States are words of the world: each becomes an atom when it is first seen."""
-        for state in dict.fromkeys(belief["flags"].values()):
+        """States are words of the world: each becomes an atom when it is first seen.
+
+        What no predicate could hold as its argument is no state: a list, a sentence, a reading.
+        """
+        for state in filter(_WORDS.fullmatch, dict.fromkeys(belief["flags"].values())):
             for name in (*self.parameters, *self.constants):
                 self._add(Predicate(True, "state", (name, state)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import yaml
 
 from rpms.rule_learning.hypotheses import Hypotheses
 from rpms.rule_learning.induction import Hypothesis, written_effects
+from rpms.rule_learning.proposals import Proposed
 from rpms.rule_learning.templates import Literal, Template
 from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
+from rpms.rules.schema import ActionRule
 
 SOURCE = "learned"
 UNSEEN = "seen_to_work"
@@ -40,6 +43,22 @@ def tier_of(rules: Hypotheses) -> dict[str, Any]:
     if tables.get("phrases"):
         found["wording"] = {"phrases": tables["phrases"]}
     return {**found, "actions": actions}
+
+
+def beside(tier: Mapping[str, Any], shipped: Iterable[ActionRule]) -> dict[str, Any]:
+    """The tier, laid over a manual that has more actions than could be learned about.
+
+    Each learned action then takes the id and the name of the one it replaces; the others, and all
+    that they need, stay as they are.
+    """
+    known = {rule.syntax: rule for rule in shipped}
+    if known.keys() <= {action["syntax"] for action in tier["actions"]}:
+        return dict(tier)
+    actions = []
+    for action in tier["actions"]:
+        old = known.get(action["syntax"])
+        actions.append({**action, "id": old.id, "name": old.name} if old else action)
+    return {**{key: tier[key] for key in tier if key != "replaces"}, "actions": actions}
 
 
 def _names(templates: Iterable[Template]) -> list[tuple[str, Template]]:
@@ -127,7 +146,7 @@ def _tables(rule: Hypothesis, name: str, tables: dict[str, Any]) -> list[str]:
         _section(tables, "affordances")[own] = good
         bad = [kind for kind, (yes, no) in table.items() if no and not yes]
         _section(tables, "ruled_out")[own] = bad
-        said = f"a {', '.join(good)}" if len(good) <= NAMED else f"of a kind to {name}"
+        said = f"a {' or '.join(good)}" if len(good) <= NAMED else f"of a kind to {name}"
         _section(tables, "phrases")[own] = f"{{0}} is {said}"
         conditions.append(f"{own}({parameters[at]})")
     if rule.tables.pair:
@@ -166,7 +185,9 @@ def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
     return file
 
 
-def write_evidence(folder: Path, rules: Hypotheses) -> Path:
+def write_evidence(
+    folder: Path, rules: Hypotheses, proposed: Mapping[str, Proposed] | None = None
+) -> Path:
     """The counts behind every literal and every kind, for people and plots."""
     found: dict[str, Any] = {}
     for syntax, rule in rules.rules.items():
@@ -186,6 +207,8 @@ def write_evidence(folder: Path, rules: Hypotheses) -> Path:
             },
             "pairs": {" + ".join(kinds): list(n) for kinds, n in rule.tables.pair.items()},
         }
+        if proposed and syntax in proposed:
+            found[syntax]["proposed"] = asdict(proposed[syntax])
     file = folder / "evidence.json"
     file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return file

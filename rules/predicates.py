@@ -267,6 +267,7 @@ PHRASES: dict[str, str] = {
     "visible": "{0} in view",
     "adjacent": "{0} is next to here and not shut",
     "unclosed": "{0} not closed",
+    "not unclosed": "{0} is closed",
     "activated": "{0} is on",
     "not activated": "{0} is off",
     "combined": "all parts in {0}",

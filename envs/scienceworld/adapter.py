@@ -12,6 +12,15 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.signature import read_state
 
 SHIPPED = Path(__file__).parents[2]
+# What rules can be learned about, in the wording and with the blanks of the manual. The others
+# depend on what no statement about their blanks says: whether a focus is right, which rooms share
+# an open door (go to), how much of which substance is where (use, pour, dunk, mix, eat, flush); or
+# they decide nothing (look at, look in, examine, read, wait, task).
+LEARNABLE = (
+    "look around", "inventory", "teleport to {place}", "open {thing}", "close {thing}",
+    "activate {device}", "deactivate {device}", "pick up {object}", "put down {object}",
+    "move {object} to {place}",
+)  # fmt: skip
 
 
 class ScienceWorld(Environment):
@@ -53,6 +62,10 @@ class ScienceWorld(Environment):
     def command_verbs(self) -> list[str]:
         """First words of the simulator's commands, recorded from it so that no JVM starts."""
         return tasks.command_verbs()
+
+    def command_templates(self) -> list[str]:
+        """Those whose fate a belief can speak about; the rest stays as the manual has it."""
+        return list(LEARNABLE)
 
     def splits(self) -> list[str]:
         """The test episodes first, then what may be learned from."""

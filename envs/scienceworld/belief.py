@@ -36,9 +36,9 @@ NO_SUCH_ACTION = "No known action matches that input."
 STARTING_INVENTORY = ["orange"]
 
 _REFUSED = re.compile(
-    r"No known action|Unknown action|It's not clear|I'm not sure how|You can't|That can't|"
+    r"No known action|Unknown action|It'?s not clear|I'm not sure how|You can't|That can't|"
     r"That (?:thing|container)|The door is not open|There is only one thing|Mixing the contents of|"
-    r"The .*(?: is not (?:moveable|edible|movable|something that)| isn't open|"
+    r"The .*(?: is not (?:moveable|edible|movable|openable|closeable|something that)| isn't open|"
     r" can't be | does not contain any| appears broken)"
 )
 _TASK = re.compile(r"^Your task is to .+$", re.M)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rule_learning.induction import cover, induce, survivors
+from rpms.rule_learning.induction import changes, cover, induce, survivors
 from rpms.rule_learning.templates import Literal, Template
 from rpms.rule_learning.transitions import Change, Evidence, Use
+from rpms.rules.predicates import Predicate
+from rpms.vocabulary.belief import Belief, empty_belief
 
 SYNTAX = "do {object} with {place}"
 ATOMS = len(Template(SYNTAX).atoms)
@@ -129,3 +131,26 @@ def test_nothing_is_said_of_an_action_that_never_worked() -> None:
     evidence = Evidence(Template(SYNTAX))
     evidence.uses[Use(0, 1, ("a", "b"), False)] += 5
     assert induce(evidence) is None
+
+
+def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
+    template = Template("fill {device}")
+    filled = Predicate(True, "state", ("device", "filled"))
+    template.meet(Belief(**{**empty_belief(), "flags": {"lamp 1": "filled"}}))
+    number = template.number(filled)
+    assert number is not None
+    evidence = Evidence(template)
+    evidence.uses[Use(0, 0, ("lamp",), True)] += 2
+    evidence.changes[Change(0, 0, 1 << number, 0)] += 2
+    assert changes(evidence) == [Literal(number, True)]
+    # Known once before, it may have been found out rather than brought about.
+    evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
+    assert changes(evidence) == []
+
+
+def test_what_no_predicate_can_hold_is_no_state() -> None:
+    template = Template("fill {device}")
+    before = len(template.atoms)
+    flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
+    template.meet(Belief(**{**empty_belief(), "flags": flags}))
+    assert template.atoms[before:] == [Predicate(True, "state", ("device", "filled"))]

@@ -1,0 +1,58 @@
+"""``rpms rules audit``: the tables it prints, and the drawing beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rpms.envs import get_environment
+from rpms.manual_audit import Trial, audit_curve, audit_manual
+from rpms.manual_learning import Study, learn_by_exploring
+from rpms.vocabulary.errors import RpmsError
+
+WORLD = get_environment("examples.lighthouse.world:WORLD")
+TRIAL = Trial(WORLD, "rocks", 1)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learned")
+    learn_by_exploring(Study(WORLD, folder, steps=100), 3)
+    return folder
+
+
+def test_a_world_without_readable_rules_gets_predictions(
+    learned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit_manual(TRIAL, learned)
+    told = capsys.readouterr().out
+    assert "only predictions are judged" in told
+    assert "go_to: called possible" in told
+
+
+def test_only_the_named_actions_count(capsys: pytest.CaptureFixture[str]) -> None:
+    audit_manual(Trial(WORLD, "rocks", 1, only=("open", "close")), None)
+    lines = capsys.readouterr().out.splitlines()
+    named = {line.split(":")[0].strip() for line in lines if "called possible" in line}
+    assert named == {"predictions", "open", "close"}
+
+
+def test_the_curve_is_printed_and_drawn(learned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audit_curve(TRIAL, learned)
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert [row.split("|")[1].strip() for row in table[2:]] == ["1", "2", "all"]
+    drawn = ElementTree.fromstring((learned / "curve.svg").read_text(encoding="utf-8"))
+    titles = [one.text or "" for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert len([one for one in titles if one.startswith("impossible, ")]) == 3
+
+
+def test_nothing_kept_no_curve(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match="nothing was kept there"):
+        audit_curve(TRIAL, tmp_path)
+
+
+def test_no_manual_no_audit(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match="is no folder"):
+        audit_manual(TRIAL, tmp_path / "missing")
