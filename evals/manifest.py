@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
-import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -264,9 +264,8 @@ def _versions(of_the_world: Iterable[str]) -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    if "rpms" not in found:  # a checkout that was never installed
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-        found["rpms"] = project["project"]["version"]
+    # A checkout that was never installed has no metadata.
+    found.setdefault("rpms", import_module(__name__.partition(".")[0]).__version__)
     return found
 
 

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rpms
+from rpms.evals import manifest
 from rpms.evals.manifest import commit, differences, grown, make_manifest, rules_hash
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
@@ -118,3 +121,11 @@ def test_the_rules_have_one_checksum_for_one_manual(tmp_path: Path) -> None:
     assert rules_hash("alfworld", str(tmp_path)) != own
     with pytest.raises(RpmsError, match="no rule or tier 'domian'"):
         rules_hash("alfworld", "", "domian")
+
+
+def test_a_checkout_that_was_never_installed_has_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(manifest, "version", unknown)
+    assert make_manifest(plan())["versions"]["rpms"] == rpms.__version__
