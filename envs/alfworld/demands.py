@@ -55,7 +55,10 @@ def true_belief(facts: Iterable[Fact]) -> Belief:
     for (place,) in sorted(rows.get("openable", ())):
         door: Door = "open" if (place,) in opened else "closed"
         belief["containers"][place] = door
-    belief["last_seen"] = dict(sorted((row[0], row[1]) for row in rows.get("inreceptacle", ())))
+    # A thing may be in several at once (official games never forget the first); the one at hand
+    # comes last and stands.
+    lies = sorted(rows.get("inreceptacle", ()), key=lambda row: (spots.get(row[1]) in stands, row))
+    belief["last_seen"] = {row[0]: row[1] for row in lies}
     for predicate, state in _STATES.items():
         for (thing,) in sorted(rows.get(predicate, ())):
             told = belief["flags"].get(thing)

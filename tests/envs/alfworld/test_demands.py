@@ -6,6 +6,7 @@ from random import Random
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.envs.alfworld.demands import true_belief
 from rpms.envs.alfworld.wording import to_game
 from rpms.rule_learning.exploring import draw_names
 from rpms.rule_learning.templates import Template
@@ -40,3 +41,15 @@ def test_templates_are_the_games_own() -> None:
     assert "put {object} in/on {place}" in templates
     assert "examine {thing}" in templates
     assert {one.split()[0] for one in templates} == set(ENV.command_verbs())
+
+
+def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:
+    facts = [
+        ("receptacleatlocation", ("drawer 2", "loc 1")),
+        ("receptacleatlocation", ("shelf 1", "loc 2")),
+        ("inreceptacle", ("keychain 1", "drawer 2")),
+        ("inreceptacle", ("keychain 1", "shelf 1")),
+    ]
+    for spot, place in (("loc 1", "drawer 2"), ("loc 2", "shelf 1")):
+        belief = true_belief([*facts, ("atlocation", ("agent 1", spot))])
+        assert belief["last_seen"] == {"keychain 1": place}
