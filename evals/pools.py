@@ -7,9 +7,11 @@ worker died, and every file is the dispatcher's business, so that all pools beha
 from __future__ import annotations
 
 import asyncio
+import atexit
 import multiprocessing
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple, Protocol
@@ -127,6 +129,17 @@ class ProcessPool:
         self._workers.clear()
 
 
+@cache
+def _own_loop() -> asyncio.AbstractEventLoop:
+    """One loop for all runs in this process: a model's client keeps connections that belong to it.
+
+    Closed with the first run, it would cost the next one its first call.
+    """
+    loop = asyncio.new_event_loop()
+    atexit.register(loop.close)
+    return loop
+
+
 class InlinePool:
     """Episodes in this process, for debugging: breakpoints and profilers see everything."""
 
@@ -134,7 +147,7 @@ class InlinePool:
 
     def __init__(self, settings: WorkerSettings) -> None:
         """The loop only runs while the pool is polled."""
-        self._loop = asyncio.new_event_loop()
+        self._loop = _own_loop()
         self._player = Player(settings)
         self._playing: dict[asyncio.Task[EpisodeResult], JobKey] = {}
 
@@ -161,5 +174,3 @@ class InlinePool:
     def close(self) -> None:
         """Drop what is in flight."""
         self._loop.run_until_complete(drop(self._playing))
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 from rpms.evals.labels import true_label
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.context import CONDITIONS, RunContext, settings
+from rpms.nodes.context import RunContext, settings
 from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked, read_yaml
 from rpms.vocabulary.errors import RpmsError
@@ -34,10 +34,12 @@ class PresetCondition(BaseModel):
 
     @field_validator("condition")
     @classmethod
-    def _known(cls, letter: str) -> str:
-        if letter not in CONDITIONS:
-            raise ValueError(f"unknown condition '{letter}'; known: {', '.join(CONDITIONS)}")
-        return letter
+    def _known(cls, condition: str) -> str:
+        try:
+            RunContext().under(condition)
+        except RpmsError as error:
+            raise ValueError(str(error)) from None  # told with its line, like any other mistake
+        return condition
 
     @field_validator("set")
     @classmethod
@@ -45,7 +47,7 @@ class PresetCondition(BaseModel):
         try:
             settings(given)
         except RpmsError as error:
-            raise ValueError(str(error)) from None  # told with its line, like any other mistake
+            raise ValueError(str(error)) from None
         return given
 
 

@@ -133,6 +133,7 @@ def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
     with pytest.raises(RpmsError, match=r"stopped: budget of \$1200 spent"):
         play(what, run, Budget(usd=1200))  # 12.8 calls of 94 dollars, two at a time
     assert 13 <= len(openai_server.requests) <= 14
+    assert {line["failure_mode"] for line in lines(run)} == {"timeout"}
     finished = len(lines(run))
     assert 1 <= finished <= 2
     manifest = json.loads((run / MANIFEST).read_text())

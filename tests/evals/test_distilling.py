@@ -66,7 +66,7 @@ class Parrot(BaseChatModel):
         ("B", {}),
         ("C", {}),
         ("D", {"layout": "cache_friendly"}),
-        ("B", {"guard": "reask"}),
+        ("B", {"guard": "verify"}),
     ],
 )
 def test_the_prompts_are_those_of_a_run(letter: str, settings: dict[str, Any]) -> None:

@@ -182,5 +182,5 @@ def test_templates_carry_no_environment() -> None:
 
     folder = Path(rpms.nodes.blocks.__file__).parent / "templates"
     texts = [file.read_text(encoding="utf-8").lower() for file in folder.iterdir()]
-    assert len(texts) == 9
+    assert len(texts) == 10
     assert not [text for text in texts if "alfworld" in text or "microwave" in text]
