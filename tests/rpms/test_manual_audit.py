@@ -10,6 +10,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.manual_audit import Trial, audit_curve, audit_manual
 from rpms.manual_learning import Study, learn_by_exploring
+from rpms.rules_cli import audit
 from rpms.vocabulary.errors import RpmsError
 
 WORLD = get_environment("examples.lighthouse.world:WORLD")
@@ -56,3 +57,13 @@ def test_nothing_kept_no_curve(tmp_path: Path) -> None:
 def test_no_manual_no_audit(tmp_path: Path) -> None:
     with pytest.raises(RpmsError, match="is no folder"):
         audit_manual(TRIAL, tmp_path / "missing")
+
+
+def test_without_a_word_it_is_not_judged_on_test_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "rpms.manual_audit.audit_manual", lambda trial, folder: asked.append(trial.split)
+    )
+    for name in ("alfworld", "scienceworld"):
+        audit(env=name)
+    assert asked == ["generated_unseen", "dev"]
