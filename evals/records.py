@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pydantic import TypeAdapter, ValidationError
 
 from rpms.evals.run_files import Run
-from rpms.evals.run_layout import EPISODES
+from rpms.evals.run_layout import EPISODES, JobKey, key_of
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.turn import ERRORS
@@ -23,17 +23,16 @@ def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
     """
     file = run.folder / EPISODES
     lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else [""]
-    found: dict[tuple[str, str, int, int], EpisodeRecord] = {}
+    found: dict[JobKey, EpisodeRecord] = {}
     # What follows the last line end was being written when the run was killed.
     for number, line in enumerate(lines[:-1], start=1):
         if line.strip():
             record = _record(line, f"{file}:{number}")
-            which = record.get("repeat", 1), record.get("trial", 1)
-            found[record["condition"], record["task"], *which] = record
+            found[key_of(record)] = record
     return [
         record
-        for (condition, *_), record in found.items()
-        if condition in conditions and record["failure_mode"] not in ERRORS
+        for key, record in found.items()
+        if key.condition in conditions and record["failure_mode"] not in ERRORS
     ]
 
 

@@ -155,6 +155,11 @@ class Episode(_Data):
     seconds: float = 0.0
 
     @property
+    def key(self) -> JobKey:
+        """What names it within its run."""
+        return JobKey(self.condition, self.task, self.repeat, self.trial)
+
+    @property
     def is_error(self) -> bool:
         """The model or the simulator broke down: nothing can be said about the agent."""
         return self.failure_mode in ERRORS
@@ -228,8 +233,7 @@ class Run:
 
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
-        which = (episode.condition, episode.task, episode.repeat, episode.trial)
-        return step_log_file(self.folder, *which)
+        return step_log_file(self.folder, *episode.key)
 
 
 def read_run(folder: Path) -> Run:
@@ -251,8 +255,7 @@ def read_run(folder: Path) -> Run:
                 f"{file}:{number}: condition '{episode.condition}', task '{episode.task}' is not "
                 f"in {MANIFEST}; the two files belong to different runs"
             )
-        key = JobKey(episode.condition, episode.task, episode.repeat, episode.trial)
-        episodes[key] = episode
+        episodes[episode.key] = episode
     # A line without its end was being written when the run was killed; the runner cuts it off.
     return Run(folder, manifest, episodes, torn=bool(lines and lines[-1]))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
@@ -19,6 +20,11 @@ class JobKey(NamedTuple):
     task: str
     repeat: int = 1
     trial: int = 1
+
+
+def key_of(line: Mapping[str, Any]) -> JobKey:
+    """Which episode a line tells of; runs older than repeats and trials had one of each."""
+    return JobKey(line["condition"], line["task"], line.get("repeat", 1), line.get("trial", 1))
 
 
 def slug(text: str) -> str:

@@ -10,12 +10,12 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rpms.evals.plan import Ending
-from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
+from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
 
 LOCK = ".lock"
@@ -105,11 +105,6 @@ class RunWriter:
             os.close(self._lines)
             self._lines = None
         self._lock.close()
-
-
-def key_of(line: Mapping[str, Any]) -> JobKey:
-    """Which episode a line tells of; runs older than repeats and trials had one of each."""
-    return JobKey(line["condition"], line["task"], line.get("repeat", 1), line.get("trial", 1))
 
 
 def _replace(file: Path, data: bytes) -> None:

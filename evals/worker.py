@@ -28,7 +28,7 @@ from rpms.evals.plan import Job, RunPlan
 from rpms.evals.variants import load_stages
 from rpms.graph.build import RpmsGraph, Swapped, build_graph
 from rpms.models.prices import Rates, rates_for
-from rpms.nodes.chat import keeps_replies
+from rpms.nodes.chat import reply_cache
 from rpms.nodes.context import RunContext
 from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
@@ -91,7 +91,7 @@ class Player:
         price = price_by(self._settings.rates.get(job.condition))
         truth, meter = self._settings.truth, self._settings.meter
         try:
-            graph = await asyncio.to_thread(self._graph, job.condition, context)
+            graph = self._graph(job.condition, context)
             taught = await self._lesson(job, context, price)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
             recorder = Recorder(job, truth, price, meter)
@@ -110,7 +110,7 @@ class Player:
         if meter and meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
         record = cast(EpisodeRecord, job.before)
-        cache = self._settings.cache if keeps_replies(context) else ""
+        cache = reply_cache(context, self._settings.cache)
         carried = await after_trial(job.task["env"], context, job.carried, record, cache)
         taught = job._replace(carried=carried)
         if meter:
@@ -121,7 +121,7 @@ class Player:
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
         paths = self._settings.nodes.get(label, {})
-        cache = self._settings.cache if keeps_replies(context) else ""
+        cache = reply_cache(context, self._settings.cache)
         key = (cache, *(text for item in sorted(paths.items()) for text in item))
         if key not in self._graphs:
             nodes: dict[str, Swapped] = {"reset_env": make_reset_env(self._find)}

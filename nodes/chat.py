@@ -10,12 +10,12 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.reply_grammar import held_to
 
 
-def keeps_replies(context: RunContext) -> bool:
-    """Whether earlier replies may stand for new ones.
+def reply_cache(context: RunContext, file: str) -> str:
+    """The file of earlier replies, where they may stand for new ones; else none.
 
     Sampling asks for a new reply every time, and the planner is cheaper than the cache.
     """
-    return context.model != "sim" and not context.temperature
+    return file if context.model != "sim" and not context.temperature else ""
 
 
 def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:

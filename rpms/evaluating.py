@@ -20,7 +20,7 @@ from rpms.evals.variants import Arm, Variant, as_variant, load_stages
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import keeps_replies, open_chat
+from rpms.nodes.chat import open_chat, reply_cache
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
@@ -146,7 +146,7 @@ def play_plan(
 def _check(plan: RunPlan) -> None:
     """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
     for label, context in plan.conditions.items():
-        open_chat(plan.env, context, plan.cache if keeps_replies(context) else "")
+        open_chat(plan.env, context, reply_cache(context, plan.cache))
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
         check_memory(plan.env, context)

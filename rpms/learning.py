@@ -19,7 +19,7 @@ from rpms.evaluating import USUAL, Effort, play_plan
 from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import keeps_replies
+from rpms.nodes.chat import reply_cache
 from rpms.nodes.context import RunContext
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
@@ -187,7 +187,7 @@ async def _learn(
     manual = manual_for(env, base)
     if not can_write(base.model):
         return await method.learn(found.records, None, manual), ""
-    cache = str(default_file()) if keeps_replies(base) else ""
+    cache = reply_cache(base, str(default_file()))
     writer = Writer(env, base, method.name, cache)
     learned = await method.learn(found.records, writer, manual)
     return learned, base.model if writer.asked else ""

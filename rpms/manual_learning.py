@@ -12,7 +12,7 @@ from rpms.evals.records import read_records
 from rpms.models.opening import default_timeout, open_model
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import STEPS, explore
-from rpms.rule_learning.domain import learned_domain, write_domain
+from rpms.rule_learning.domain import learned_domain
 from rpms.rule_learning.hypotheses import Hypotheses
 from rpms.rule_learning.proposals import Proposed, take_proposals
 from rpms.rule_learning.revising import revise
@@ -97,7 +97,7 @@ def learn_from_runs(
         tier2 = learned_domain(records)
         head = f"Tier 2 of {env.name}, learned from {told}, {won} of them won."
         places = len(tier2["likely_places"])
-        print(f"{write_domain(study.out, tier2, head)}: {places} kinds of things with their places")
+        print(f"{write_tier(study.out, tier2, head)}: {places} kinds of things with their places")
     if not revised:
         experience = Experience(env.command_templates())
         experience.doubts = any(one.after["reachable"] for ep in episodes for one in ep)

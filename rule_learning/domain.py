@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rpms.envs import get_environment
+from rpms.rule_learning.writing import SOURCE
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.turn import Turn
 
-SOURCE = "learned"
 MOST_PLACES = 6
 """A longer list of places is no hint any more."""
 OFTEN = "mostly found"
@@ -131,12 +128,3 @@ def _locality(kind: str, counts: Mapping[str, tuple[int, int]]) -> dict[str, Any
         "id": f"L-LOC-{name}", "about": [_category(kind)], "places": ranked, "how_often": OFTEN,
         "source": SOURCE, "support": held, "confidence": round((held + 1) / (looked + 2), 3),
     }  # fmt: skip
-
-
-def write_domain(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
-    """Write domain.yaml, to be laid over the shipped one; ``head`` says where it comes from."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(dict(tier), sort_keys=False, default_flow_style=None, width=96)
-    file = folder / "domain.yaml"
-    file.write_text("".join(f"# {line}\n" for line in head.splitlines()) + text, encoding="utf-8")
-    return file

@@ -177,10 +177,10 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
-    """Write environment.yaml; ``head`` says where it comes from."""
+    """Write the tier's file; ``head`` says where it comes from."""
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(dict(tier), sort_keys=False, default_flow_style=None, width=96)
-    file = folder / "environment.yaml"
+    file = folder / f"{tier['tier']}.yaml"
     file.write_text("".join(f"# {line}\n" for line in head.splitlines()) + text, encoding="utf-8")
     return file
 

@@ -16,8 +16,7 @@ from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
 from rpms.evals.ray_backend import LOCAL, RayPool
-from rpms.evals.run_layout import EPISODES, JobKey, step_log_file
-from rpms.evals.run_writer import key_of
+from rpms.evals.run_layout import EPISODES, JobKey, key_of, step_log_file
 from rpms.evals.runner import Run, Watch, local_pool
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError

@@ -16,8 +16,7 @@ from rpms.evals.plan import Job, RunPlan, make_plan
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES, JobKey, step_log_file
-from rpms.evals.run_writer import key_of
+from rpms.evals.run_layout import EPISODES, JobKey, key_of, step_log_file
 from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
 from rpms.evals.worker import WorkerSettings
 from rpms.graph import run_episode

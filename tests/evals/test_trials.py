@@ -12,8 +12,7 @@ import pytest
 import rpms
 from rpms.evals.budget import Budget
 from rpms.evals.report import Report
-from rpms.evals.run_layout import EPISODES, step_log_file
-from rpms.evals.run_writer import key_of
+from rpms.evals.run_layout import EPISODES, key_of, step_log_file
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer

@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import typer
@@ -14,6 +14,7 @@ from rpms import cli
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.graph import STAGES
 from rpms.models import open_model
+from tests.command_line import Done, Rpms, in_process
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,15 +22,6 @@ REQUIRED = {
     "task", "condition", "success", "score", "steps", "invalid_actions", "failure_mode",
     "prompt_tokens",
 }  # fmt: skip
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rpms = Callable[..., Done]
 
 
 @pytest.fixture
@@ -41,15 +33,7 @@ def rpms(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     open_model.cache_clear()
-
-    def run(*words: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["rpms", *words])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+    return in_process(monkeypatch, capsys)
 
 
 def in_a_process(*words: str) -> Done:

@@ -19,18 +19,13 @@ from rpms.evals.plan import make_plan
 from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
 from rpms.evaluating import Effort
 from rpms.nodes.context import RunContext
+from tests.command_line import Done
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
 """A net for what would never end; nothing here waits for it."""
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
 
-from rpms import cli
 from rpms.nodes.manual import load_manual
+from tests.command_line import Rpms, in_process
 from tests.openai_server import Answer, OpenAIServer
 
 NAME = "examples.lighthouse.world:WORLD"
@@ -22,25 +19,9 @@ WRONG = """actions:
 """
 
 
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rpms = Callable[..., Done]
-
-
 @pytest.fixture
 def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    def run(*words: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["rpms", *words])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+    return in_process(monkeypatch, capsys)
 
 
 def played(rpms: Rpms, out: Path, split: str, *more: str) -> Path:

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from rpms import cli
+from tests.command_line import Rpms, in_process
 from tests.evals.sample_runs import LABEL, write_run
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Rpms = Callable[..., Done]
 
 
 @pytest.fixture
 def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*words: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["rpms", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+    return in_process(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import rpms
 from rpms.evals.records import read_records
 from rpms.evals.run_files import read_run
 from rpms.nodes.manual import load_manual
-from rpms.rule_learning.domain import learned_domain, orders, sightings, write_domain
+from rpms.rule_learning.domain import learned_domain, orders, sightings
+from rpms.rule_learning.writing import write_tier
 from rpms.vocabulary.record import EpisodeRecord, RecordedTurn
 
 HOME = "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a desk 1, a drawer 1, and a shelf 1."  # noqa: E501
@@ -54,7 +55,7 @@ def test_things_are_counted_where_they_were_first_seen() -> None:
 
 def test_the_tier_is_ordinary_yaml_laid_over_the_manual(tmp_path: Path) -> None:
     tier = learned_domain([WON, LOST])
-    write_domain(tmp_path, tier, "learned from two episodes\nof a test")
+    write_tier(tmp_path, tier, "learned from two episodes\nof a test")
     manual = load_manual("alfworld", str(tmp_path))
     assert manual.domain.procedures["pick_and_place_simple"] == [
         "find_object", "take_object", "place_object"
