@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rpms.envs import Environment, Task, get_environment
 from rpms.evals.run_layout import JobKey
@@ -14,6 +14,8 @@ from rpms.vocabulary.turn import ERRORS, FailureMode
 
 # A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
 TRIAL_STRIDE = 1000
+
+T = TypeVar("T")
 
 
 class Job(NamedTuple):
@@ -172,8 +174,8 @@ def make_plan(
     return RunPlan(env, split, tasks, conditions, truth, cache, nodes or {}, trials, repeats)
 
 
-def evenly(tasks: list[Task], count: int) -> list[Task]:
-    """That many tasks at equal distances, in their order; all of them for 0 or too high a count."""
+def evenly(tasks: list[T], count: int) -> list[T]:
+    """That many of them at equal distances, in their order; all of them for 0 or too high a count."""
     if not 0 < count < len(tasks):
         return tasks
     return [tasks[number * len(tasks) // count] for number in range(count)]

@@ -30,6 +30,9 @@ def export(
     conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
     per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
+    most: Annotated[
+        int, typer.Option(min=0, help="chat: of an episode so many decisions, evenly; 0: all.")
+    ] = 0,
     expert: Annotated[
         bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
     ] = False,
@@ -64,9 +67,9 @@ def export(
         raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
     chosen = [name.strip() for name in conditions.split(",")] if conditions else []
     if folder is not None:
-        print(export_folder(folder, format, out, chosen, prompts, per))
+        print(export_folder(folder, format, out, chosen, prompts, per, most))
         return
     if format != "chat":
         raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
     play = Expertise(env, split, limit, spread, mistakes, seed, workers)
-    print(export_expert(play, out, per, chosen, arm or [], rules, memory))
+    print(export_expert(play, out, per, chosen, arm or [], rules, memory, most))

@@ -47,13 +47,19 @@ class Expertise(NamedTuple):
 
 
 def export_folder(
-    folder: Path, format: str, out: Path, conditions: Sequence[str], prompts: bool, per: str
+    folder: Path,
+    format: str,
+    out: Path,
+    conditions: Sequence[str],
+    prompts: bool,
+    per: str,
+    most: int = 0,
 ) -> str:
     """Write a run; returns what to tell the user."""
     run = read_run(folder)
     if format == CHAT:
         tell = _progress(len(run.episodes))
-        return _told(out, export_chat(run, out, conditions, _checked(per), tell))
+        return _told(out, export_chat(run, out, conditions, _checked(per), tell, most))
     done = export_run(run, format, out, conditions, prompts)
     left = f"; {done.without_log} have no step log and were left out" if done.without_log else ""
     return f"written: {out} ({done.episodes} episodes{left})"
@@ -67,6 +73,7 @@ def export_expert(
     arms: Sequence[str] = (),
     rules: str = "",
     memory: str = "",
+    most: int = 0,
 ) -> str:
     """Let the expert play and write its decisions; returns what to tell the user.
 
@@ -82,7 +89,7 @@ def export_expert(
     tasks = Selection(play.limit, play.spread).of(world, split)
     workers = play.workers if play.workers is not None else os.cpu_count() or 1
     lessons = taught(assign(tasks, mix, play.mistakes, play.seed), min(workers, len(tasks)))
-    return _told(out, write_chat(lessons, out, _checked(per), _progress(len(tasks))))
+    return _told(out, write_chat(lessons, out, _checked(per), _progress(len(tasks)), most))
 
 
 def _checked(per: str) -> Per:

@@ -76,12 +76,13 @@ def export_chat(
     conditions: Collection[str] = (),
     per: Per = "decision",
     tell: Callable[[Written], None] = lambda _: None,
+    most: int = 0,
 ) -> Written:
     """Write the won episodes of a run as training data."""
     _refuse_unknown(run, conditions)
     refuse_judged(run.manifest.env, run.manifest.split)
     found = Counted(run, conditions or run.conditions, prompts=True)
-    return write_chat(map(lesson_of, found), out, per, tell)
+    return write_chat(map(lesson_of, found), out, per, tell, most)
 
 
 def _refuse_unknown(run: Run, conditions: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rpms.evals.distilling import Decided, Lesson
 from rpms.evals.export.played import Played
+from rpms.evals.plan import evenly
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
 
@@ -56,8 +57,11 @@ def lesson_of(played: Played) -> Lesson:
     return Lesson(about, decisions, one.success)
 
 
-def lines_of(lesson: Lesson, per: Per) -> Iterator[Line]:
-    """The lines of a won episode; none where there is nothing to learn."""
+def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
+    """The lines of a won episode; none where there is nothing to learn.
+
+    ``most`` bounds its decisions, evenly from all of it, lest a few long episodes outweigh others.
+    """
     decisions = lesson.decisions
     if not lesson.won or not any(one.target for one in decisions):
         return
@@ -66,9 +70,9 @@ def lines_of(lesson: Lesson, per: Per) -> Iterator[Line]:
         about = {**lesson.about, "steps": decisions[-1].step, "not_learned": wrong}
         yield Line(_conversation(decisions), about)
         return
-    for one in decisions:
-        if one.target:
-            yield Line([*_said(one.prompt), _reply(one)], {**lesson.about, "step": one.step})
+    learned = [one for one in decisions if one.target]
+    for one in evenly(learned, most or len(learned)):
+        yield Line([*_said(one.prompt), _reply(one)], {**lesson.about, "step": one.step})
 
 
 def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
@@ -102,6 +106,7 @@ def write_chat(
     out: Path,
     per: Per = "decision",
     tell: Callable[[Written], None] = lambda _: None,
+    most: int = 0,
 ) -> Written:
     """Write lessons as they come, holding one at a time.
 
@@ -113,7 +118,7 @@ def write_chat(
         with ExitStack() as open_files:
             files = [open_files.enter_context(_Whole(file)) for file in (out, about_file(out))]
             for lesson in lessons:
-                lines = [*lines_of(lesson, per)]
+                lines = [*lines_of(lesson, per, most)]
                 files[0].add({"messages": line.messages} for line in lines)
                 files[1].add(line.about for line in lines)
                 for file in files:

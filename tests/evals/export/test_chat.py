@@ -67,6 +67,13 @@ def test_lost_episodes_teach_nothing(per: Per) -> None:
     assert [*lines_of(made(False), per)] == []
 
 
+def test_a_long_episode_may_give_a_few_decisions_from_all_of_it() -> None:
+    steps = [line.about["step"] for line in lines_of(made(*[True] * 9), "decision", most=3)]
+    assert len(steps) == 3
+    assert steps[0] <= 3 < steps[1] <= 6 < steps[2]
+    assert len([*lines_of(made(True, True), "decision", most=3)]) == 2
+
+
 def test_both_files_have_the_same_lines(tmp_path: Path) -> None:
     out = tmp_path / "new" / "lines.jsonl"
     told: list[Written] = []
