@@ -175,7 +175,7 @@ def make_plan(
 
 
 def evenly(tasks: list[T], count: int) -> list[T]:
-    """That many of them at equal distances, in their order; all of them for 0 or too high a count."""
+    """That many at equal distances, in their order; all of them for 0 or too high a count."""
     if not 0 < count < len(tasks):
         return tasks
     return [tasks[number * len(tasks) // count] for number in range(count)]
