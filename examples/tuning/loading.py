@@ -33,6 +33,10 @@ def load(name: str) -> Loaded:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **where)
     except (ImportError, OSError, ValueError) as error:  # these say themselves what is missing
         raise SystemExit(f"tune: cannot load {file}: {error}") from error
+    if where:
+        # Unpacked on the way in, it is an ordinary model; marked as quantised it could not be saved.
+        model.hf_quantizer = None
+        vars(model.config).pop("quantization_config", None)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return Loaded(model.to(device), tokenizer, device)
