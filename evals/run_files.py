@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.nodes.context import OLD_GUARDS
@@ -106,6 +107,15 @@ def _renamed(context: dict[str, Any]) -> dict[str, Any]:
     return {**context, "guard": OLD_GUARDS[guard], "reasks": 1}
 
 
+def repeated_refusals(history: list[Any]) -> int:
+    """P1 cycles: refused actions that are the very action refused in the step before."""
+    refused = [
+        turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None
+        for turn in history
+    ]
+    return sum(bool(now) and now == before for before, now in pairwise(refused))
+
+
 class Episode(_Data):
     """One finished episode, less its texts."""
 
@@ -121,6 +131,7 @@ class Episode(_Data):
     steps: int
     invalid_actions: int
     format_errors: int
+    repeated: int = 0
     failure_mode: FailureMode | None
     error: str = ""
     prompt_tokens: int = 0
@@ -153,6 +164,14 @@ class Episode(_Data):
     memory_sources: dict[str, list[int]] = {}
     started: str = ""
     seconds: float = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts_repeats(cls, line: Any) -> Any:
+        """Counted as it is read, so that runs of earlier versions have it too."""
+        if not isinstance(line, dict) or not isinstance(line.get("history"), list):
+            return line
+        return {**line, "repeated": repeated_refusals(line["history"])}
 
     @property
     def key(self) -> JobKey:

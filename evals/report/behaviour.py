@@ -57,14 +57,17 @@ def reliability_table(run: Run) -> Table:
         steps = [e.steps for e in judged]
         found = [
             share([e.invalid_actions for e in judged], steps),
+            share([e.repeated for e in judged], [e.invalid_actions for e in judged]),
             share([e.format_errors for e in judged], steps),
             share([e.drift_steps for e in judged], [e.checked_steps for e in judged]),
         ]
         cells = [percent(m.value, m.interval) for m in found]
         rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
-    columns = ["condition", "invalid actions (P1)", "unreadable replies", "belief drift (P2)"]
+    columns = ["condition", "invalid actions (P1)", "of them repeated", "unreadable replies",
+               "belief drift (P2)"]  # fmt: skip
     notes = [
-        "P1: share of steps that the environment refused or that held no readable action. "
+        "P1: share of steps that the environment refused or that held no readable action; "
+        "repeated: of those, the very action that the step before was refused. "
         "P2: share of checked steps at which the belief contradicts the simulator's true state. "
         "Intervals resample whole episodes.",
     ]

@@ -34,7 +34,7 @@ def load(name: str) -> Loaded:
     except (ImportError, OSError, ValueError) as error:  # these say themselves what is missing
         raise SystemExit(f"tune: cannot load {file}: {error}") from error
     if where:
-        # Unpacked on the way in, it is an ordinary model; marked as quantised it could not be saved.
+        # Unpacked on the way in, it is an ordinary model; marked as quantised it cannot be saved.
         model.hf_quantizer = None
         vars(model.config).pop("quantization_config", None)
     if tokenizer.pad_token_id is None:
