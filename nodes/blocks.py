@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2 import Environment as Jinja
-from langchain_core.messages.utils import count_tokens_approximately
 
 from rpms.envs import Environment
 from rpms.memory_store.controls import filler
 from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import estimate
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
@@ -86,8 +86,7 @@ def within_ceiling(
 
 def tokens(texts: Iterable[str]) -> int:
     """How many tokens texts take together, by LangChain's estimate."""
-    messages = [{"role": "user", "content": text} for text in texts if text]
-    return count_tokens_approximately(messages)
+    return sum(estimate(Message(role="user", content=text)) for text in texts if text)
 
 
 def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:

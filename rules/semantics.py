@@ -25,6 +25,8 @@ _IN_VIEW = ("visible", "*")
 _REVEALING = {"at", "open", "activated", "holding", "in", "changed"}
 
 Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
+# The name of a predicate and what it is about.
+Fact = tuple[str, ...]
 
 
 class Diagnosis(NamedTuple):
@@ -146,27 +148,38 @@ def needed_actions(
     among ``goals`` is wanted for its own sake, and one that nothing is known of may be needed.
     """
     kept: list[str] = []
-    needed: set[tuple[str, ...]] = set()
+    needed: set[Fact] = set()
     for action in reversed(actions):
         matched = match_action(manual, action)
         if matched is None:
             continue
-        rule, bindings = matched
-        made = {fact for text in rule.effects for fact in _ground(text, bindings)}
-        if any(name == "at" for name, *_ in made):
-            made.add(_SOMEWHERE)
-        if any(name in _REVEALING for name, *_ in made):
-            made.add(_IN_VIEW)
-        unneeded = not made & needed and rule.name not in goals
-        if kept and unneeded and manual.knows(rule):
+        made, needs = _facts(manual, action)
+        unneeded = not made & needed and matched[0].name not in goals
+        if kept and unneeded and manual.knows(matched[0]):
             continue
         kept.append(action)
         needed -= made
-        needed |= {fact for text in rule.preconditions for fact in _ground(text, bindings)}
+        needed |= needs
     return kept[::-1]
 
 
-def _ground(text: str, bindings: Mapping[str, str]) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=65536)
+def _facts(manual: Manual, action: str) -> tuple[frozenset[Fact], frozenset[Fact]]:
+    """What an action brings about and what it needs, as facts to be compared with each other."""
+    matched = match_action(manual, action)
+    if matched is None:
+        return frozenset(), frozenset()
+    rule, bindings = matched
+    made = {fact for text in rule.effects for fact in _ground(text, bindings)}
+    if any(name == "at" for name, *_ in made):
+        made.add(_SOMEWHERE)
+    if any(name in _REVEALING for name, *_ in made):
+        made.add(_IN_VIEW)
+    needs = (fact for text in rule.preconditions for fact in _ground(text, bindings))
+    return frozenset(made), frozenset(needs)
+
+
+def _ground(text: str, bindings: Mapping[str, str]) -> list[Fact]:
     """A predicate with names filled in, as the facts that make it true.
 
     Being accessible comes about by opening, and seeing a thing here by having come here.
