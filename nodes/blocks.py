@@ -8,7 +8,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined, Template
 from jinja2 import Environment as Jinja
 
 from rpms.envs import Environment
@@ -124,7 +124,15 @@ def _situation(env: Environment, rules: ActiveRules) -> str:
 
 def render(prompts: Path, template: str, **values: object) -> str:
     """One block from its template."""
-    return _templates(prompts).get_template(template).render(values).rstrip("\n")
+    return _template(prompts, template).render(values).rstrip("\n")
+
+
+@cache
+def _template(prompts: Path, name: str) -> Template:
+    """A template, compiled once, with Jinja's globals as one dictionary: each render copies them."""
+    found = _templates(prompts).get_template(name)
+    found.globals = dict(found.globals)
+    return found
 
 
 @cache

@@ -7,18 +7,18 @@ cannot be said in names that exist here, or that has nothing left to say, is no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 from rpms.memory_store.schemas import only_kind
-from rpms.rules import Manual, already_done, match_action, needed_actions, refers_to, simulate
+from rpms.rules import Manual, already_done, imagine, match_action, needed_actions, refers_to
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.roles import (
-    BLANK,
     NAMED_OBJECT,
     OBJECT,
+    blanks,
     fill,
     is_place,
     lift,
@@ -26,7 +26,7 @@ from rpms.rules.roles import (
     tool_kind,
 )
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
 from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
@@ -52,8 +52,8 @@ _UNKNOWN = "?"
 class Moment:
     """All that filling-in looks at.
 
-    ``cast`` holds who plays the roles that were asked for so far: a moment's memories ask for the
-    same few.
+    ``cast`` holds who plays the roles asked for so far, and ``left`` what is left to do of the
+    advice looked at so far: a moment's memories ask for the same few.
     """
 
     manual: Manual
@@ -62,6 +62,7 @@ class Moment:
     belief: Belief
     keys: Keys = PAPER
     cast: dict[str, str] = field(default_factory=dict, compare=False)
+    left: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def gamma(self) -> GoalSignature:
@@ -89,10 +90,13 @@ def _snippet(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     )
     if not lifted:
         return None
-    names = cast(now, (role for template in lifted for role in BLANK.findall(template)))
+    names = cast(now, (role for template in lifted for role in blanks(template)))
     if names.get(OBJECT) == _UNKNOWN:
         return None
-    left = _left_to_do(now, [fill(template, names) for template in lifted])
+    actions = tuple(fill(template, names) for template in lifted)
+    if actions not in now.left:
+        now.left[actions] = _left_to_do(now, actions)
+    left = list(now.left[actions])
     if not left or any(_UNKNOWN in action for action in left):
         return None
     return new_advice(left)
@@ -102,7 +106,7 @@ def _snippet(entry: Mapping[str, Any], now: Moment) -> Advice | None:
 _lifted = lru_cache(maxsize=4096)(lift)
 
 
-def _left_to_do(now: Moment, actions: list[str]) -> list[str]:
+def _left_to_do(now: Moment, actions: Sequence[str]) -> list[str]:
     """The steps whose effects do not hold yet and that the rest still needs.
 
     A step that serves a sub-goal which lies behind the agent is done too: not every change can be
@@ -112,11 +116,11 @@ def _left_to_do(now: Moment, actions: list[str]) -> list[str]:
         return []
     left, before = [action for action in actions if not _passed(now, action)], list[str]()
     while left and left != before:
-        before, kept, imagined = left, list[str](), now.belief
+        before, kept, imagined = left, list[str](), copy_belief(now.belief)
         for action in left:
             if not already_done(now.manual, action, imagined):
                 kept.append(action)
-                imagined = simulate(now.manual, action, imagined)
+                imagine(now.manual, action, imagined)
         left = needed_actions(now.manual, kept, now.upcoming)
     return left
 
@@ -150,7 +154,7 @@ def _lesson(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     if not (lifted := entry.get("lifted")):
         recorded = now.keys.goal(entry["goal_signature"])
         lifted = (_lifted(now.manual, recorded, (entry["failed_action"],)) or [""])[-1]
-    action = fill(lifted, cast(now, BLANK.findall(lifted)))
+    action = fill(lifted, cast(now, blanks(lifted)))
     if not action or _UNKNOWN in action:
         return None
     matched = match_action(now.manual, action)

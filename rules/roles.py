@@ -169,6 +169,12 @@ def _named(text: str, goal: GoalSignature) -> str:
     return re.sub(rf"\b{re.escape(goal.object)}\b", f"{{{NAMED_OBJECT}}}", text)
 
 
+@lru_cache(maxsize=65536)
+def blanks(template: str) -> tuple[str, ...]:
+    """The roles that a template has blanks for."""
+    return tuple(BLANK.findall(template))
+
+
 def fill(template: str, cast: Mapping[str, str]) -> str:
     """The template with names for roles; a role that nothing plays here becomes ``?``."""
     return BLANK.sub(lambda blank: cast.get(blank[1], "?"), template)

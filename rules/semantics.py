@@ -7,11 +7,11 @@ check, the arbiter's simulation and the audit against the real engine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, parse_predicate, phrase
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate, phrase
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -117,9 +117,14 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     if matched is None or not matched[0].effects or not manual.knows(matched[0]):
         return False
     rule, bindings = matched
-    effects = (parse_predicate(text) for text in rule.effects)
-    wanted = [p._replace(name="accessible") if p.name == "open" else p for p in effects]
-    return all(evaluate(p, belief, manual.world, bindings) for p in wanted)
+    return all(evaluate(_left(text), belief, manual.world, bindings) for text in rule.effects)
+
+
+@cache
+def _left(effect: str) -> Predicate:
+    """What tells that an effect holds: of a door, that nothing is in the way."""
+    predicate = parse_predicate(effect)
+    return predicate._replace(name="accessible") if predicate.name == "open" else predicate
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
@@ -199,17 +204,22 @@ def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
 
     Effects do not tell what has come into view, so the view is unknown from then on.
     """
-    matched = match_action(manual, action)
     after = copy_belief(belief)
+    imagine(manual, action, after)
+    return after
+
+
+def imagine(manual: Manual, action: str, belief: Belief) -> None:
+    """``simulate`` in a belief of one's own, which is changed: for several actions in a row."""
+    matched = match_action(manual, action)
     if matched is None or not manual.knows(matched[0]):
-        return after
+        return
     rule, bindings = matched
-    after["visible"] = []
+    belief["visible"] = []
     for text in rule.effects:
         predicate = parse_predicate(text)
         names = [bindings.get(name, name) for name in predicate.arguments]
-        _apply(after, predicate.name, predicate.positive, names)
-    return after
+        _apply(belief, predicate.name, predicate.positive, names)
 
 
 def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
