@@ -129,7 +129,7 @@ def render(prompts: Path, template: str, **values: object) -> str:
 
 @cache
 def _template(prompts: Path, name: str) -> Template:
-    """A template, compiled once, with Jinja's globals as one dictionary: each render copies them."""
+    """A template, compiled once, with Jinja's globals as one dictionary: a render copies them."""
     found = _templates(prompts).get_template(name)
     found.globals = dict(found.globals)
     return found

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import signature
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.state import GROWING, STATE_KEYS, EpisodeState
+from rpms.nodes.state import STATE_KEYS, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
 Run = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
@@ -63,7 +63,6 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
         self, state: EpisodeState, context: RunContext, update: EpisodeState
     ) -> EpisodeState:
         known(self.name, update)
-        update = changes(state, update)
         before = state.get("settings")
         if before is context.plain or before == context.plain:
             return update
@@ -91,27 +90,6 @@ async def compute(
     if runtime.server_info is None:
         return run(state, runtime)
     return await asyncio.to_thread(run, state, runtime)
-
-
-def changes(state: EpisodeState, update: EpisodeState) -> EpisodeState:
-    """The update without what the state holds already: LangGraph passes every key on five times.
-
-    Only what is compared at once: the same object, a plain value, or nothing on both sides.
-    """
-    kept = {
-        key: value for key, value in update.items()
-        if key in GROWING or key not in state or not _same(state[key], value)  # type: ignore[literal-required]
-    }  # fmt: skip
-    return cast(EpisodeState, kept)
-
-
-def _same(before: Any, value: Any) -> bool:
-    if before is value:
-        return True
-    return type(before) is type(value) and (not value or type(value) in _PLAIN) and before == value
-
-
-_PLAIN = (bool, int, float, str)
 
 
 def known(stage: str, update: Any) -> Any:
