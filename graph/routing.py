@@ -103,6 +103,8 @@ class Route(Runnable[Any, str]):
     still as it was before the stage.
     """
 
+    name: str
+
     def __init__(self, decide: Callable[[Any], str]) -> None:
         """LangGraph reads from the annotations what the edge reads and where it may lead."""
         update_wrapper(self, decide)
@@ -127,7 +129,7 @@ class Route(Runnable[Any, str]):
     def _seen(self, update: Any, config: RunnableConfig) -> dict[str, Any]:
         """What the edge reads, as the stage leaves it."""
         plain = isinstance(update, dict)  # a stage of one's own may return a Command
-        state = ChannelRead.do_read(config, select=self.reads, fresh=not plain)
+        state: dict[str, Any] = ChannelRead.do_read(config, select=self.reads, fresh=not plain)
         if plain:
             follow(state, {key: update[key] for key in self.reads if key in update})
         return state
