@@ -76,6 +76,8 @@ def build_graph(
     builder.add_edge(START, "reset_env")
     for name, route in routing.ROUTES.items():
         builder.add_conditional_edges(name, route, route.ends)
+        made = builder.branches[name]
+        made[route.name] = routing.Edge(*made[route.name])
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
     return builder.compile(checkpointer=checkpointer, store=store, name="rpms")

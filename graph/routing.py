@@ -13,10 +13,12 @@ from functools import update_wrapper
 from typing import Any, Literal, get_args, get_type_hints
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph._branch import BranchSpec
+from langgraph.pregel._read import ChannelRead
 from typing_extensions import TypedDict
 
 from rpms.nodes.context import RunContext
-from rpms.nodes.state import Decisions
+from rpms.nodes.state import Decisions, follow
 
 USUAL = RunContext().plain
 
@@ -95,26 +97,53 @@ def _settings(state: Toggles) -> dict[str, Any]:
 
 
 class Route(Runnable[Any, str]):
-    """A conditional edge that is decided in place; LangGraph would hand it to a thread."""
+    """A conditional edge that is decided in place; LangGraph would hand it to a thread.
+
+    Within a graph it is given the stage's update (see ``Edge``); the rest of what it reads is
+    still as it was before the stage.
+    """
+
+    name: str
 
     def __init__(self, decide: Callable[[Any], str]) -> None:
         """LangGraph reads from the annotations what the edge reads and where it may lead."""
         update_wrapper(self, decide)
         self._decide = decide
         self.name = decide.__name__
-        self.ends: list[str] = list(get_args(get_type_hints(decide)["return"]))
+        hints = get_type_hints(decide)
+        self.ends: list[str] = list(get_args(hints["return"]))
+        self.reads: list[str] = list(hints["state"].__annotations__)
 
     def __call__(self, state: Any) -> str:
         """Where to go."""
         return self._decide(state)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Where to go."""
-        return self._decide(input)
+        """Where to go after a stage that returned ``input``."""
+        return self._decide(self._seen(input, config or {}))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Where to go."""
-        return self._decide(input)
+        """Where to go after a stage that returned ``input``."""
+        return self._decide(self._seen(input, config or {}))
+
+    def _seen(self, update: Any, config: RunnableConfig) -> dict[str, Any]:
+        """What the edge reads, as the stage leaves it."""
+        plain = isinstance(update, dict)  # a stage of one's own may return a Command
+        state: dict[str, Any] = ChannelRead.do_read(config, select=self.reads, fresh=not plain)
+        if plain:
+            follow(state, {key: update[key] for key in self.reads if key in update})
+        return state
+
+
+class Edge(BranchSpec):
+    """LangGraph's conditional edge, but for how it sees what the stage wrote.
+
+    LangGraph copies every channel of the state, some fifty, for the one or two that an edge reads.
+    """
+
+    def run(self, writer: Any, reader: Any = None) -> Any:
+        """What follows the stage; ``Route`` reads for itself."""
+        return super().run(writer, None)
 
 
 ROUTES: dict[str, Route] = {

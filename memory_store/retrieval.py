@@ -74,6 +74,7 @@ class MemoryIndex:
         self._found: dict[str, dict[str, int]] = {}
         self._signatures: dict[str, dict[Bucket, list[Ranked]]] = {}
         self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
+        self._best: dict[tuple[tuple[str, ...], int], list[Candidate]] = {}
 
     def __len__(self) -> int:
         """How many entries there are."""
@@ -126,6 +127,7 @@ class MemoryIndex:
             for rows in group.values():
                 rows.sort()
         self._cache.clear()
+        self._best.clear()
 
     def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         """Snippets and lessons with d_gamma * weight >= theta, best first.
@@ -140,9 +142,12 @@ class MemoryIndex:
 
     def schemas(self, actions: Iterable[str], k: int) -> list[Candidate]:
         """The most reliable schema of each of these actions."""
-        rows = [self._schemas[action][0][2] for action in actions if action in self._schemas]
-        entries = [self._entry(row) for row in rows[:k]]
-        return [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
+        key = (tuple(actions), k)
+        if key not in self._best:
+            rows = [self._schemas[action][0][2] for action in key[0] if action in self._schemas]
+            entries = [self._entry(row) for row in rows[:k]]
+            self._best[key] = [Candidate(one, 1.0, one["success_count"]) for one in entries]
+        return self._best[key]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
         """Where a kind of thing was found: kind of place -> how many held one, of how many.

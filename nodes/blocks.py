@@ -8,13 +8,13 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined, Template
 from jinja2 import Environment as Jinja
-from langchain_core.messages.utils import count_tokens_approximately
 
 from rpms.envs import Environment
 from rpms.memory_store.controls import filler
 from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import estimate
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
@@ -86,8 +86,7 @@ def within_ceiling(
 
 def tokens(texts: Iterable[str]) -> int:
     """How many tokens texts take together, by LangChain's estimate."""
-    messages = [{"role": "user", "content": text} for text in texts if text]
-    return count_tokens_approximately(messages)
+    return sum(estimate(Message(role="user", content=text)) for text in texts if text)
 
 
 def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
@@ -125,7 +124,15 @@ def _situation(env: Environment, rules: ActiveRules) -> str:
 
 def render(prompts: Path, template: str, **values: object) -> str:
     """One block from its template."""
-    return _templates(prompts).get_template(template).render(values).rstrip("\n")
+    return _template(prompts, template).render(values).rstrip("\n")
+
+
+@cache
+def _template(prompts: Path, name: str) -> Template:
+    """A template, compiled once, with Jinja's globals as one dictionary: a render copies them."""
+    found = _templates(prompts).get_template(name)
+    found.globals = dict(found.globals)
+    return found
 
 
 @cache

@@ -38,9 +38,11 @@ def fit(messages: Sequence[Message], turns: int, room: int) -> tuple[list[Messag
     The last ``2 * turns`` messages are the turns, oldest first; everything before stays.
     """
     kept = list(messages)
-    too_many = sum(map(estimate, kept)) - room
     most = turns - LAST_TURNS
-    if room == NO_LIMIT or too_many <= 0 or most <= 0:
+    if room == NO_LIMIT or most <= 0:
+        return kept, 0
+    too_many = sum(map(estimate, kept)) - room
+    if too_many <= 0:
         return kept, 0
     start = len(kept) - 2 * turns
     sizes = [estimate(kept[i]) + estimate(kept[i + 1]) for i in range(start, len(kept), 2)]

@@ -7,17 +7,18 @@ cannot be said in names that exist here, or that has nothing left to say, is no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
 
 from rpms.memory_store.schemas import only_kind
-from rpms.rules import Manual, already_done, match_action, needed_actions, refers_to, simulate
+from rpms.rules import Manual, already_done, imagine, match_action, needed_actions, refers_to
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.roles import (
-    BLANK,
     NAMED_OBJECT,
     OBJECT,
+    blanks,
     fill,
     is_place,
     lift,
@@ -25,7 +26,7 @@ from rpms.rules.roles import (
     tool_kind,
 )
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
 from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
@@ -47,19 +48,31 @@ WORDS = {
 _UNKNOWN = "?"
 
 
-class Moment(NamedTuple):
-    """All that filling-in looks at."""
+@dataclass(frozen=True)
+class Moment:
+    """All that filling-in looks at.
+
+    ``cast`` holds who plays the roles asked for so far, and ``left`` what is left to do of the
+    advice looked at so far: a moment's memories ask for the same few.
+    """
 
     manual: Manual
     goal: GoalSpec
     sub_goal: SubGoal
     belief: Belief
     keys: Keys = PAPER
+    cast: dict[str, str] = field(default_factory=dict, compare=False)
+    left: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
 
-    @property
+    @cached_property
     def gamma(self) -> GoalSignature:
         """The goal's signature."""
         return self.keys.goal(self.goal["signature"])
+
+    @cached_property
+    def upcoming(self) -> tuple[str, ...]:
+        """The actions that complete this sub-goal and those after it, in order."""
+        return _from_here(self.manual, self.goal["type"], self.sub_goal["name"])
 
 
 def instantiate(entry: Mapping[str, Any], now: Moment) -> Advice | None:
@@ -72,14 +85,18 @@ def instantiate(entry: Mapping[str, Any], now: Moment) -> Advice | None:
 
 
 def _snippet(entry: Mapping[str, Any], now: Moment) -> Advice | None:
-    recorded = now.keys.goal(entry["goal_signature"])
-    lifted = entry.get("lifted") or _lifted(now.manual, recorded, tuple(entry["actions"]))
+    lifted = entry.get("lifted") or _lifted(
+        now.manual, now.keys.goal(entry["goal_signature"]), tuple(entry["actions"])
+    )
     if not lifted:
         return None
-    names = cast(now, (role for template in lifted for role in BLANK.findall(template)))
+    names = cast(now, (role for template in lifted for role in blanks(template)))
     if names.get(OBJECT) == _UNKNOWN:
         return None
-    left = _left_to_do(now, [fill(template, names) for template in lifted])
+    actions = tuple(fill(template, names) for template in lifted)
+    if actions not in now.left:
+        now.left[actions] = _left_to_do(now, actions)
+    left = list(now.left[actions])
     if not left or any(_UNKNOWN in action for action in left):
         return None
     return new_advice(left)
@@ -89,7 +106,7 @@ def _snippet(entry: Mapping[str, Any], now: Moment) -> Advice | None:
 _lifted = lru_cache(maxsize=4096)(lift)
 
 
-def _left_to_do(now: Moment, actions: list[str]) -> list[str]:
+def _left_to_do(now: Moment, actions: Sequence[str]) -> list[str]:
     """The steps whose effects do not hold yet and that the rest still needs.
 
     A step that serves a sub-goal which lies behind the agent is done too: not every change can be
@@ -99,12 +116,12 @@ def _left_to_do(now: Moment, actions: list[str]) -> list[str]:
         return []
     left, before = [action for action in actions if not _passed(now, action)], list[str]()
     while left and left != before:
-        before, kept, imagined = left, list[str](), now.belief
+        before, kept, imagined = left, list[str](), copy_belief(now.belief)
         for action in left:
             if not already_done(now.manual, action, imagined):
                 kept.append(action)
-                imagined = simulate(now.manual, action, imagined)
-        left = needed_actions(now.manual, kept, upcoming(now))
+                imagine(now.manual, action, imagined)
+        left = needed_actions(now.manual, kept, now.upcoming)
     return left
 
 
@@ -113,15 +130,10 @@ def _passed(now: Moment, action: str) -> bool:
     if matched is None:
         return False
     name = matched[0].name
-    return name not in upcoming(now) and name in _advances(now.manual, now.goal["type"]).values()
+    return name not in now.upcoming and name in _advances(now.manual, now.goal["type"]).values()
 
 
-def upcoming(now: Moment) -> tuple[str, ...]:
-    """The actions that complete this sub-goal and those after it, in order."""
-    return _from_here(now.manual, now.goal["type"], now.sub_goal["name"])
-
-
-# Asked for every step of every candidate, and the same for a whole sub-goal.
+# The same for a whole sub-goal.
 @lru_cache(maxsize=1024)
 def _from_here(manual: Manual, goal_type: str, sub_goal: str) -> tuple[str, ...]:
     advances = _advances(manual, goal_type)
@@ -139,12 +151,10 @@ def _advances(manual: Manual, goal_type: str) -> Mapping[str, str]:
 
 def _lesson(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     """A refusal that would happen here and now: what was missing then is missing again."""
-    recorded = now.keys.goal(entry["goal_signature"])
-    lifted = (
-        entry.get("lifted")
-        or (_lifted(now.manual, recorded, (entry["failed_action"],)) or [""])[-1]
-    )
-    action = fill(lifted, cast(now, BLANK.findall(lifted)))
+    if not (lifted := entry.get("lifted")):
+        recorded = now.keys.goal(entry["goal_signature"])
+        lifted = (_lifted(now.manual, recorded, (entry["failed_action"],)) or [""])[-1]
+    action = fill(lifted, cast(now, blanks(lifted)))
     if not action or _UNKNOWN in action:
         return None
     matched = match_action(now.manual, action)
@@ -209,7 +219,12 @@ def in_words(text: str, names: Mapping[str, str]) -> str:
 
 def cast(now: Moment, roles: Iterable[str]) -> dict[str, str]:
     """Who plays each role here; ``?`` where nobody does."""
-    return {role: _play(now, role) for role in dict.fromkeys(roles)}
+    found = {}
+    for role in roles:
+        if role not in now.cast:
+            now.cast[role] = _play(now, role)
+        found[role] = now.cast[role]
+    return found
 
 
 def _play(now: Moment, role: str) -> str:

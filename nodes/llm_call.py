@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -20,6 +21,7 @@ from rpms.models import hold
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import estimate
 from rpms.nodes.reply_grammar import choices_of, held_to
 from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
@@ -117,7 +119,14 @@ def _messages(state: EpisodeState) -> list[BaseMessage]:
 
 def chat_messages(prompt: Sequence[Message]) -> list[BaseMessage]:
     """A prompt as LangChain's own message objects."""
-    return [_KINDS[message["role"]](content=message["content"]) for message in prompt]
+    return [_message(message["role"], message["content"]) for message in prompt]
+
+
+# A prompt repeats nearly all of the one before. Nobody writes to a message once it is made:
+# LangChain and its clients copy those they change.
+@lru_cache(maxsize=8192)
+def _message(role: str, content: str) -> BaseMessage:
+    return _KINDS[role](content=content)
 
 
 def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:
@@ -140,7 +149,7 @@ def read_usage(state: EpisodeState, reply: BaseMessage) -> Usage:
     spent, written = told.get("input_tokens"), told.get("output_tokens")
     details = told.get("input_token_details") or {}
     return Usage(
-        prompt_tokens=count_tokens_approximately(_messages(state)) if spent is None else spent,
+        prompt_tokens=sum(map(estimate, state["prompt"])) if spent is None else spent,
         cached_tokens=int(details.get("cache_read") or 0),
         output_tokens=count_tokens_approximately([reply]) if written is None else written,
         replayed=bool(reply.response_metadata.get(REPLAYED)),

@@ -20,6 +20,9 @@ _STOP = re.compile(r"^[\s>*_#`-]*(?:obs|observation)\s*[*_`]*\s*:", re.I)
 _FENCE = re.compile(r"^\s*```\w*\s*$")
 # "Thought: ... Action: ..." on one line is as common as the two lines asked for.
 _INLINE = re.compile(r"(?<=[\w.,;:!?)\"'])\s+(?=[*_`]*Action\s?\d*\s?[*_`]*:)")
+_LIST_MARK = re.compile(r"^\s*(?:\d+[.)]|[-*>])\s+")
+_NEXT_LABEL = re.compile(r"\s+(?:action|obs|observation|thought)\s*:", re.I)
+_REMARK = re.compile(r"[;\n]|\s->\s|\.\s|,?(?: and)? then |\s\(|\s#")
 # Words that models use for the commands of any world, besides the manual's own verbs.
 _LOOSE_VERBS = ("go", "goto", "walk", "pick", "grab", "place", "move", "toggle", "turn", "check")
 _WRAPPING = " \t`*_\"'[]<>\u201c\u201d\u2018\u2019"
@@ -75,6 +78,8 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
 
 def _read_object(text: str) -> Reply:
     """A reply that is one JSON object, as servers that hold models to a schema give it."""
+    if "{" not in text:
+        return Reply("", "")
     lines = [line for line in text.strip().splitlines() if not _FENCE.match(line)]
     bare = "\n".join(lines).strip()
     if not (bare.startswith("{") and bare.endswith("}")):
@@ -116,7 +121,7 @@ def _thought(lines: list[str]) -> str:
 
 def _clean(text: str) -> str:
     """Strip markdown, quotes, list marks and trailing remarks from an action."""
-    action = re.sub(r"^\s*(?:\d+[.)]|[-*>])\s+", "", text).strip(_WRAPPING)
-    action = re.split(r"\s+(?:action|obs|observation|thought)\s*:", action, flags=re.I)[0]
-    action = re.split(r"[;\n]|\s->\s|\.\s|,?(?: and)? then |\s\(|\s#", action)[0]
+    action = _LIST_MARK.sub("", text).strip(_WRAPPING)
+    action = _NEXT_LABEL.split(action, maxsplit=1)[0]
+    action = _REMARK.split(action, maxsplit=1)[0]
     return action.strip(_WRAPPING).rstrip(".!,").strip(_WRAPPING)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import parse_predicate
@@ -133,13 +134,19 @@ def tool_kind(rule: ActionRule, parameter: str) -> str:
 
 def is_place(rule: ActionRule, parameter: str) -> bool:
     """Whether a parameter stands for somewhere to be, not for something to handle."""
-    texts = [*rule.preconditions, *rule.effects]
+    return parameter in _places((*rule.preconditions, *rule.effects))
+
+
+# By the words themselves: asked of the same few rules for every memory at every step.
+@lru_cache(maxsize=1024)
+def _places(texts: tuple[str, ...]) -> frozenset[str]:
+    found: set[str] = set()
     for predicate in map(parse_predicate, texts):
-        if parameter in predicate.arguments[:1] and predicate.name in {"at", *_OF_PLACES}:
-            return True
-        if predicate.name == "in" and predicate.arguments[1:] == (parameter,):
-            return True
-    return False
+        if predicate.name in {"at", *_OF_PLACES}:
+            found.update(predicate.arguments[:1])
+        if predicate.name == "in":
+            found.update(predicate.arguments[1:])
+    return frozenset(found)
 
 
 def _alone(rule: ActionRule, parameter: str) -> bool:
@@ -160,6 +167,12 @@ def _named(text: str, goal: GoalSignature) -> str:
     if not goal.object:
         return text
     return re.sub(rf"\b{re.escape(goal.object)}\b", f"{{{NAMED_OBJECT}}}", text)
+
+
+@lru_cache(maxsize=65536)
+def blanks(template: str) -> tuple[str, ...]:
+    """The roles that a template has blanks for."""
+    return tuple(BLANK.findall(template))
 
 
 def fill(template: str, cast: Mapping[str, str]) -> str:

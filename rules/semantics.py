@@ -7,11 +7,11 @@ check, the arbiter's simulation and the audit against the real engine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, parse_predicate, phrase
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate, phrase
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -25,6 +25,8 @@ _IN_VIEW = ("visible", "*")
 _REVEALING = {"at", "open", "activated", "holding", "in", "changed"}
 
 Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
+# The name of a predicate and what it is about.
+Fact = tuple[str, ...]
 
 
 class Diagnosis(NamedTuple):
@@ -115,9 +117,14 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     if matched is None or not matched[0].effects or not manual.knows(matched[0]):
         return False
     rule, bindings = matched
-    effects = (parse_predicate(text) for text in rule.effects)
-    wanted = [p._replace(name="accessible") if p.name == "open" else p for p in effects]
-    return all(evaluate(p, belief, manual.world, bindings) for p in wanted)
+    return all(evaluate(_left(text), belief, manual.world, bindings) for text in rule.effects)
+
+
+@cache
+def _left(effect: str) -> Predicate:
+    """What tells that an effect holds: of a door, that nothing is in the way."""
+    predicate = parse_predicate(effect)
+    return predicate._replace(name="accessible") if predicate.name == "open" else predicate
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
@@ -146,27 +153,38 @@ def needed_actions(
     among ``goals`` is wanted for its own sake, and one that nothing is known of may be needed.
     """
     kept: list[str] = []
-    needed: set[tuple[str, ...]] = set()
+    needed: set[Fact] = set()
     for action in reversed(actions):
         matched = match_action(manual, action)
         if matched is None:
             continue
-        rule, bindings = matched
-        made = {fact for text in rule.effects for fact in _ground(text, bindings)}
-        if any(name == "at" for name, *_ in made):
-            made.add(_SOMEWHERE)
-        if any(name in _REVEALING for name, *_ in made):
-            made.add(_IN_VIEW)
-        unneeded = not made & needed and rule.name not in goals
-        if kept and unneeded and manual.knows(rule):
+        made, needs = _facts(manual, action)
+        unneeded = not made & needed and matched[0].name not in goals
+        if kept and unneeded and manual.knows(matched[0]):
             continue
         kept.append(action)
         needed -= made
-        needed |= {fact for text in rule.preconditions for fact in _ground(text, bindings)}
+        needed |= needs
     return kept[::-1]
 
 
-def _ground(text: str, bindings: Mapping[str, str]) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=65536)
+def _facts(manual: Manual, action: str) -> tuple[frozenset[Fact], frozenset[Fact]]:
+    """What an action brings about and what it needs, as facts to be compared with each other."""
+    matched = match_action(manual, action)
+    if matched is None:
+        return frozenset(), frozenset()
+    rule, bindings = matched
+    made = {fact for text in rule.effects for fact in _ground(text, bindings)}
+    if any(name == "at" for name, *_ in made):
+        made.add(_SOMEWHERE)
+    if any(name in _REVEALING for name, *_ in made):
+        made.add(_IN_VIEW)
+    needs = (fact for text in rule.preconditions for fact in _ground(text, bindings))
+    return frozenset(made), frozenset(needs)
+
+
+def _ground(text: str, bindings: Mapping[str, str]) -> list[Fact]:
     """A predicate with names filled in, as the facts that make it true.
 
     Being accessible comes about by opening, and seeing a thing here by having come here.
@@ -186,17 +204,22 @@ def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
 
     Effects do not tell what has come into view, so the view is unknown from then on.
     """
-    matched = match_action(manual, action)
     after = copy_belief(belief)
+    imagine(manual, action, after)
+    return after
+
+
+def imagine(manual: Manual, action: str, belief: Belief) -> None:
+    """``simulate`` in a belief of one's own, which is changed: for several actions in a row."""
+    matched = match_action(manual, action)
     if matched is None or not manual.knows(matched[0]):
-        return after
+        return
     rule, bindings = matched
-    after["visible"] = []
+    belief["visible"] = []
     for text in rule.effects:
         predicate = parse_predicate(text)
         names = [bindings.get(name, name) for name in predicate.arguments]
-        _apply(after, predicate.name, predicate.positive, names)
-    return after
+        _apply(belief, predicate.name, predicate.positive, names)
 
 
 def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:

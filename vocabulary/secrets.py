@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 
 HIDDEN = "***"
 SHORTEST = 8
@@ -37,8 +38,11 @@ def redact_known(text: str) -> str:
 
 def _values() -> list[str]:
     """The longest first, in case one key begins like another."""
-    found = {
-        value.strip() for name, value in os.environ.items()
-        if _NAMES.search(name) and len(value.strip()) >= SHORTEST
-    }  # fmt: skip
-    return sorted(found, key=len, reverse=True)
+    found = {os.environ.get(name, "").strip() for name in os.environ if _names_a_key(name)}
+    return sorted((key for key in found if len(key) >= SHORTEST), key=len, reverse=True)
+
+
+@lru_cache(maxsize=4096)
+def _names_a_key(name: str) -> bool:
+    """Asked of every variable for every reply; the values are looked up each time."""
+    return _NAMES.search(name) is not None

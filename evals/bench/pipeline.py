@@ -2,7 +2,8 @@
 
 The same actions are played three times: through the whole agent, by our engine alone and (a few
 of them) by stock TextWorld. LangGraph's own share is measured with the same graph and stages that
-do nothing. Processor time is compared, which a busy machine disturbs least.
+do nothing, the chat model interface by asking the same model outside of the graph. Processor time
+is compared, which a busy machine disturbs least, and what is compared takes turns.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.stock import missing_stock, start_stock
-from rpms.graph.build import STAGES, build_graph
+from rpms.graph.build import STAGES, RpmsGraph, build_graph
 from rpms.nodes.context import RunContext
+from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Message
 
 STOCK_STEPS = 5
 
@@ -60,17 +63,18 @@ def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
 
     Returns:
         ``engine_ms`` (ours), ``stock_ms``, ``pipeline_ms`` (everything but the engine), of which
-        ``langgraph_ms`` is LangGraph moving from stage to stage and ``own_ms`` is ours;
-        ``to_engine``, ``own_to_engine`` and ``to_stock`` are ratios. What concerns stock
-        TextWorld is left out where it is not installed.
+        ``langgraph_ms`` is LangGraph moving from stage to stage and ``own_ms`` the rest:
+        ``interface_ms``, LangChain's way to a model that answers at once, and our stages;
+        ``to_langgraph``, ``to_engine``, ``own_to_engine`` and ``to_stock`` are ratios. What
+        concerns stock TextWorld is left out where it is not installed.
     """
     if min(episodes, steps) < 1:
         raise RpmsError("bench: needs at least one episode and one step")
     tasks = get_environment("alfworld").tasks("generated_unseen", episodes)[:episodes]
     walks = [_walk(task, steps) for task in tasks]
     engine = _engine(tasks, walks) / (episodes * steps)
-    whole = asyncio.run(_agent(tasks, walks, steps)) / (episodes * steps)
-    moving = asyncio.run(_empty(steps)) / steps
+    spent = asyncio.run(_in_turns(tasks, walks, steps))
+    whole, moving, interface = (seconds / (episodes * steps) for seconds in spent)
     pipeline = whole - engine
     beside: dict[str, float] = {}
     if not missing_stock():
@@ -81,6 +85,8 @@ def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
         "pipeline_ms": pipeline * 1000,
         "langgraph_ms": moving * 1000,
         "own_ms": (pipeline - moving) * 1000,
+        "interface_ms": interface * 1000,
+        "to_langgraph": pipeline / moving,
         "to_engine": pipeline / engine,
         "own_to_engine": (pipeline - moving) / engine,
     }
@@ -126,34 +132,57 @@ def _stock(task: Task, walk: Sequence[str]) -> float:
     return spent / len(walk)
 
 
-async def _agent(tasks: Sequence[Task], walks: Sequence[list[str]], steps: int) -> float:
-    context = RunContext(max_steps=steps)
+async def _in_turns(
+    tasks: Sequence[Task], walks: Sequence[list[str]], steps: int
+) -> tuple[float, float, float]:
+    """Seconds of the whole agent, of LangGraph alone and of the chat model interface alone."""
+    context, empty = RunContext(max_steps=steps), _empty(steps)
     await _episode(tasks[0], walks[0], context)  # loads rules, memory and templates
-    return sum([await _episode(*pair, context) for pair in zip(tasks, walks, strict=True)])
+    await _pass(empty)
+    whole = moving = interface = 0.0
+    for task, walk in zip(tasks, walks, strict=True):
+        spent, prompt = await _episode(task, walk, context)
+        whole += spent
+        moving += await _pass(empty)
+        interface += await _ask(walk, prompt)
+    return whole, moving, interface
 
 
-async def _episode(task: Task, walk: list[str], context: RunContext) -> float:
-    """Everything after the game has started: starting it is not a step."""
+async def _episode(task: Task, walk: list[str], context: RunContext) -> tuple[float, list[Message]]:
+    """Everything after the game has started (starting it is not a step), and the last prompt."""
     model = Script(lines=walk)
     graph = build_graph({"reset_env": make_reset_env(partial(_this, task))}, model=model)
     asked: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
-    began = 0.0
+    began, prompt = 0.0, list[Message]()
     async for update in graph.astream(asked, context=context, stream_mode="updates"):
         if "reset_env" in update:
             began = time.process_time()
+        elif "prompt_build" in update:
+            prompt = update["prompt_build"]["prompt"]
     spent = time.process_time() - began
     if model.said != len(walk):
         raise RpmsError(f"bench: {task['id']} ended after {model.said} steps")
-    return spent
+    return spent, prompt
+
+
+async def _ask(walk: list[str], prompt: list[Message]) -> float:
+    """Seconds that a model without latency needs for the prompts of an episode, by the last one.
+
+    Every step has added two messages to it.
+    """
+    model, messages = Script(lines=walk), chat_messages(prompt)
+    began = time.process_time()
+    for left in reversed(range(len(walk))):
+        await model.ainvoke(messages[: len(messages) - 2 * left])
+    return time.process_time() - began
 
 
 def _this(task: Task, state: Any) -> Task:
     return task
 
 
-async def _empty(steps: int) -> float:
-    """Seconds that LangGraph needs to pass through all stages this many times."""
-    context = RunContext()
+def _empty(steps: int) -> RpmsGraph:
+    """The same graph with stages that do nothing, that many times."""
 
     async def reset_env(state: Any) -> Any:
         return {"steps": 0, "done": False}
@@ -165,9 +194,12 @@ async def _empty(steps: int) -> float:
         return {"steps": state["steps"] + 1, "done": state["steps"] + 1 >= steps}
 
     stages: dict[str, Any] = dict.fromkeys(STAGES, nothing)
-    graph = build_graph(nodes={**stages, "reset_env": reset_env, "env_step": env_step})
-    for _ in range(2):  # the first time imports and compiles
-        began = time.process_time()
-        async for _ in graph.astream({}, context=context, stream_mode="updates"):
-            pass
+    return build_graph(nodes={**stages, "reset_env": reset_env, "env_step": env_step})
+
+
+async def _pass(empty: RpmsGraph) -> float:
+    """Seconds that LangGraph needs to pass through all its stages."""
+    began = time.process_time()
+    async for _ in empty.astream({}, context=RunContext(), stream_mode="updates"):
+        pass
     return time.process_time() - began

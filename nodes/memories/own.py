@@ -29,7 +29,7 @@ from rpms.memory_store import (
 from rpms.memory_store.controls import Control, controlled
 from rpms.memory_store.stores import store_version
 from rpms.nodes.context import RunContext
-from rpms.nodes.instantiation import Moment, instantiate, upcoming
+from rpms.nodes.instantiation import Moment, instantiate
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.lessons import learn
 from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, Origin, Request
@@ -106,7 +106,7 @@ class OwnMemory(MemoryMethod):
 def recall(index: MemoryIndex, now: Moment, context: RunContext) -> list[Recall]:
     """The best k of each type that can be said here, and where to look for what is not seen yet."""
     near = index.recall(now.gamma, context.theta, context.k)
-    near = [*near, *index.schemas(upcoming(now), context.k)]
+    near = [*near, *index.schemas(now.upcoming, context.k)]
     said: dict[tuple[str, ...], Recall] = {}
     for entry, score, count in near:
         advice = instantiate(entry, now)
@@ -215,10 +215,13 @@ def open_memory(
 ) -> MemoryIndex:
     """A snapshot, loaded once per process and content; a world without one has an empty memory."""
     path = Path(file) if file else get_environment(env).memory
-    if not file and not path.exists():
-        return MemoryIndex()
-    stamp = path.stat() if path.exists() else None
-    key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
+    try:
+        stamp = path.stat()
+        key = (stamp.st_mtime_ns, stamp.st_size)
+    except FileNotFoundError:
+        if not file:
+            return MemoryIndex()
+        key = None
     return _open(path, env, key, _asked(control), _categories(manual or load_manual(env)))
 
 

@@ -87,6 +87,8 @@ def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) ->
     index = MemoryIndex.of([parse_entry(paper_entries[2])])
     assert [one.entry["id"] for one in index.schemas(["take", "cool"], 3)] == ["schema_000222"]
     assert index.schemas(["take", "heat"], 3) == []
+    assert index.schemas(["take", "cool"], 3) is index.schemas(("take", "cool"), 3)
+    assert index.schemas(["take", "cool"], 0) == []
 
 
 def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> None:

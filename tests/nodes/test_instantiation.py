@@ -56,6 +56,17 @@ def test_names_of_this_home_and_only_what_is_left_to_do() -> None:
     assert said(PLAN, heated) == REST[2:]
 
 
+def test_what_was_said_before_in_a_moment_changes_nothing() -> None:
+    """Who plays a role and what is left to do are found once for all memories of a moment."""
+    shared = moment(**SEEN)
+    held_now = {**PLAN, "lifted": HEATED[3:]}
+    entries = [PLAN, held_now, PLAN, {**PLAN, "lifted": ["go to {a fridge}"]}]
+    assert [said(one, shared) for one in entries] == [said(one, moment(**SEEN)) for one in entries]
+    assert shared.cast["object"] == "cup 2" and len(shared.left) == 3
+    first, again = instantiate(PLAN, shared), instantiate(PLAN, shared)
+    assert first and again and first["actions"] is not again["actions"]
+
+
 def test_a_closed_door_stays_in_and_what_has_none_is_not_opened() -> None:
     shut = {
         "location": "drawer 1",

@@ -12,6 +12,8 @@ def test_a_step_is_taken_apart_into_engine_langgraph_and_ours() -> None:
     found = bench_pipeline(episodes=1, steps=10)
     assert found["engine_ms"] > 0 and found["langgraph_ms"] > 0
     assert found["own_ms"] + found["langgraph_ms"] == pytest.approx(found["pipeline_ms"])
+    assert found["interface_ms"] > 0
+    assert found["to_langgraph"] == pytest.approx(found["pipeline_ms"] / found["langgraph_ms"])
     assert found["to_engine"] == pytest.approx(found["pipeline_ms"] / found["engine_ms"])
     assert found["own_to_engine"] == pytest.approx(found["own_ms"] / found["engine_ms"])
 
