@@ -164,11 +164,11 @@ def _switch(value: Any) -> bool | None:
 
 
 def listed(text: str) -> Sequence[str]:
-    """Names by comma, or one per line of ``@FILE``."""
+    """Names by comma, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints them."""
     if text.startswith("@"):
         try:
             lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise RpmsError(f"cannot read the list {text[1:]}: {error}") from error
-        return [line.strip() for line in lines if line.strip()]
+        return [name for line in lines if (name := line.partition("\t")[0].strip())]
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -138,13 +138,13 @@ def run(
 @app.command()
 def worlds(as_json: JsonOption = False) -> None:
     """List the worlds that are installed, with their task lists and goal types."""
-    from rpms.listing import world_rows, world_table
+    from rpms.listing import print_worlds, world_rows
 
     rows = world_rows()
     if as_json:
         print_json(rows)
     else:
-        world_table(rows)
+        print_worlds(rows)
 
 
 @app.command()
@@ -158,14 +158,14 @@ def tasks(
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
     from rpms.envs import get_environment
-    from rpms.listing import task_rows, task_table
+    from rpms.listing import print_tasks, task_rows
 
     world = get_environment(env)
     rows = task_rows(world, split or world.splits()[0], limit or None)
     if as_json:
         print_json(rows)
     else:
-        task_table(rows)
+        print_tasks(rows)
 
 
 app.command()(learn)

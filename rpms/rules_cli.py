@@ -26,11 +26,16 @@ def check(
 
     A folder of your own is laid over the manual of one world: the first, if none is named.
     """
+    from rich.console import Console
+
     from rpms.envs import environment_names, get_environment
+    from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import load_manual
     from rpms.rules.audit import audit
+    from rpms.terminal_tables import print_rows
 
     findings = []
+    counts: dict[str, dict[str, int]] = {}
     env = env or (first_world() if rules else "")
     names = [get_environment(env).name] if env else environment_names()
     for name in names:
@@ -41,13 +46,20 @@ def check(
         if rules and found:  # a manual with such mistakes may not be loaded for a run
             continue
         manual = load_manual(name, rules)
-        more = "".join(f"{len(tier)} {own}, " for own, tier in manual.extra.items())
-        print(
-            f"{name}: {len(manual.universal.rules)} universal, "
-            f"{len(manual.domain.rules) + len(manual.domain.likely_places)} domain, {more}"
-            f"{len(manual.actions)} action rules, {len(manual.forbidden)} forbidden patterns, "
-            f"{len(manual.environment.situations)} situations; {len(found)} problems"
-        )
+        counts[name] = {
+            "universal": len(manual.universal.rules),
+            "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
+            **{own: len(tier) for own, tier in manual.extra.items()},
+            "action rules": len(manual.actions),
+            "forbidden patterns": len(manual.forbidden),
+            "situations": len(manual.environment.situations),
+            "problems": len(found),
+        }
+    if counts:
+        heads = list(dict.fromkeys(head for each in counts.values() for head in each))
+        rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
+                for name, each in counts.items()]  # fmt: skip
+        print_rows(Console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
     for finding in findings:
         print(finding)
     if findings:

@@ -204,13 +204,13 @@ def test_tasks(rpms: Rpms) -> None:
         "index", "id", "goal", "type", "object", "state", "count", "destination",
     }  # fmt: skip
     done = rpms("tasks", "--limit", "12")
-    assert "12 tasks: " in done.out
-    assert rows[0]["goal"].split()[-1] in done.out
+    assert done.err.startswith("12 tasks: ")
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == [row["id"] for row in rows]
 
 
 def test_tasks_of_scienceworld_come_with_their_families(rpms: Rpms) -> None:
     done = rpms("tasks", "--env", "scienceworld", "--split", "test")
-    assert "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4" in done.out
+    assert done.err == "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4\n"
     rows = json.loads(rpms("tasks", "--env", "scienceworld", "--json").out)
     assert len(rows) == 241 and rows[0]["id"] == "boil/21"
 
@@ -235,8 +235,9 @@ def test_graph(rpms: Rpms) -> None:
 def test_rules_check(rpms: Rpms) -> None:
     done = rpms("rules", "check")
     assert (done.code, done.err) == (0, "")
-    assert "alfworld: " in done.out and "scienceworld: " in done.out
-    assert done.out.count(" 0 problems") == 2
+    *_, alfworld, scienceworld = (line.split() for line in done.out.splitlines())
+    assert (alfworld[0], alfworld[-1]) == ("alfworld", "0")
+    assert (scienceworld[0], scienceworld[-1]) == ("scienceworld", "0")
     assert rpms("rules", "check", "--env", "alfworld").code == 0
 
 
@@ -260,7 +261,8 @@ def test_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
         "tier: mine\nrules: [{id: L-001, text: Sing., source: a bird, confidence: 0.5, support: 2}]"
     )
     checked = rpms("rules", "check", "--rules", str(tmp_path))
-    assert checked.code == 0 and checked.out.startswith("alfworld: ") and " 1 mine, " in checked.out
+    heads, _, counts = (line.split() for line in checked.out.splitlines()[-3:])
+    assert checked.code == 0 and counts[0] == "alfworld" and "mine" in heads
     words = ("rules", "show", "--type", "pick_and_place_simple")
     shown = rpms(*words, "--rules", str(tmp_path), "--without-rule", "domain").out
     assert "=== mine ===\n  [L-001] Sing." in shown and "Domain Knowledge" not in shown
