@@ -36,6 +36,7 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
+from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
@@ -187,7 +188,7 @@ def graph() -> None:
 
 @app.command()
 def demo(
-    tasks: Annotated[int, typer.Option(help="How many; 0: some of every type.")] = 0,
+    tasks: Annotated[int, typer.Option(min=0, help="How many; 0: some of every type.")] = 0,
     conditions: Annotated[
         str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
     ] = "",
@@ -208,9 +209,11 @@ def bench(
         str,
         typer.Option(help="engine | memory | pipeline | throughput | prefix | startup; or all."),
     ] = "",
-    games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
-    largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
-    latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
+    games: Annotated[
+        int, typer.Option(min=1, help="Games for the engine and pipeline benchmarks.")
+    ] = 5,
+    largest: Annotated[int, typer.Option(min=1, help="Largest memory to measure.")] = 1_000_000,
+    latency: Annotated[float, typer.Option(min=0, help="Seconds per reply, for throughput.")] = 1.0,
     steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
@@ -239,7 +242,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
     except (RpmsError, EnvironmentFault) as error:
-        fail(str(error))
+        fail(in_typed_words(error, sys.argv[1:]))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:

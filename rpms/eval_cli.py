@@ -45,18 +45,22 @@ def evaluate(
     memory_method: MethodOption = "rpms",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
     tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
     types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
-    trials: Annotated[int, typer.Option(help="Tries per task, with memory carried along.")] = 1,
-    repeats: Annotated[int, typer.Option(help="Independent repeats, with other seeds.")] = 1,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Tries per task, with memory carried along.")
+    ] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Independent repeats, with other seeds.")] = 1,
     workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
+        int | None, typer.Option(min=0, help="Environment processes; 0: none, play in this one.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Episodes in flight, over all workers.")
+    ] = 32,
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
@@ -81,8 +85,10 @@ def evaluate(
     timeout: TimeoutOption = 0.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
-    budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
-    budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
+    ] = 0.0,
+    budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""

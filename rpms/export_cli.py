@@ -34,7 +34,7 @@ def export(
         bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[int, typer.Option(help="--expert: how many tasks; 0: all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="--expert: how many tasks; 0: all.")] = 0,
     spread: Annotated[
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
@@ -49,7 +49,7 @@ def export(
         typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="--expert: processes; 0: play in this one.")
+        int | None, typer.Option(min=0, help="--expert: processes; 0: play in this one.")
     ] = None,
 ) -> None:
     """Write a run's episodes in a format that other tools read; nothing is sent anywhere.

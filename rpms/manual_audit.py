@@ -46,6 +46,9 @@ class Trial:
 def audit_manual(trial: Trial, folder: Path | None) -> None:
     """Print everything about one manual."""
     ((truths, said),) = _judge(trial, [folder])
+    if trial.only and not said.actions:
+        told = ", ".join(trial.only)
+        raise RpmsError(f"--only {told}: nothing of that name was tried; leave it out to see all")
     print(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
         print("this world's own rules cannot be read: only predictions are judged")

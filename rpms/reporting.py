@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rpms.evals.comparison import Comparison, compare_runs, read_mapping
+from rpms.evals.labels import find_label
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.files import write_report
 from rpms.evals.run_files import read_run
@@ -34,7 +35,11 @@ def compare(
         allow_differences: go on where the protocols differ.
     """
     runs = [read_run(Path(folder)) for folder in folders]
-    mapping = dict(map) if isinstance(map, Mapping) else read_mapping(map, runs)
+    if isinstance(map, Mapping):
+        known = {label for run in runs for label in run.conditions}
+        mapping = {find_label(old, known): find_label(new, known) for old, new in map.items()}
+    else:
+        mapping = read_mapping(map, runs)
     return compare_runs(runs, mapping, allow_differences)
 
 
