@@ -10,24 +10,28 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from rpms import __version__
+from rpms import __version__, completion
 from rpms.eval_cli import evaluate
 from rpms.export_cli import export
 from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.options import (
+    ArbitrationOption,
     CeilingOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
     ExamplesOption,
+    GuardOption,
     JsonOption,
+    LayoutOption,
     ListOption,
     MethodOption,
     ModelOption,
     RulesOption,
+    ScfOption,
     SplitOption,
     TimeoutOption,
     WithoutOption,
@@ -45,7 +49,6 @@ app = typer.Typer(
     name="rpms",
     help="Rules, belief and memory for LLM agents in closed worlds.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -78,13 +81,16 @@ def run(
     model: ModelOption = "sim",
     condition: Annotated[
         str,
-        typer.Option(help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard."),
+        typer.Option(
+            autocompletion=completion.condition,
+            help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard.",
+        ),
     ] = "D",
-    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
-    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | verify | offer | policy")] = "off",
+    scf: ScfOption = "occupancy",
+    arbitration: ArbitrationOption = "hard+soft",
+    guard: GuardOption = "off",
     reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
-    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    layout: LayoutOption = "paper",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
@@ -190,9 +196,15 @@ def graph() -> None:
 def demo(
     tasks: Annotated[int, typer.Option(min=0, help="How many; 0: some of every type.")] = 0,
     conditions: Annotated[
-        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
+        str,
+        typer.Option(
+            autocompletion=completion.conditions,
+            help="Which, by comma; else those of the preset 'demo'.",
+        ),
     ] = "",
-    env: Annotated[str, typer.Option(help="Only this environment.")] = "",
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
     split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rpms import completion
 from rpms.options import EnvOption, RulesOption, WithoutOption, first_world
 from rpms.vocabulary.errors import RpmsError
 
@@ -19,7 +20,9 @@ rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_
 
 @rules_app.command()
 def check(
-    env: Annotated[str, typer.Option(help="Only this environment.")] = "",
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
     rules: RulesOption = "",
 ) -> None:
     """Validate every rule file and audit it against the real environment.
@@ -68,7 +71,12 @@ def check(
 
 @rules_app.command()
 def show(
-    goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
+    goal_type: Annotated[
+        str,
+        typer.Option(
+            "--type", autocompletion=completion.goal_types, help="Goal type, e.g. a heat task."
+        ),
+    ],
     env: EnvOption,
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
     rules: RulesOption = "",
@@ -158,7 +166,12 @@ def learn(
 def audit(
     env: EnvOption,
     folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
-    split: Annotated[str, typer.Option(help="Games to judge it on; else the first but test.")] = "",
+    split: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.splits, help="Games to judge it on; else the first but test."
+        ),
+    ] = "",
     games: Annotated[int, typer.Option(min=1, help="How many of them.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
     only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
