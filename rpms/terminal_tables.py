@@ -68,7 +68,7 @@ def print_rows(console: Console, table: Table) -> None:
         return
     console.print(_grid(table, layout))
     if told := [i for i in range(len(table.columns)) if i not in layout.columns]:
-        same = ", ".join(f"{table.columns[i]} {_plain(table.rows[0][i])}" for i in told)
+        same = "; ".join(f"{table.columns[i]} {_plain(table.rows[0][i])}" for i in told)
         console.print(f"\n[dim]In every row: {escape(same)}.[/]")
 
 
