@@ -7,7 +7,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local textworld demo lint test clean
+.PHONY: help setup setup-dev local textworld demo docs lint test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ textworld: setup ## the same as setup plus stock TextWorld to compare with (comp
 demo: setup ## watch the agent play, offline and without keys
 	@$(BIN)/rpms demo
 
+docs: ## the pages of docs/ as a site, in site/index.html
+	@$(PYTHON) tools/bootstrap.py --with docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 lint: setup-dev ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -36,5 +40,5 @@ test: lint ## lint, then the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 clean: ## remove .venv and every cache in this clone
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.protocols import apply_protocol
 from rpms.evals.variants import Variant
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked, read_yaml
-from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import BadSetting, RpmsError
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 OWN = ("condition", "nodes", "rules", "memory", "model")
@@ -118,7 +118,7 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
             raise RpmsError(f"--arm '{text}': '{part}' is not SETTING=VALUE")
         given[key.strip()] = value.strip()
     if not colon:
-        given["condition"] = label
+        given["condition"] = label = condition_name(label)
     return label.strip(), make_arm(given, base, f"--arm '{label}'")
 
 
@@ -133,7 +133,10 @@ def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
     for name in ("nodes", "rules", "memory", "model"):
         if name in left and _switch(left[name]) is None:
             own[name] = left.pop(name)
-    return Variant(context.with_(**read_settings(left, where)), **own)
+    try:
+        return Variant(context.with_(**read_settings(left, where)), **own)
+    except BadSetting as error:
+        raise RpmsError(f"{where}: {error}") from None
 
 
 def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -164,11 +167,11 @@ def _switch(value: Any) -> bool | None:
 
 
 def listed(text: str) -> Sequence[str]:
-    """Names by comma, or one per line of ``@FILE``."""
+    """Names by comma, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints them."""
     if text.startswith("@"):
         try:
             lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise RpmsError(f"cannot read the list {text[1:]}: {error}") from error
-        return [line.strip() for line in lines if line.strip()]
+        return [name for line in lines if (name := line.partition("\t")[0].strip())]
     return [name.strip() for name in text.split(",") if name.strip()]

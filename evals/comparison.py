@@ -13,7 +13,7 @@ from rpms.evals.comparison_tables import (
     models_table,
     summary,
 )
-from rpms.evals.labels import ON_THE_CARD, effective
+from rpms.evals.labels import ON_THE_CARD, effective, find_label
 from rpms.evals.measures import metric_of
 from rpms.evals.protocol import card_differences, card_text, protocol_card
 from rpms.evals.report.source import source_of
@@ -125,10 +125,12 @@ def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     known = {label for run in runs for label in run.conditions}
     found: dict[str, str] = {}
     for word in words:
-        cuts = [i for i, sign in enumerate(word) if sign == "=" and word[:i].strip() in known]
+        cuts = [i for i, sign in enumerate(word)
+                if sign == "=" and find_label(word[:i].strip(), known) in known]  # fmt: skip
         if not cuts or not word[cuts[-1] + 1 :].strip():
             raise RpmsError(f"--map {word}: give OLD=NEW with a condition first; {_listed(known)}")
-        found[word[: cuts[-1]].strip()] = word[cuts[-1] + 1 :].strip()
+        old, new = word[: cuts[-1]].strip(), word[cuts[-1] + 1 :].strip()
+        found[find_label(old, known)] = find_label(new, known)
     return found
 
 

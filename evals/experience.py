@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs import get_environment
+from rpms.evals.labels import find_label
 from rpms.evals.records import read_records
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import MANIFEST
@@ -135,6 +136,7 @@ def _refusal(what: str, found: Sequence[str]) -> str:
 def _chosen(run: Run, condition: str) -> list[str]:
     if not condition:
         return run.conditions
+    condition = find_label(condition, run.conditions)
     if condition not in run.conditions:
         raise RpmsError(
             f"{run.folder} has no condition '{condition}'; it has {', '.join(run.conditions)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rpms.nodes.context import CONDITIONS, RunContext
@@ -74,6 +74,12 @@ def true_label(
         # The guard joins the letter; a name that is no letter is not torn apart.
         begin = f"{first}+{guard}{space}{rest}" if first == letter else f"{begin}+{guard}"
     return " ".join([begin, *(f"{name}={_value(value)}" for name, value in found.items())])
+
+
+def find_label(typed: str, labels: Iterable[str]) -> str:
+    """The label that was meant: exactly so, or else written large or small; as it is if none."""
+    found = {label for label in labels if label.lower() == typed.strip().lower()}
+    return typed if typed in found or len(found) != 1 else found.pop()
 
 
 def is_letter(label: str) -> bool:

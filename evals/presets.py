@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 from rpms.evals.labels import true_label
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.context import RunContext, settings
+from rpms.nodes.context import RunContext, condition_name, settings
 from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked, read_yaml
 from rpms.vocabulary.errors import RpmsError
@@ -39,7 +39,7 @@ class PresetCondition(BaseModel):
             RunContext().under(condition)
         except RpmsError as error:
             raise ValueError(str(error)) from None  # told with its line, like any other mistake
-        return condition
+        return condition_name(condition)
 
     @field_validator("set")
     @classmethod

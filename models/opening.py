@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
@@ -98,14 +97,17 @@ def is_own(name: str) -> bool:
     module = name.partition(":")[0]
     if not is_path(name) or module in (*_KEYS, "local", "community"):
         return False
-    return "." in module or module not in _providers()
+    return "." in module or module not in known_providers()
 
 
-def _providers() -> Collection[str]:
-    """The providers that LangChain knows; imported only for a name that may be one of them."""
+def known_providers() -> dict[str, str]:
+    """The providers that LangChain knows, each with the module that brings its client.
+
+    Imported only for a name that may be one of them.
+    """
     from langchain.chat_models import base
 
-    return base._BUILTIN_PROVIDERS
+    return {name: str(entry[0]) for name, entry in base._BUILTIN_PROVIDERS.items()}
 
 
 def _open_own(path: str, given: dict[str, Any]) -> BaseChatModel:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
-from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import BadSetting, RpmsError
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
@@ -149,7 +149,7 @@ class RunContext:
         try:
             _schema().model_validate(vars(self), strict=True)
         except ValidationError as error:
-            raise RpmsError(_in_words(error)) from None
+            raise _in_words(error) from None
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
@@ -159,9 +159,9 @@ class RunContext:
     def under(self, condition: str) -> RunContext:
         """The same settings under another condition; a guard of one's own stays.
 
-        A guard in the condition's name is the one that counts: ``D+verify``.
+        A guard in the condition's name is the one that counts: ``D+verify``. Small letters do.
         """
-        letter, plus, named = condition.partition("+")
+        letter, plus, named = condition_name(condition).partition("+")
         if letter not in CONDITIONS:
             raise RpmsError(
                 f"unknown condition '{condition}'; choose from {', '.join(CONDITIONS)}, with a "
@@ -172,7 +172,10 @@ class RunContext:
         if plus and own not in ("off", named):
             raise RpmsError(f"condition '{condition}': {letter} has guard {own} already")
         guard = named if plus else own if own != "off" else self.guard
-        return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
+        try:
+            return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
+        except BadSetting as error:
+            raise RpmsError(f"condition '{condition}': {error}") from None
 
     @property
     def condition(self) -> str:
@@ -203,6 +206,12 @@ class RunContext:
         return replace(self, **changes)
 
 
+def condition_name(typed: str) -> str:
+    """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
+    letter, plus, guard = typed.partition("+")
+    return f"{letter.strip().upper()}{plus}{guard.strip().lower()}"
+
+
 def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
     """The context as a RunContext: it may come as a dictionary, or not at all."""
     if isinstance(context, RunContext):
@@ -226,15 +235,15 @@ def _schema() -> type[BaseModel]:
     return create_model("Settings", **shape)
 
 
-def _in_words(error: ValidationError) -> str:
+def _in_words(error: ValidationError) -> BadSetting:
     first = error.errors()[0]
-    name, value = first["loc"][0], first["input"]
+    name, value = str(first["loc"][0]), first["input"]
+    why = f"is not possible: {first['msg'].lower()}"
     if name == "guard" and value in OLD_GUARDS:
-        return f"guard='{value}' is called '{OLD_GUARDS[value]}' now"
-    if first["type"] == "literal_error":
-        allowed = ", ".join(_choices(str(name)))
-        return f"{name}='{value}' is not possible; choose from {allowed}"
-    return f"{name}={value!r} is not possible: {first['msg'].lower()}"
+        why = f"is called '{OLD_GUARDS[value]}' now"
+    elif first["type"] == "literal_error":
+        why = f"is not possible; choose from {', '.join(_choices(name))}"
+    return BadSetting(name, value, why)
 
 
 def _choices(name: str) -> tuple[str, ...]:

@@ -10,24 +10,28 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from rpms import __version__
+from rpms import __version__, completion
 from rpms.eval_cli import evaluate
 from rpms.export_cli import export
 from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.options import (
+    ArbitrationOption,
     CeilingOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
     ExamplesOption,
+    GuardOption,
     JsonOption,
+    LayoutOption,
     ListOption,
     MethodOption,
     ModelOption,
     RulesOption,
+    ScfOption,
     SplitOption,
     TimeoutOption,
     WithoutOption,
@@ -36,6 +40,7 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
+from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
@@ -44,7 +49,6 @@ app = typer.Typer(
     name="rpms",
     help="Rules, belief and memory for LLM agents in closed worlds.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -77,13 +81,16 @@ def run(
     model: ModelOption = "sim",
     condition: Annotated[
         str,
-        typer.Option(help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard."),
+        typer.Option(
+            autocompletion=completion.condition,
+            help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard.",
+        ),
     ] = "D",
-    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
-    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | verify | offer | policy")] = "off",
+    scf: ScfOption = "occupancy",
+    arbitration: ArbitrationOption = "hard+soft",
+    guard: GuardOption = "off",
     reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
-    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    layout: LayoutOption = "paper",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
@@ -138,13 +145,13 @@ def run(
 @app.command()
 def worlds(as_json: JsonOption = False) -> None:
     """List the worlds that are installed, with their task lists and goal types."""
-    from rpms.listing import world_rows, world_table
+    from rpms.listing import print_worlds, world_rows
 
     rows = world_rows()
     if as_json:
         print_json(rows)
     else:
-        world_table(rows)
+        print_worlds(rows)
 
 
 @app.command()
@@ -158,14 +165,14 @@ def tasks(
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
     from rpms.envs import get_environment
-    from rpms.listing import task_rows, task_table
+    from rpms.listing import print_tasks, task_rows
 
     world = get_environment(env)
     rows = task_rows(world, split or world.splits()[0], limit or None)
     if as_json:
         print_json(rows)
     else:
-        task_table(rows)
+        print_tasks(rows)
 
 
 app.command()(learn)
@@ -187,11 +194,17 @@ def graph() -> None:
 
 @app.command()
 def demo(
-    tasks: Annotated[int, typer.Option(help="How many; 0: some of every type.")] = 0,
+    tasks: Annotated[int, typer.Option(min=0, help="How many; 0: some of every type.")] = 0,
     conditions: Annotated[
-        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
+        str,
+        typer.Option(
+            autocompletion=completion.conditions,
+            help="Which, by comma; else those of the preset 'demo'.",
+        ),
     ] = "",
-    env: Annotated[str, typer.Option(help="Only this environment.")] = "",
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
     split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
 ) -> None:
@@ -208,9 +221,11 @@ def bench(
         str,
         typer.Option(help="engine | memory | pipeline | throughput | prefix | startup; or all."),
     ] = "",
-    games: Annotated[int, typer.Option(help="Games for the engine and pipeline benchmarks.")] = 5,
-    largest: Annotated[int, typer.Option(help="Largest memory to measure.")] = 1_000_000,
-    latency: Annotated[float, typer.Option(help="Seconds per reply, for throughput.")] = 1.0,
+    games: Annotated[
+        int, typer.Option(min=1, help="Games for the engine and pipeline benchmarks.")
+    ] = 5,
+    largest: Annotated[int, typer.Option(min=1, help="Largest memory to measure.")] = 1_000_000,
+    latency: Annotated[float, typer.Option(min=0, help="Seconds per reply, for throughput.")] = 1.0,
     steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
@@ -239,7 +254,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
     except (RpmsError, EnvironmentFault) as error:
-        fail(str(error))
+        fail(in_typed_words(error, sys.argv[1:]))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:

@@ -24,7 +24,7 @@ from rpms.evals.report.files import write_report
 from rpms.evaluating import Effort, play_plan
 from rpms.models.sim import LABEL
 from rpms.nodes.context import RunContext
-from rpms.reporting import print_tables
+from rpms.terminal_tables import print_tables
 from rpms.vocabulary.errors import RpmsError
 
 PRESET = "demo"

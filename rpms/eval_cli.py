@@ -7,17 +7,22 @@ from typing import Annotated
 
 import typer
 
+from rpms import completion
 from rpms.options import (
+    ArbitrationOption,
     CeilingOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
     ExamplesOption,
+    GuardOption,
+    LayoutOption,
     ListOption,
     MethodOption,
     ModelOption,
     RulesOption,
+    ScfOption,
     SplitOption,
     TimeoutOption,
     WithoutOption,
@@ -26,37 +31,62 @@ from rpms.options import (
 
 
 def evaluate(
-    out: Annotated[str, typer.Option(help="Run folder; a run in it goes on, or grows.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.runs, help="Run folder; a run in it goes on, or grows."
+        ),
+    ],
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[
-        str, typer.Option(help="By comma, as B or B+verify; A,B,C,D by default.")
+        str,
+        typer.Option(
+            autocompletion=completion.conditions,
+            help="By comma, as B or B+verify; A,B,C,D by default.",
+        ),
     ] = "",
     preset: Annotated[
-        str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
+        str,
+        typer.Option(
+            autocompletion=completion.presets,
+            help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.",
+        ),
     ] = "",
     arm: Annotated[
         list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
-    protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.protocols, help="Steps, examples and the like, by name."
+        ),
+    ] = "",
     model: ModelOption = "sim",
     memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
     memory_method: MethodOption = "rpms",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
     tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
-    types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
-    trials: Annotated[int, typer.Option(help="Tries per task, with memory carried along.")] = 1,
-    repeats: Annotated[int, typer.Option(help="Independent repeats, with other seeds.")] = 1,
+    types: Annotated[
+        str,
+        typer.Option(autocompletion=completion.goal_types, help="Only these goal types, by comma."),
+    ] = "",
+    trials: Annotated[
+        int, typer.Option(min=1, help="Tries per task, with memory carried along.")
+    ] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Independent repeats, with other seeds.")] = 1,
     workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
+        int | None, typer.Option(min=0, help="Environment processes; 0: none, play in this one.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Episodes in flight, over all workers.")
+    ] = 32,
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
@@ -64,11 +94,11 @@ def evaluate(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
     truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
-    scf: Annotated[str, typer.Option(help="off | occupancy | preconditions")] = "occupancy",
-    arbitration: Annotated[str, typer.Option(help="none | soft | hard | hard+soft")] = "hard+soft",
-    guard: Annotated[str, typer.Option(help="off | verify | offer | policy")] = "off",
+    scf: ScfOption = "occupancy",
+    arbitration: ArbitrationOption = "hard+soft",
+    guard: GuardOption = "off",
     reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
-    layout: Annotated[str, typer.Option(help="paper | cache_friendly")] = "paper",
+    layout: LayoutOption = "paper",
     theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
     k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
     ceiling: CeilingOption = 1200,
@@ -81,8 +111,10 @@ def evaluate(
     timeout: TimeoutOption = 0.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
-    budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
-    budget_tokens: Annotated[int, typer.Option(help="The same, in tokens.")] = 0,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
+    ] = 0.0,
+    budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""

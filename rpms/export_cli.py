@@ -7,27 +7,38 @@ from typing import Annotated
 
 import typer
 
+from rpms import completion
 from rpms.options import EnvOption, RulesOption, SplitOption
 
 
 def export(
     env: EnvOption,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            autocompletion=completion.runs,
+            help="A run of 'rpms eval'.",
+            show_default=False,
+        ),
     ] = None,
     *,
     format: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.one_of("atif", "otel", "chat"),
             help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP); "
-            "chat: messages to tune a model on."
+            "chat: messages to tune a model on.",
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode."),
     ],
-    conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
+    conditions: Annotated[
+        str,
+        typer.Option(autocompletion=completion.conditions, help="Which, by comma; else all."),
+    ] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
     per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
     most: Annotated[
@@ -37,7 +48,7 @@ def export(
         bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[int, typer.Option(help="--expert: how many tasks; 0: all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="--expert: how many tasks; 0: all.")] = 0,
     spread: Annotated[
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
@@ -52,7 +63,7 @@ def export(
         typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="--expert: processes; 0: play in this one.")
+        int | None, typer.Option(min=0, help="--expert: processes; 0: play in this one.")
     ] = None,
 ) -> None:
     """Write a run's episodes in a format that other tools read; nothing is sent anywhere.

@@ -18,7 +18,9 @@ from rpms.evals.plan import Selection
 from rpms.evals.run_files import read_run
 from rpms.evals.teaching import taught
 from rpms.evals.variants import Variant
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, condition_name
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories import check_memory
 from rpms.vocabulary.errors import RpmsError
 
 EVERY_S = 2.0
@@ -84,8 +86,11 @@ def export_expert(
     refuse_judged(play.env, split)
     base = RunContext(rules_dir=rules, memory_file=memory)
     letters = conditions or ([] if arms else ["A", "B", "C", "D"])
-    mix = [(name, Variant(base.under(name))) for name in letters]
+    mix = [(condition_name(name), Variant(base.under(name))) for name in letters]
     mix += [parse_arm(text, base) for text in arms]
+    for _, variant in mix:  # a wrong file is an answer at once
+        manual_for(play.env, variant.settings())
+        check_memory(play.env, variant.settings())
     tasks = Selection(play.limit, play.spread).of(world, split)
     workers = play.workers if play.workers is not None else os.cpu_count() or 1
     lessons = taught(assign(tasks, mix, play.mistakes, play.seed), min(workers, len(tasks)))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rpms import completion
 from rpms.options import EnvOption, ModelOption, RulesOption, SplitOption, WithoutOption
 
 
@@ -14,23 +15,30 @@ def learn(
     env: EnvOption,
     split: SplitOption = "",
     model: ModelOption = "sim",
-    rounds: Annotated[int, typer.Option(help="1 to 3 in the paper.")] = 1,
-    limit: Annotated[int, typer.Option(help="Tasks per round; 0: the whole split.")] = 0,
+    rounds: Annotated[int, typer.Option(min=1, help="1 to 3 in the paper.")] = 1,
+    limit: Annotated[int, typer.Option(min=0, help="Tasks per round; 0: the whole split.")] = 0,
     method: Annotated[
         str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
     ] = "rpms",
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
-    condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
+    condition: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.condition, help="Play, or take from runs; else Rules-only."
+        ),
+    ] = "",
     allow: Annotated[
         str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
     ] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
     workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
+        int | None, typer.Option(min=0, help="Environment processes; 0: none, play in this one.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Episodes in flight, over all workers.")
+    ] = 32,
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,

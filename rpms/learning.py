@@ -20,7 +20,7 @@ from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
 from rpms.nodes.chat import reply_cache
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
 from rpms.vocabulary.errors import RpmsError
@@ -113,7 +113,8 @@ def learn_rounds(
         raise RpmsError("--rounds must be at least 1")
     _check_writer(lesson, base)
     env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
-    label = lesson.condition or RULES_ONLY
+    base.under(lesson.condition or RULES_ONLY)  # refused as it was typed
+    label = condition_name(lesson.condition or RULES_ONLY)
     check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
     manual_for(env, base)  # a mistake in it is told before anything is played
     folders: list[Path] = []

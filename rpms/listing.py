@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.padding import Padding
 
 from rpms.envs import Environment, environment_names, get_environment
+from rpms.terminal_tables import print_stacked
 
 
 def world_rows() -> list[dict[str, Any]]:
@@ -26,13 +29,15 @@ def world_rows() -> list[dict[str, Any]]:
     ]
 
 
-def world_table(rows: list[dict[str, Any]]) -> None:
+def print_worlds(rows: list[dict[str, Any]]) -> None:
     """The same for people."""
-    table = Table("world", "splits", "goal types", "steps")
     for row in rows:
-        names = (", ".join(row[key]) for key in ("splits", "goal_types"))
-        table.add_row(row["name"], *names, str(row["max_steps"]))
-    Console(highlight=False).print(table)
+        told = {
+            "splits": ", ".join(row["splits"]),
+            "goal types": ", ".join(row["goal_types"]),
+            "steps": str(row["max_steps"]),
+        }
+        print_stacked(Console(highlight=False), row["name"], told)
 
 
 def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str, Any]]:
@@ -55,15 +60,20 @@ def task_rows(env: Environment, split: str, count: int | None) -> list[dict[str,
     return rows
 
 
-def task_table(rows: list[dict[str, Any]]) -> None:
-    """The same for people, with a count per type below."""
-    table = Table("#")
-    table.add_column("id", overflow="fold")  # whole, so that it can be copied
-    table.add_column("type")
-    table.add_column("goal")
+def print_tasks(rows: list[dict[str, Any]]) -> None:
+    """A task's whole id on a line of its own, or one line per task where a program reads.
+
+    Such a line begins with the id and has a tab between its parts: ``cut`` and ``grep`` find what
+    they need, and ``--tasks @FILE`` takes the lines as they are. The count is on standard error.
+    """
+    console = Console(highlight=False)
     for row in rows:
-        table.add_row(str(row["index"]), row["id"], row["type"], row["goal"])
-    console = Console()
-    console.print(table)
-    counts = Counter(row["type"] for row in rows)
-    console.print(f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in sorted(counts.items())))
+        if console.is_terminal:
+            console.print(f"[bold]{escape(row['id'])}[/]", soft_wrap=True)
+            told = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
+            console.print(Padding(told, (0, 0, 0, 2), expand=False))
+        else:
+            print(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
+    counts = sorted(Counter(row["type"] for row in rows).items())
+    told = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
+    Console(file=sys.stderr, highlight=False).print(told)

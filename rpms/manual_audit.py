@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from rpms.envs import Environment
+from rpms.evals.tables import NONE, Cell, Table, count, percent
 from rpms.manual_curve import curve_svg
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
+from rpms.terminal_tables import print_rows
 from rpms.vocabulary.errors import RpmsError
 
 STEPS = 400
@@ -42,6 +46,9 @@ class Trial:
 def audit_manual(trial: Trial, folder: Path | None) -> None:
     """Print everything about one manual."""
     ((truths, said),) = _judge(trial, [folder])
+    if trial.only and not said.actions:
+        told = ", ".join(trial.only)
+        raise RpmsError(f"--only {told}: nothing of that name was tried; leave it out to see all")
     print(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
         print("this world's own rules cannot be read: only predictions are judged")
@@ -58,10 +65,9 @@ def audit_curve(trial: Trial, folder: Path) -> None:
     rows = [*((str(number), path) for number, path in after), ("all", folder)]
     judged = _judge(trial, [path for _, path in rows])
     known = [_shares(truths, said) for truths, said in judged]
-    print(f"| homes | {' | '.join(SHARES)} |\n|---{'|---' * len(SHARES)}|")
-    for (label, _), shares in zip(rows, known, strict=True):
-        cells = (f"{shares[name]:.1%}" if name in shares else "-" for name in SHARES)
-        print(f"| {label} | {' | '.join(cells)} |")
+    shares = [[Cell(name), *(percent(one.get(share)) for share in SHARES)]
+              for (name, _), one in zip(rows, known, strict=True)]  # fmt: skip
+    _print(["homes", *SHARES], shares)
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
     file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
@@ -93,39 +99,58 @@ def _judge(trial: Trial, folders: Sequence[Path | None]) -> list[tuple[Truths | 
 
 
 def _print_truths(truths: Truths) -> None:
-    for name, one in truths.actions.items():
-        told = {
+    told = {
+        name: {
             "preconditions true": (one.preconditions, one.false),
             "demands found": (one.demands, one.missed),
             "effects true": (one.effects, one.wrong_effects),
             "effects found": (one.true_effects, one.missed_effects),
         }
-        shares = (f"{len(a) - len(b)}/{len(a)} {what}" for what, (a, b) in told.items())
-        print(f"  {name}: {', '.join(shares)}")
+        for name, one in truths.actions.items()
+    }
+    rows = [[Cell(name), *(Cell(f"{len(a) - len(b)}/{len(a)}") for a, b in each.values())]
+            for name, each in told.items()]  # fmt: skip
+    _print(["action", *SHARES[:4]], rows)
+    for name, one in truths.actions.items():
         for text, example in one.false.items():
-            print(f"    false: {text}: '{example}' was possible without it")
+            print(f"{name}: false: {text}: '{example}' was possible without it")
         for text, example in one.missed.items():
-            print(f"    missed: {text}: '{example}'")
+            print(f"{name}: missed: {text}: '{example}'")
         for text, example in one.wrong_effects.items():
-            print(f"    not an effect: {text}: '{example}'")
+            print(f"{name}: not an effect: {text}: '{example}'")
         for text in one.missed_effects:
             why = ", which no belief shows" if text in one.hidden else ""
-            print(f"    missed effect: {text}{why}")
+            print(f"{name}: missed effect: {text}{why}")
     print(
-        f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}; "
+        f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}\n"
         f"effects: precision {truths.effect_precision:.3f}, recall {truths.effect_recall:.3f}"
     )
 
 
 def _print_predictions(said: Predictions) -> None:
-    for name in ("", *said.actions):
+    rows = []
+    for name in (*said.actions, ""):
         rates = said.rates(name)
         worked, failed, mistaken, refused, lucky, vain = (
             said.count(what, did, name) for what in (True, False, None) for did in (True, False)
         )
-        print(
-            f"  {name or 'predictions'}: called possible {worked + failed}, of which worked "
-            f"{rates.possible:.2%}; called impossible {mistaken + refused}, of which refused "
-            f"{rates.impossible:.2%}; left open {lucky + vain} ({rates.open:.1%}), of which worked "
-            f"{lucky}"
-        )
+        rows.append([
+            Cell(name or "all"),
+            count(worked + failed), _rate(rates.possible, worked + failed),
+            count(mistaken + refused), _rate(rates.impossible, mistaken + refused),
+            Cell(f"{lucky + vain}", f"({rates.open:.1%})"), count(lucky),
+        ])  # fmt: skip
+    heads = ["called possible", "worked", "called impossible", "refused", "left open",
+             "of which worked"]  # fmt: skip
+    _print(["action", *heads], rows, total=True)
+
+
+def _rate(share: float, of: int) -> Cell:
+    return Cell(f"{share:.2%}" if of else NONE)
+
+
+def _print(columns: Sequence[str], rows: Sequence[Sequence[Cell]], total: bool = False) -> None:
+    console = Console(highlight=False)
+    console.print()
+    print_rows(console, Table("", "", "", columns, rows, total=total))
+    console.print()

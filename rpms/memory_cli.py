@@ -21,9 +21,11 @@ def stats(
 ) -> None:
     """Count entries by type and goal type."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.markup import escape
 
+    from rpms.evals.tables import Cell, Table, count, label
     from rpms.memory_store import read_snapshot
+    from rpms.terminal_tables import print_rows
 
     header, entries = read_snapshot(file)
     goals = Counter(
@@ -33,12 +35,14 @@ def stats(
         print(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
         return
     console = Console(highlight=False)
-    console.print(f"{file}: {header.entries} entries, learned in {header.env}")
-    console.print(f"sources: {', '.join(header.sources) or 'unknown'}")
-    table = Table("entries", "count")
-    for name, count in [*header.counts.items(), *sorted(goals.items())]:
-        table.add_row(name, str(count))
-    console.print(table)
+    said = f"{file}: {header.entries} entries, learned in {header.env}"
+    console.print(escape(said), soft_wrap=True)
+    console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
+    for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
+        rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]
+        if rows:
+            console.print()
+            print_rows(console, Table("", "", "", [kind, "entries"], rows))
 
 
 @memory_app.command()
@@ -46,7 +50,7 @@ def show(
     file: FileArgument,
     kind: Annotated[str, typer.Option("--type", help="Only this entry type.")] = "",
     goal: Annotated[str, typer.Option(help="Only goals whose signature contains this.")] = "",
-    limit: Annotated[int, typer.Option(help="How many; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="How many; 0 for all.")] = 20,
 ) -> None:
     """Print entries, one JSON object per line."""
     from rpms.memory_store import read_snapshot

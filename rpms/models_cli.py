@@ -1,4 +1,4 @@
-"""``rpms models``: the weights of local models."""
+"""``rpms models``: what can be given as ``--model``, and the weights of local models."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from typing import Annotated
 
 import typer
 
+from rpms import completion
+from rpms.options import JsonOption, print_json
+
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @models_app.command()
-def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models list'.")]) -> None:
+def pull(
+    name: Annotated[
+        str,
+        typer.Argument(
+            autocompletion=completion.pullable, help="Which model; see 'rpms models list'."
+        ),
+    ],
+) -> None:
     """Fetch a model's weights and check them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
@@ -18,9 +28,32 @@ def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models
 
 
 @models_app.command("list")
-def list_models() -> None:
-    """What can be pulled, and what has been."""
-    from rpms.models.weights import catalogue, pulled
+def list_models(as_json: JsonOption = False) -> None:
+    """Every model that can be given as --model: which work now, and what the others need."""
+    from rich.console import Console
+    from rich.markup import escape
 
-    for name, weights in catalogue().items():
-        print(f"{name}: {weights.about}; {pulled(name) or 'not pulled yet'}")
+    from rpms.models.choices import choices
+    from rpms.models.weights import catalogue, pulled
+    from rpms.terminal_tables import print_stacked
+
+    found = choices()
+    if as_json:
+        print_json([{**one._asdict(), "usable": not one.missing} for one in found])
+        return
+    console = Console(highlight=False)
+    ready = {one.name: escape(one.about) for one in found if not one.missing}
+    lacking = {
+        one.name: escape(": ".join(filter(None, (one.about, one.missing))))
+        for one in found
+        if one.missing
+    }
+    print_stacked(console, "Usable now", ready)
+    print_stacked(console, "Not yet", lacking)
+    console.print(
+        "In Python any LangChain chat model will do, as an object; rpms.models.replay.Replay "
+        "plays a list of actions."
+    )
+    for name in catalogue():
+        if file := pulled(name):
+            print(f"weights of local:{name}: {file}")

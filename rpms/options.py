@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rpms import completion
+
 
 def first_world() -> str:
     """The world used by default; asked for when a command runs, so that --help loads no world."""
@@ -22,12 +24,49 @@ EnvOption = Annotated[
         "--env",
         default_factory=first_world,
         show_default=False,
+        autocompletion=completion.worlds,
         help="A world, as 'rpms worlds' lists them, or MODULE:ATTRIBUTE; else the first.",
     ),
 ]
-SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
+SplitOption = Annotated[
+    str,
+    typer.Option(
+        "--split", autocompletion=completion.splits, help="Which tasks; else the usual ones."
+    ),
+]
 ModelOption = Annotated[
-    str, typer.Option(help="'sim', 'random', local:smollm2, local:FILE.gguf, or PROVIDER:NAME.")
+    str,
+    typer.Option(
+        autocompletion=completion.models,
+        help="One that 'rpms models list' names: sim, local:smollm2, PROVIDER:NAME ...",
+    ),
+]
+ScfOption = Annotated[
+    str,
+    typer.Option(
+        autocompletion=completion.one_of("off", "occupancy", "preconditions"),
+        help="off | occupancy | preconditions",
+    ),
+]
+ArbitrationOption = Annotated[
+    str,
+    typer.Option(
+        autocompletion=completion.one_of("none", "soft", "hard", "hard+soft"),
+        help="none | soft | hard | hard+soft",
+    ),
+]
+GuardOption = Annotated[
+    str,
+    typer.Option(
+        autocompletion=completion.one_of("off", *completion.GUARDS),
+        help="off | verify | offer | policy",
+    ),
+]
+LayoutOption = Annotated[
+    str,
+    typer.Option(
+        autocompletion=completion.one_of("paper", "cache_friendly"), help="paper | cache_friendly"
+    ),
 ]
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rpms import completion
 from rpms.options import EnvOption, RulesOption, WithoutOption, first_world
 from rpms.vocabulary.errors import RpmsError
 
@@ -19,18 +20,25 @@ rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_
 
 @rules_app.command()
 def check(
-    env: Annotated[str, typer.Option(help="Only this environment.")] = "",
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
     rules: RulesOption = "",
 ) -> None:
     """Validate every rule file and audit it against the real environment.
 
     A folder of your own is laid over the manual of one world: the first, if none is named.
     """
+    from rich.console import Console
+
     from rpms.envs import environment_names, get_environment
+    from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import load_manual
     from rpms.rules.audit import audit
+    from rpms.terminal_tables import print_rows
 
     findings = []
+    counts: dict[str, dict[str, int]] = {}
     env = env or (first_world() if rules else "")
     names = [get_environment(env).name] if env else environment_names()
     for name in names:
@@ -41,13 +49,20 @@ def check(
         if rules and found:  # a manual with such mistakes may not be loaded for a run
             continue
         manual = load_manual(name, rules)
-        more = "".join(f"{len(tier)} {own}, " for own, tier in manual.extra.items())
-        print(
-            f"{name}: {len(manual.universal.rules)} universal, "
-            f"{len(manual.domain.rules) + len(manual.domain.likely_places)} domain, {more}"
-            f"{len(manual.actions)} action rules, {len(manual.forbidden)} forbidden patterns, "
-            f"{len(manual.environment.situations)} situations; {len(found)} problems"
-        )
+        counts[name] = {
+            "universal": len(manual.universal.rules),
+            "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
+            **{own: len(tier) for own, tier in manual.extra.items()},
+            "action rules": len(manual.actions),
+            "forbidden patterns": len(manual.forbidden),
+            "situations": len(manual.environment.situations),
+            "problems": len(found),
+        }
+    if counts:
+        heads = list(dict.fromkeys(head for each in counts.values() for head in each))
+        rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
+                for name, each in counts.items()]  # fmt: skip
+        print_rows(Console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
     for finding in findings:
         print(finding)
     if findings:
@@ -56,7 +71,12 @@ def check(
 
 @rules_app.command()
 def show(
-    goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
+    goal_type: Annotated[
+        str,
+        typer.Option(
+            "--type", autocompletion=completion.goal_types, help="Goal type, e.g. a heat task."
+        ),
+    ],
     env: EnvOption,
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
     rules: RulesOption = "",
@@ -103,7 +123,9 @@ def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
 def learn(
     out: Annotated[str, typer.Option(help="Folder for the manual.")],
     env: EnvOption,
-    explore: Annotated[int, typer.Option(help="Explore so many tasks of the learning split.")] = 0,
+    explore: Annotated[
+        int, typer.Option(min=0, help="Explore so many tasks of the learning split.")
+    ] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     revise: Annotated[
         bool, typer.Option(help="Correct a manual by the runs, not learn from nothing.")
@@ -113,7 +135,7 @@ def learn(
         bool, typer.Option("--domain", help="From runs: also orders and likely places (Tier 2).")
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
-    steps: Annotated[int, typer.Option(help="Commands per task; 0: as usual.")] = 0,
+    steps: Annotated[int, typer.Option(min=0, help="Commands per task; 0: as usual.")] = 0,
     model: Annotated[
         str, typer.Option(help="A chat model that may propose conditions; each is checked.")
     ] = "",
@@ -144,8 +166,13 @@ def learn(
 def audit(
     env: EnvOption,
     folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
-    split: Annotated[str, typer.Option(help="Games to judge it on; else the first but test.")] = "",
-    games: Annotated[int, typer.Option(help="How many of them.")] = 20,
+    split: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.splits, help="Games to judge it on; else the first but test."
+        ),
+    ] = "",
+    games: Annotated[int, typer.Option(min=1, help="How many of them.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
     only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
     curve: Annotated[

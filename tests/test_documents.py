@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words and words[0].rpartition("/")[2] == "rpms" and "..." not in words:
-                yield page.name, words[1:]
+                yield page.name, [*takewhile(lambda word: word not in ("|", ">"), words[1:])]
 
 
 @pytest.mark.engine

@@ -29,13 +29,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["runtime", "local", "dev"]
+Kind = Literal["runtime", "local", "docs", "dev"]
 PINS: dict[Kind, str] = {
     "runtime": "requirements.txt",
     "local": "requirements-local.txt",
+    "docs": "requirements-docs.txt",
     "dev": "requirements-dev.txt",
 }
-"""Where each kind of set-up is pinned; a later kind needs the earlier ones too."""
+"""Where each kind of set-up is pinned; all of them need the first, and the last needs all."""
 # The one package of the development tools without a wheel; it is plain Python.
 SOURCE = "forbiddenfruit"
 LOG = ".venv/setup.log"
@@ -81,8 +82,7 @@ def say(text: str) -> None:
 
 def parts(kind: Kind) -> list[Kind]:
     """List what a kind of set-up consists of, itself last."""
-    kinds = list(PINS)
-    return kinds[: kinds.index(kind) + 1]
+    return list(PINS) if kind == "dev" else list(dict.fromkeys(["runtime", kind]))
 
 
 def read_pins(path: Path) -> list[str]:
@@ -213,7 +213,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Create or update .venv for this clone.")
     parser.add_argument(
         "--with", dest="kind", choices=list(PINS), default="runtime",
-        help="local: also a language model that runs here; dev: that, test tools and linters",
+        help="local: also a language model that runs here; docs: what makes a site of docs/; "
+        "dev: both, test tools and linters",
     )  # fmt: skip
     kind: Kind = parser.parse_args(argv).kind
     root = Path(__file__).resolve().parent.parent

@@ -15,6 +15,14 @@ class RpmsError(RuntimeError):
     """Something the user can fix; ``str(error)`` is the whole message, on one line."""
 
 
+class BadSetting(RpmsError):
+    """A setting has a value that is not possible; the command line calls it by its option."""
+
+    def __init__(self, setting: str, value: object, why: str) -> None:
+        super().__init__(f"{setting}={value!r} {why}")
+        self.setting, self.value, self.why = setting, value, why
+
+
 class EnvironmentFault(RuntimeError):
     """The simulator itself failed. Never counted as a failure of the agent."""
 

@@ -17,6 +17,7 @@ from rpms.evals.export.atif import trajectory
 from rpms.evals.export.chat import Per, Written, lesson_of, write_chat
 from rpms.evals.export.otel import traces
 from rpms.evals.export.played import Played
+from rpms.evals.labels import find_label
 from rpms.evals.report.prefix import read_log
 from rpms.evals.run_files import Run
 from rpms.vocabulary.errors import RpmsError
@@ -54,7 +55,7 @@ def export_run(
     """
     if format not in FORMATS:
         raise RpmsError(f"unknown format '{format}'; choose from {', '.join((*FORMATS, CHAT))}")
-    _refuse_unknown(run, conditions)
+    conditions = _known(run, conditions)
     if not out.suffix and not FORMATS[format].single_files:
         raise RpmsError(f"--format {format} writes one file: give --out FILE.jsonl")
     kind, found = FORMATS[format], Counted(run, conditions or run.conditions, prompts)
@@ -79,17 +80,19 @@ def export_chat(
     most: int = 0,
 ) -> Written:
     """Write the won episodes of a run as training data."""
-    _refuse_unknown(run, conditions)
+    conditions = _known(run, conditions)
     refuse_judged(run.manifest.env, run.manifest.split)
     found = Counted(run, conditions or run.conditions, prompts=True)
     return write_chat(map(lesson_of, found), out, per, tell, most)
 
 
-def _refuse_unknown(run: Run, conditions: Collection[str]) -> None:
+def _known(run: Run, typed: Collection[str]) -> Collection[str]:
+    conditions = [find_label(one, run.conditions) for one in typed]
     if unknown := set(conditions) - set(run.conditions):
         raise RpmsError(
             f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
         )
+    return conditions
 
 
 class Counted:

@@ -86,13 +86,13 @@ MISTAKES = [
     ("run --model acme:x", "acme:x"),
     ("run --model openai:gpt-4o-mini", "set OPENAI_API_KEY"),
     ("run --condition F", "unknown condition 'F'; choose from A, B, C, D, E"),
-    ("run --scf maybe", "scf='maybe' is not possible; choose from off, occupancy"),
+    ("run --scf maybe", "--scf maybe is not possible; choose from off, occupancy"),
     ("run --arbitration maybe", "choose from none, soft, hard, hard+soft"),
     ("run --layout maybe", "choose from paper, cache_friendly"),
-    ("run --max-steps -1", "max_steps"),
+    ("run --max-steps -1", "--max-steps -1 is not possible"),
     ("run --max-steps many", "'--max-steps': Input should be a valid integer"),
-    ("run --timeout -1", "timeout_s"),
-    ("run --constrain json", "constrain='json' is not possible; choose from off, grammar"),
+    ("run --timeout -1", "--timeout -1.0 is not possible"),
+    ("run --constrain json", "--constrain json is not possible; choose from off, grammar"),
     ("run --model local:/no/such.gguf", "no/such.gguf"),
     ("run --model local:", "unknown model"),
     ("run --model community:ChatOllama", "community:CLASS:NAME"),
@@ -102,11 +102,11 @@ MISTAKES = [
     ("tasks --env mars", "unknown environment 'mars'"),
     ("tasks --split dev", "unknown ALFWorld split 'dev'"),
     ("tasks --limit -1", "'--limit': Input should be greater than or equal to 0"),
-    ("demo --tasks -1", "must not be negative"),
+    ("demo --tasks -1", "'--tasks': Input should be greater than or equal to 0"),
     ("demo --conditions A,F", "unknown condition 'F'"),
     ("demo --conditions A+reask", "guard='reask' is called 'verify' now"),
     ("run --condition B+constrain", "guard='constrain' is called 'policy' now"),
-    ("run --guard shortlist", "guard='shortlist' is called 'offer' now"),
+    ("run --guard shortlist", "--guard shortlist is called 'offer' now"),
     ("run --condition E+verify", "E has guard policy already"),
     ("demo --conditions ,", "unknown condition"),
     ("demo --split dev", "needs --env"),
@@ -204,13 +204,13 @@ def test_tasks(rpms: Rpms) -> None:
         "index", "id", "goal", "type", "object", "state", "count", "destination",
     }  # fmt: skip
     done = rpms("tasks", "--limit", "12")
-    assert "12 tasks: " in done.out
-    assert rows[0]["goal"].split()[-1] in done.out
+    assert done.err.startswith("12 tasks: ")
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == [row["id"] for row in rows]
 
 
 def test_tasks_of_scienceworld_come_with_their_families(rpms: Rpms) -> None:
     done = rpms("tasks", "--env", "scienceworld", "--split", "test")
-    assert "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4" in done.out
+    assert done.err == "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4\n"
     rows = json.loads(rpms("tasks", "--env", "scienceworld", "--json").out)
     assert len(rows) == 241 and rows[0]["id"] == "boil/21"
 
@@ -235,8 +235,9 @@ def test_graph(rpms: Rpms) -> None:
 def test_rules_check(rpms: Rpms) -> None:
     done = rpms("rules", "check")
     assert (done.code, done.err) == (0, "")
-    assert "alfworld: " in done.out and "scienceworld: " in done.out
-    assert done.out.count(" 0 problems") == 2
+    *_, alfworld, scienceworld = (line.split() for line in done.out.splitlines())
+    assert (alfworld[0], alfworld[-1]) == ("alfworld", "0")
+    assert (scienceworld[0], scienceworld[-1]) == ("scienceworld", "0")
     assert rpms("rules", "check", "--env", "alfworld").code == 0
 
 
@@ -260,7 +261,8 @@ def test_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
         "tier: mine\nrules: [{id: L-001, text: Sing., source: a bird, confidence: 0.5, support: 2}]"
     )
     checked = rpms("rules", "check", "--rules", str(tmp_path))
-    assert checked.code == 0 and checked.out.startswith("alfworld: ") and " 1 mine, " in checked.out
+    heads, _, counts = (line.split() for line in checked.out.splitlines()[-3:])
+    assert checked.code == 0 and counts[0] == "alfworld" and "mine" in heads
     words = ("rules", "show", "--type", "pick_and_place_simple")
     shown = rpms(*words, "--rules", str(tmp_path), "--without-rule", "domain").out
     assert "=== mine ===\n  [L-001] Sing." in shown and "Domain Knowledge" not in shown

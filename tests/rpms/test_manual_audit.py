@@ -30,20 +30,19 @@ def test_a_world_without_readable_rules_gets_predictions(
     audit_manual(TRIAL, learned)
     told = capsys.readouterr().out
     assert "only predictions are judged" in told
-    assert "go_to: called possible" in told
+    assert "called" in told and any(line.startswith("go_to ") for line in told.splitlines())
 
 
 def test_only_the_named_actions_count(capsys: pytest.CaptureFixture[str]) -> None:
     audit_manual(Trial(WORLD, "rocks", 1, only=("open", "close")), None)
-    lines = capsys.readouterr().out.splitlines()
-    named = {line.split(":")[0].strip() for line in lines if "called possible" in line}
-    assert named == {"predictions", "open", "close"}
+    lines = capsys.readouterr().out.partition("───\n")[2].splitlines()
+    assert {line.split()[0] for line in lines if line.strip()} == {"all", "open", "close"}
 
 
 def test_the_curve_is_printed_and_drawn(learned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     audit_curve(TRIAL, learned)
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
-    assert [row.split("|")[1].strip() for row in table[2:]] == ["1", "2", "all"]
+    rows = capsys.readouterr().out.partition("───\n")[2].splitlines()[:3]
+    assert [row.split()[0] for row in rows] == ["1", "2", "all"]
     drawn = ElementTree.fromstring((learned / "curve.svg").read_text(encoding="utf-8"))
     titles = [one.text or "" for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
     assert len([one for one in titles if one.startswith("impossible, ")]) == 3

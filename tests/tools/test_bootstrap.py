@@ -76,7 +76,7 @@ def test_sets_up_once_and_then_only_when_something_changed(place_with: PlaceWith
     assert bootstrap.missing(place, "runtime") == ["runtime"]
     bootstrap.set_up(place, "runtime")
     assert bootstrap.missing(place, "runtime") == []
-    assert bootstrap.missing(place, "dev") == ["local", "dev"]
+    assert bootstrap.missing(place, "dev") == ["local", "docs", "dev"]
 
     with (place.root / "requirements.txt").open("a") as file:
         file.write("# changed\n")
@@ -87,9 +87,9 @@ def test_everything_comes_as_a_wheel_and_unresolved(place_with: PlaceWith) -> No
     commands = Commands()
     bootstrap.set_up(place_with(commands), "dev")
     installs = [line for line in commands.lines if " install " in line]
-    assert len(installs) == 4  # three kinds of pins, and RPMS itself
+    assert len(installs) == 5  # four kinds of pins, and RPMS itself
     assert all("--no-deps" in line and "--no-build-isolation" in line for line in installs)
-    for kind in ("runtime", "local", "dev"):
+    for kind in ("runtime", "local", "docs", "dev"):
         (line,) = [line for line in installs if line.endswith(" ".join(pins(kind)))]
         assert "--only-binary=:all:" in line
 
@@ -97,7 +97,8 @@ def test_everything_comes_as_a_wheel_and_unresolved(place_with: PlaceWith) -> No
 def test_a_development_environment_serves_the_other_kinds_too(place_with: PlaceWith) -> None:
     place = place_with(Commands())
     bootstrap.set_up(place, "dev")
-    assert bootstrap.missing(place, "runtime") == bootstrap.missing(place, "local") == []
+    for kind in bootstrap.PINS:
+        assert bootstrap.missing(place, kind) == []
 
 
 def test_a_local_model_is_added_without_touching_the_rest(place_with: PlaceWith) -> None:
@@ -210,11 +211,16 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "community", "dev", "local", "ray", "textworld"
+        "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "textworld"
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): project["dependencies"],
-        tuple(bootstrap.PINS.values()): [*extras["dev"], *extras["local"], *extras["ray"]],
+        tuple(bootstrap.PINS.values()): [
+            *extras["dev"],
+            *extras["docs"],
+            *extras["local"],
+            *extras["ray"],
+        ],
         ("requirements.txt", "requirements-textworld.txt"): extras["textworld"],
     }
     for names, ranges in kinds.items():
@@ -234,11 +240,10 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
     assert "scipy" not in runtime
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
-def test_the_pins_are_complete(name: str) -> None:
+@pytest.mark.parametrize("kind", ["runtime", "docs", "dev"])
+def test_the_pins_are_complete(kind: bootstrap.Kind) -> None:
     """pip installs them without resolving, so nothing may be missing."""
-    kinds = list(bootstrap.PINS.values())
-    pinned = versions(*kinds[: kinds.index(name) + 1])
+    pinned = versions(*(bootstrap.PINS[part] for part in bootstrap.parts(kind)))
     # alfworld names TextWorld, the model's weights a build that nothing uses.
     needed = [
         (package, wanted)

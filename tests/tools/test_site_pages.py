@@ -1,0 +1,74 @@
+"""The site of docs/: it builds without a warning, and a link that leads nowhere is one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import rpms
+from tools.site_pages import on_page_markdown, reference_page, start_page
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+built = pytest.mark.skipif(
+    find_spec("mkdocs") is None, reason="mkdocs is not installed (make setup-dev)"
+)
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d", site],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+        check=False, timeout=600,
+    )  # fmt: skip
+
+
+@built
+def test_the_site_builds_and_has_every_public_name(tmp_path: Path) -> None:
+    done = build(ROOT / "mkdocs.yml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
+    for name in rpms.__all__:
+        assert re.search(rf'<h\d id="rpms\.[\w.]*\b{name}"', reference), name
+    assert 'href="terminal.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+@built
+@pytest.mark.parametrize("link", ["nowhere.md", "rules.md#nowhere"])
+def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, link: str) -> None:
+    """Without the reference, which is what takes time."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    page = tmp_path / "docs" / "costs.md"
+    page.write_text(f"# Costs\n\n[more]({link})\n", encoding="utf-8")
+    told = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    told = told.replace("hooks: [tools/site_pages.py]\n", "").split("nav:\n  - Start")[0]
+    (tmp_path / "mkdocs.yml").write_text(told, encoding="utf-8")
+    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 1 and link.rpartition("#")[2] in done.stderr
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    shown = re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(shown) == sorted(["index.md", "reference.md", *(one.name for one in PAGES[1:])])
+
+
+def test_links_lead_to_files_of_the_repository() -> None:
+    """Also those that are no pages of the site, and those in the README."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        for link in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_pages_that_no_file_holds() -> None:
+    assert "](docs/" not in start_page() and start_page().startswith("# RPMS")
+    assert reference_page().count("::: rpms.") == len(rpms.__all__)
+    said = on_page_markdown("see [`prices.yaml`](../models/prices.yaml) and [costs](costs.md)")
+    assert said == "see `prices.yaml` and [costs](costs.md)"
