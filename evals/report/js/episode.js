@@ -24,10 +24,10 @@ function episodeHead(e) {
   return [
     el("p", { class: "crumbs" }, el("a", { href: listHash(list.params), id: "back" },
       "\u2190 Episodes"),
-    others.length ? el("span", { class: "muted" }, "Side by side with ",
-      others.flatMap((link, i) => (i ? [", ", link] : [link]))) : null,
     el("a", { href: viewer.reading ? episodeLink(e) : transcriptLink(e), id: "reading" },
-      viewer.reading ? "Step by step" : "Transcript")),
+      viewer.reading ? "Step by step" : "Transcript"),
+    others.length ? el("span", { class: "muted" }, "Side by side with ",
+      others.flatMap((link, i) => (i ? [", ", link] : [link]))) : null),
     el("h1", null, titleOf(e)),
     goalBelow(e) ? el("p", { class: "goal" }, goalBelow(e)) : null,
     el("div", { class: "about" }, outcomeBadge(e), el("span", null, conditionNames.get(e.c)),

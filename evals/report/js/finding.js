@@ -2,6 +2,7 @@
 // A step fits when all that is asked for holds in that one step.
 
 const STEP_FIELDS = ["x", "r", "m", "g"];
+const VETOES = ["vetoed", "asked_again", "replaced", "fell_back", "insisted"];
 const asksForSteps = (params) => STEP_FIELDS.some((name) => (params.get(name) || "").trim());
 
 // What each step said and did. An observation that is the result of the step before is not
@@ -30,6 +31,7 @@ function digest(log) {
     judged: step.judged || [],
     recalls: (step.recalls || []).map((r) => ({
       fate: r.dropped_by || (r.warning ? "warned" : "used"), rule: r.rule || "",
+      why: r.reason || r.warning || advice(r),
     })),
     decisions: (step.decisions || []).map((d) => ({
       verdict: d.verdict, vetoed: Boolean(d.reason), rule: d.rule || (d.reason ? "procedure" : ""),
@@ -48,14 +50,14 @@ function spoke(step, fits) {
 }
 
 // What became of a memory; the names are those of the step log.
-function memoryFits(step, wanted, fits) {
-  return step.recalls.some((r) => fits(r.rule) && (wanted === "shown"
+function memoryOf(step, wanted, fits) {
+  return step.recalls.find((r) => fits(r.rule) && (wanted === "shown"
     ? r.fate === "used" || r.fate === "warned"
     : wanted === "dropped" ? r.fate !== "used" && r.fate !== "warned" : r.fate === wanted));
 }
 
 function actionFits(step, wanted, fits) {
-  if (wanted === "refused") return step.failed && spoke(step, fits);
+  if (wanted === "refused") return step.failed;
   if (wanted === "unread") return !step.action;
   if (wanted === "broken") {
     return step.judged.some(([id, verdict]) => verdict === "broken" && fits(id));
@@ -91,10 +93,13 @@ function textHit(step, pattern) {
   return null;
 }
 
-// Without a text to mark, a find shows the action.
-function plainHit(step) {
-  const text = step.action || "(no action could be read)";
-  return { where: "action", before: text.slice(0, 2 * AROUND), found: "", after: "" };
+// Without a text to mark, a find shows the memory or the veto that was asked for, or the action.
+function plainHit(step, memory, veto) {
+  const told = veto && step.said.find(([where]) => where === "veto");
+  const dropped = memory && !["used", "warned"].includes(memory.fate);
+  const [where, text] = memory ? [`memory ${dropped ? "dropped: " : ""}${memory.fate}`, memory.why]
+    : told || ["action", step.action || "(no action could be read)"];
+  return { where, before: text.slice(0, 3 * AROUND), found: "", after: "" };
 }
 
 // The steps of an episode that fit, each with the words to show for it.
@@ -107,9 +112,11 @@ function fittingSteps(steps, params) {
   const hits = [];
   steps.forEach((step, i) => {
     if (params.get("r") && !spoke(step, fits)) return;
-    if (memory && !memoryFits(step, memory, action ? always : fits)) return;
+    const recalled = memory && memoryOf(step, memory, action ? always : fits);
+    if (memory && !recalled) return;
     if (action && !actionFits(step, action, fits)) return;
-    const hit = pattern ? textHit(step, pattern) : plainHit(step);
+    const hit = pattern ? textHit(step, pattern)
+      : plainHit(step, recalled, VETOES.includes(action));
     if (hit) hits.push({ step: i + 1, ...hit });
   });
   return hits;
@@ -126,5 +133,4 @@ function errorHit(e, params) {
 
 // Episodes whose line already says that no step can fit need not be unpacked.
 const mayFit = (e, params) => !(params.get("m") && !e.recalled)
-  && !(["vetoed", "asked_again", "replaced", "fell_back", "insisted"].includes(params.get("g"))
-    && !e.proposals);
+  && !(VETOES.includes(params.get("g")) && !e.proposals);

@@ -1,6 +1,8 @@
 // The list of episodes: filters, search and order live in the address, so that a view can be shared.
 // Typing pauses that long before a search of the steps begins.
 const TYPING_MS = 250;
+// Screen readers say how far a search is; not more often than this.
+const TELLING_MS = 400;
 const ROWS = 200;
 const HITS = 5;
 const FILTERS = ["c", "t", "o", "q", ...STEP_FIELDS];
@@ -137,11 +139,14 @@ function tellFound(note) {
 function findInSteps(episodes, params) {
   list.shown = [];
   tellFound("; searching");
+  let told = performance.now();
   searchSteps(episodes, params, (e, hits) => {
     list.shown.push(e);
     list.hits.set(e, hits);
   }, (seen, unread, done) => {
     drawRows();
+    if (!done && performance.now() - told < TELLING_MS) return;
+    told = performance.now();
     tellFound((done ? "" : `; searching, ${seen} of ${episodes.length} read`)
       + (unread ? `; ${unread} without a readable log` : ""));
   });
