@@ -22,20 +22,27 @@ from rpms.evals.measures import metric_of
 from rpms.evals.protocol import protocol_card
 from rpms.evals.report import Report, heading
 from rpms.evals.report.plots import plots_of
+from rpms.evals.report.settings import settings_of
 from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
+from rpms.nodes.shown import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
-SCRIPTS = ("base", "list", "parts", "episode", "compare", "router")
+SCRIPTS = (
+    "base", "finding", "search", "list", "panels", "parts", "prompt", "transcript", "episode",
+    "compare", "router",
+)  # fmt: skip
 GZIP = b"\x1f\x8b"
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
+# A phone so many: there the rows of wider tables become cards.
+NARROW = 34
 GAP = 4
 
 _jinja = Environment(
@@ -59,10 +66,12 @@ def render_page(report: Report) -> str:
         title=heading(run),
         source=source_of(run),
         protocol=protocol_card(run.manifest),
+        settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
         tables=report.tables,
         dense={table.id for table in report.tables if characters(table) > ROOM},
+        stacked={table.id for table in report.tables if characters(table) > NARROW},
         plots=plots_of(run),
         rules_changed=rules_changed(run),
         style=Markup(style),
@@ -91,6 +100,7 @@ def page_data(run: Run) -> dict[str, Any]:
         "types": [[kind, short_type(run, kind)] for kind in types],
         "episodes": [_row(e) for e in run.episodes.values()],
         "rules": run_rules(run),
+        "new_task": NEW_TASK,
     }
 
 
@@ -163,6 +173,8 @@ def _row(episode: Episode) -> dict[str, Any]:
         "mode": episode.failure_mode or "",
         "error": episode.error,
         "tokens": episode.prompt_tokens + episode.output_tokens,
+        "recalled": episode.recalled,
+        "proposals": episode.proposals,
     }
 
 
