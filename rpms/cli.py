@@ -27,6 +27,7 @@ from rpms.options import (
     ListOption,
     MethodOption,
     ModelOption,
+    PatienceOption,
     RulesOption,
     SplitOption,
     TimeoutOption,
@@ -94,6 +95,7 @@ def run(
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
+    patience: PatienceOption = 300.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
@@ -124,6 +126,7 @@ def run(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        patience_s=patience,
         constrain=constrain,
         context_tokens=context_tokens,
     )

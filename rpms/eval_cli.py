@@ -17,6 +17,7 @@ from rpms.options import (
     ListOption,
     MethodOption,
     ModelOption,
+    PatienceOption,
     RulesOption,
     SplitOption,
     TimeoutOption,
@@ -79,6 +80,7 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option(help="Reply length; 0: the environment's own.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
+    patience: PatienceOption = 300.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
     budget_usd: Annotated[float, typer.Option(help="Stop when DIR has cost this; 0: never.")] = 0.0,
@@ -108,6 +110,7 @@ def evaluate(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        patience_s=patience,
         constrain=constrain,  # type: ignore[arg-type]
         context_tokens=context_tokens,
         memory_file=memory,

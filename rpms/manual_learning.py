@@ -10,6 +10,7 @@ from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
 from rpms.models.opening import default_timeout, open_model
+from rpms.models.replies import taken_in
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import STEPS, explore
 from rpms.rule_learning.domain import learned_domain
@@ -23,6 +24,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.secrets import redact
 
+PROPOSAL_TOKENS = 256
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
 """After so many homes what is known then is kept, to see what was learned when."""
 
@@ -162,9 +164,11 @@ def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
 
 def _asked(study: Study, prompt: str) -> str:
     timeout = default_timeout(study.model)
-    chat = open_model(study.model, timeout_s=timeout, base_url=study.base_url)
+    chat = open_model(
+        study.model, max_tokens=PROPOSAL_TOKENS, timeout_s=timeout, base_url=study.base_url
+    )
     try:
-        return str(chat.invoke(prompt).text)
+        return taken_in(chat.invoke(prompt), PROPOSAL_TOKENS).text
     except RpmsError:
         raise
     except Exception as error:  # every client raises its own kinds

@@ -32,6 +32,9 @@ ModelOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
 ]
+PatienceOption = Annotated[
+    float, typer.Option(help="Seconds for which a model call that fails is made again.")
+]
 ConstrainOption = Annotated[
     str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
 ]
