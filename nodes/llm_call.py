@@ -36,6 +36,8 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
 }  # fmt: skip
 KEPT_OPEN = 64
+LONGEST_ERROR = 1000
+"""Characters kept of an error."""
 
 
 def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
@@ -105,8 +107,8 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     """End the episode and say why; a model error is never counted as a failure of the agent."""
     episodes.finish(state["episode_id"], state["spec"])
-    said = str(error.error)
-    text = redact(said.splitlines()[0]) if said else ""
+    said = str(error.error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
+    text = redact(said.splitlines()[0])[:LONGEST_ERROR] if said else ""
     return EpisodeState(
         failure_mode="model_error", error=f"{type(error.error).__name__}: {text}", done=True
     )
