@@ -37,6 +37,7 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
+from rpms.showing import say
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
@@ -224,7 +225,7 @@ def bench(
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    print(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
+    say(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
 
 
@@ -232,7 +233,7 @@ def _last_words(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Even the traceback of a bug is printed without keys."""
-    print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
+    say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def main() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from rpms.console import Console
 from rpms.envs import Environment, environment_names, get_environment
 
 

@@ -12,6 +12,7 @@ from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 
 STEPS = 400
@@ -42,9 +43,9 @@ class Trial:
 def audit_manual(trial: Trial, folder: Path | None) -> None:
     """Print everything about one manual."""
     ((truths, said),) = _judge(trial, [folder])
-    print(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
+    say(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
-        print("this world's own rules cannot be read: only predictions are judged")
+        say("this world's own rules cannot be read: only predictions are judged")
     else:
         _print_truths(truths)
     _print_predictions(said)
@@ -58,14 +59,14 @@ def audit_curve(trial: Trial, folder: Path) -> None:
     rows = [*((str(number), path) for number, path in after), ("all", folder)]
     judged = _judge(trial, [path for _, path in rows])
     known = [_shares(truths, said) for truths, said in judged]
-    print(f"| homes | {' | '.join(SHARES)} |\n|---{'|---' * len(SHARES)}|")
+    say(f"| homes | {' | '.join(SHARES)} |\n|---{'|---' * len(SHARES)}|")
     for (label, _), shares in zip(rows, known, strict=True):
         cells = (f"{shares[name]:.1%}" if name in shares else "-" for name in SHARES)
-        print(f"| {label} | {' | '.join(cells)} |")
+        say(f"| {label} | {' | '.join(cells)} |")
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
     file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
-    print(f"drawn in {file}")
+    say(f"drawn in {file}")
 
 
 def _shares(truths: Truths | None, said: Predictions) -> dict[str, float]:
@@ -101,17 +102,17 @@ def _print_truths(truths: Truths) -> None:
             "effects found": (one.true_effects, one.missed_effects),
         }
         shares = (f"{len(a) - len(b)}/{len(a)} {what}" for what, (a, b) in told.items())
-        print(f"  {name}: {', '.join(shares)}")
+        say(f"  {name}: {', '.join(shares)}")
         for text, example in one.false.items():
-            print(f"    false: {text}: '{example}' was possible without it")
+            say(f"    false: {text}: '{example}' was possible without it")
         for text, example in one.missed.items():
-            print(f"    missed: {text}: '{example}'")
+            say(f"    missed: {text}: '{example}'")
         for text, example in one.wrong_effects.items():
-            print(f"    not an effect: {text}: '{example}'")
+            say(f"    not an effect: {text}: '{example}'")
         for text in one.missed_effects:
             why = ", which no belief shows" if text in one.hidden else ""
-            print(f"    missed effect: {text}{why}")
-    print(
+            say(f"    missed effect: {text}{why}")
+    say(
         f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}; "
         f"effects: precision {truths.effect_precision:.3f}, recall {truths.effect_recall:.3f}"
     )
@@ -123,7 +124,7 @@ def _print_predictions(said: Predictions) -> None:
         worked, failed, mistaken, refused, lucky, vain = (
             said.count(what, did, name) for what in (True, False, None) for did in (True, False)
         )
-        print(
+        say(
             f"  {name or 'predictions'}: called possible {worked + failed}, of which worked "
             f"{rates.possible:.2%}; called impossible {mistaken + refused}, of which refused "
             f"{rates.impossible:.2%}; left open {lucky + vain} ({rates.open:.1%}), of which worked "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
+
+from rpms.showing import say
 
 
 def first_world() -> str:
@@ -75,5 +76,5 @@ def choose(engine: str) -> None:
 
 def print_json(data: Any) -> None:
     """One document on standard output."""
-    json.dump(data, sys.stdout, ensure_ascii=False, indent=2)
-    sys.stdout.write("\n")
+    # Control characters are left as JSON writes them: it may be a terminal that reads this.
+    say(json.dumps(data, ensure_ascii=False, indent=2))

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from rpms.console import Console
 from rpms.evals.comparison import Comparison, compare_runs, read_mapping
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.files import write_report

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rpms.options import EnvOption, RulesOption, WithoutOption, first_world
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def check(
             continue
         manual = load_manual(name, rules)
         more = "".join(f"{len(tier)} {own}, " for own, tier in manual.extra.items())
-        print(
+        say(
             f"{name}: {len(manual.universal.rules)} universal, "
             f"{len(manual.domain.rules) + len(manual.domain.likely_places)} domain, {more}"
             f"{len(manual.actions)} action rules, {len(manual.forbidden)} forbidden patterns, "
             f"{len(manual.environment.situations)} situations; {len(found)} problems"
         )
     for finding in findings:
-        print(finding)
+        say(finding)
     if findings:
         raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
 
@@ -81,10 +82,10 @@ def show(
     )  # fmt: skip
     manual = load_manual(env, rules, ",".join(without_rule or []))
     active = manual.active(goal, empty_belief())
-    print(render_rules(get_environment(env), active, goal))
+    say(render_rules(get_environment(env), active, goal))
     shown = {line["id"] for tier in active.values() for line in tier}
     if told := list(_origins(manual, shown)):
-        print("\nWhere rules come from:", *told, sep="\n  ")
+        say("\nWhere rules come from:", *told, sep="\n  ")
 
 
 def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:

@@ -69,8 +69,9 @@ def test_three_calls_in_ten_may_fail_and_every_long_episode_is_finished(
 ) -> None:
     quick = RETRY._replace(initial_interval=0.01, max_interval=0.02, jitter=False)
     monkeypatch.setattr(rpms.graph.build, "RETRY", quick)
-    server = Failing(0.3, Answer(status=500), Answer(status=503), Answer(reset=True),
-                     Answer(raw=b"\xff\xfe"), Answer(status=429, headers={"Retry-After": "0.01"}))  # fmt: skip
+    busy = Answer(status=429, headers={"Retry-After": "0.01"})
+    broken = (Answer(status=500), Answer(status=503), Answer(reset=True), Answer(raw=b"\xff\xfe"))
+    server = Failing(0.3, busy, *broken)
     openai_server.plays_by(server)
     found = play(plan(openai_server), tmp_path)
     assert len(found) == WANTED
