@@ -22,7 +22,7 @@ from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.secrets import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
-          "output_tokens", "model_calls", "cache_hits")  # fmt: skip
+          "output_tokens", "model_calls", "cache_hits", "capped_replies")  # fmt: skip
 
 
 class EpisodeResult(NamedTuple):

@@ -15,8 +15,8 @@ from rpms.nodes.context import CONDITIONS, RunContext
 
 # Settings of the card, see evals/protocol.py; every other one belongs into the label.
 ON_THE_CARD = frozenset({
-    "model", "base_url", "timeout_s", "context_tokens", "max_steps", "max_tokens", "temperature",
-    "seed", "constrain", "memory_file", "examples", "action_list",
+    "model", "base_url", "timeout_s", "patience_s", "context_tokens", "max_steps", "max_tokens",
+    "temperature", "seed", "constrain", "memory_file", "examples", "action_list",
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {

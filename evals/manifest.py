@@ -34,7 +34,7 @@ PACKAGES = (
 )  # fmt: skip
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
-MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
+MAY_DIFFER = ("timeout_s", "patience_s", "memory_file", "rules_dir")
 # Of the run's settings, those that hold for every arm; the others may grow or are an arm's own.
 SHARED = ("truth",)
 

@@ -146,6 +146,7 @@ class Episode(_Data):
     cost_usd: float | None = None
     model_calls: int = 0
     cache_hits: int = 0
+    capped_replies: int = 0
     drift_steps: int = 0
     checked_steps: int = 0
     recalled: int = 0

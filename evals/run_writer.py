@@ -17,6 +17,7 @@ from typing import Any
 from rpms.evals.plan import Ending
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import usual_mode
 
 LOCK = ".lock"
 
@@ -93,7 +94,7 @@ class RunWriter:
             _replace(step_log_file(self.folder, *key_of(line)), steps)
         if self._lines is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            self._lines = os.open(self.folder / EPISODES, flags, 0o644)
+            self._lines = os.open(self.folder / EPISODES, flags, 0o666)
         data = memoryview(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         while data:
             data = data[os.write(self._lines, data) :]
@@ -115,7 +116,7 @@ def _replace(file: Path, data: bytes) -> None:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, usual_mode())
         os.replace(name, file)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -30,6 +30,7 @@ ALONE_AFTER = 2
 HOPELESS = 3
 """At least this many episodes in a row with one and the same model error stop the run."""
 POLL_S = 0.25
+_DIGIT = re.compile(r"\d")
 
 Watch = Callable[[RunProgress], None]
 Keep = Callable[[Job, EpisodeResult], Job | None]
@@ -238,7 +239,7 @@ def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:
 def kind_of(error: str) -> str:
     """An error without what differs from call to call: token counts, names of requests."""
     head, dash, rest = error.partition(" - ")
-    return head + dash + re.sub(r"\S*\d\S*", "#", rest)
+    return head + dash + " ".join("#" if _DIGIT.search(word) else word for word in rest.split())
 
 
 def capacity_of(env: str, workers: int, concurrency: int) -> int:

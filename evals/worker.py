@@ -33,6 +33,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.plain_text import visible
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.secrets import redact
 
@@ -195,7 +196,7 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
         if (
             not task.cancelled() and task.exception()
         ):  # a result that cannot be told is a worker that is lost
-            print(redact(f"rpms worker: {task.exception()!r}"), file=sys.stderr)
+            print(visible(redact(f"rpms worker: {task.exception()!r}")), file=sys.stderr)
             os._exit(1)
 
     def read() -> None:

@@ -17,7 +17,7 @@ from langgraph.types import Checkpointer
 import rpms.nodes as stages
 from rpms.graph import routing
 from rpms.nodes.context import RunContext
-from rpms.nodes.retrying import RETRY
+from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.stage import Stage, known
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
@@ -68,9 +68,11 @@ def build_graph(
     )
     for name, stage in {**_own(model, reply_cache), **swapped}.items():
         if name == "llm_call":
-            # Whoever brings a stage of their own wants to see its errors.
-            ended: Any = None if name in swapped else stages.model_failed
-            builder.add_node(name, stage, retry_policy=RETRY, error_handler=ended)
+            # Whoever brings a stage of their own wants to see its errors, and soon.
+            own = name not in swapped
+            policy = RETRY if own else RETRY._replace(max_attempts=FIRST_TRIES)
+            ended: Any = stages.model_failed if own else None
+            builder.add_node(name, stage, retry_policy=policy, error_handler=ended)
         else:
             builder.add_node(name, stage)
     builder.add_edge(START, "reset_env")

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from rpms.memory_store.entries import ADAPTER, Entry
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import usual_mode
 from rpms.vocabulary.signature import PAPER, Keys
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
@@ -81,7 +82,7 @@ def write_lines(file: Path, header: str, rows: Iterable[Mapping[str, Any]]) -> N
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, usual_mode())
         os.replace(name, file)
     except BaseException:
         os.unlink(name)

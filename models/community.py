@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.secrets import redact
 
 MODULE = "langchain_community.chat_models"
 # Classes name the same thing differently; the first name that a class has is used.
@@ -48,7 +49,7 @@ def open_community(name: str, options: dict[str, Any]) -> BaseChatModel:
         raise
     except Exception as error:  # a missing key, or a client package of its own
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise RpmsError(f"cannot open model 'community:{name}': {first}") from error
+        raise RpmsError(redact(f"cannot open model 'community:{name}': {first}")) from error
     return created
 
 

@@ -20,6 +20,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
 from rpms.models.grammar import fits, reply_gbnf, reply_schema
+from rpms.vocabulary.secrets import redact
 
 log = logging.getLogger("rpms")
 # How servers say that they do not take a field, or choke on it. A fault that passes (429, 503,
@@ -172,7 +173,7 @@ class HeldModel(BaseChatModel):
             known.proved = True
         log.warning(
             "rpms: %s takes neither a grammar nor a JSON schema; replies are not constrained",
-            self.server,
+            redact(self.server),
         )
 
     def _own_body(self) -> dict[str, Any]:

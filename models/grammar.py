@@ -64,7 +64,7 @@ def fits(text: str, syntaxes: Sequence[str]) -> bool:
 def _fits_json(text: str, syntaxes: Sequence[str]) -> bool:
     try:
         said = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     action = said.get("action") if isinstance(said, Mapping) else None
     return isinstance(action, str) and bool(re.fullmatch(_actions(syntaxes), action))

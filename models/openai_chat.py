@@ -15,6 +15,9 @@ from typing import Any
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
+from openai import BaseModel
+
+from rpms.models.replies import token_count
 
 
 class GarbledReply(ConnectionError):
@@ -38,6 +41,10 @@ class PlainChatOpenAI(ChatOpenAI):
         self, response: Any, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
         try:
+            if isinstance(response, BaseModel):
+                response = response.model_dump(warnings=False)
+            if isinstance(response, dict):
+                response = {**response, "usage": _usage(response.get("usage"))}
             result = super()._create_chat_result(response, generation_info)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             # An overloaded server or a proxy in between: half a document, a page of HTML, no
@@ -46,3 +53,20 @@ class PlainChatOpenAI(ChatOpenAI):
         if not result.generations:
             raise GarbledReply("not a chat reply: no choices")
         return result
+
+
+def _usage(told: Any) -> dict[str, Any] | None:
+    """Token counts that are numbers, or none at all: the package adds up whatever a server sent."""
+    if not isinstance(told, dict):
+        return None
+    spent, written = map(token_count, (told.get("prompt_tokens"), told.get("completion_tokens")))
+    if spent is None or written is None:
+        return None
+    details = told.get("prompt_tokens_details")
+    reused = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
+    return {
+        "prompt_tokens": spent,
+        "completion_tokens": written,
+        "total_tokens": spent + written,
+        "prompt_tokens_details": {"cached_tokens": reused},
+    }

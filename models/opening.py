@@ -18,7 +18,7 @@ from rpms.models.response_cache import ResponseCache
 from rpms.models.sim import SimPlanner
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.secrets import hide_secrets_of, redact
 
 # What tables call the models that are none.
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
@@ -76,6 +76,7 @@ def open_model(
     }
     if seed and provider in ("openai", "local"):
         options["seed"] = seed
+    hide_secrets_of(base_url)
     if base_url:
         options["base_url"] = base_url
         if provider == "openai" and not _has_key(provider):
@@ -87,7 +88,7 @@ def open_model(
         identity = {"model": name, "base_url": base_url, "temperature": temperature,
                     "max_tokens": max_tokens, "seed": seed}  # fmt: skip
         created.cache = ResponseCache(
-            Path(cache), identity | ({"held_to": held_to} if held_to else {})
+            Path(cache), identity | ({"held_to": held_to} if held_to else {}), max_tokens
         )
     return created
 

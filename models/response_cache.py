@@ -7,8 +7,10 @@ address, decoding and prompt. Timeouts, conditions and run folders are not part 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import os
 import sqlite3
 import threading
@@ -20,12 +22,17 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
+from rpms.models.replies import CAPPED, taken_in
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.folders import cache_dir
+from rpms.vocabulary.plain_text import valid
+
+log = logging.getLogger("rpms")
 
 REPLAYED = "rpms_replayed"
 """Set in the response metadata of a reply that came from here."""
 BUSY_S = 30.0
+_warned: set[str] = set()
 _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT NOT NULL)"
 
 
@@ -40,11 +47,18 @@ class ResponseCache(BaseCache):
     """Replies of one model with one way of decoding; the file may hold those of many.
 
     Several processes may use the file at once: SQLite's write-ahead log lets them read while
-    one writes, and a writer waits for its turn.
+    one writes, and a writer waits for its turn. A file that cannot be used is refused when it is
+    opened; what happens to it later (a full disk, damage) is told once, and costs nothing but
+    the saving: the replies themselves are good.
     """
 
-    def __init__(self, file: Path, identity: Mapping[str, Any]) -> None:
-        """Open (or create) the file; ``identity`` is what decides a reply besides the prompt."""
+    def __init__(self, file: Path, identity: Mapping[str, Any], max_tokens: int = 256) -> None:
+        """Open (or create) the file.
+
+        ``identity`` is what decides a reply besides the prompt, ``max_tokens`` how long it may be.
+        """
+        self._file, self._max_tokens = file, max_tokens
+        self._working = True
         self._identity = json.dumps(identity, sort_keys=True).encode()
         self._lock = threading.Lock()
         try:
@@ -57,6 +71,9 @@ class ResponseCache(BaseCache):
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.execute(_TABLE)
         except (OSError, sqlite3.Error) as error:
+            if _is_full(error):
+                self._go_on_without(error)
+                return
             raise RpmsError(
                 f"cannot use the response cache {file}: {error}; set RPMS_RESPONSE_CACHE to "
                 "another file, or give --no-cache"
@@ -64,41 +81,58 @@ class ResponseCache(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """The reply to a prompt, marked as replayed; None when it was never asked."""
-        with self._lock:
-            row = self._database.execute(
-                "SELECT reply FROM replies WHERE key = ?", (self._key(prompt),)
-            ).fetchone()
-        if row is None:
-            return None
-        return [_read(kept) for kept in json.loads(row[0])]
+        rows = self._run("SELECT reply FROM replies WHERE key = ?", self._key(prompt))
+        try:
+            return [_read(kept) for kept in json.loads(rows[0][0])] if rows else None
+        except (ValueError, LookupError, TypeError):
+            return None  # a damaged entry is no entry
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply; the first one stays."""
-        kept = json.dumps([_keep(one) for one in return_val], ensure_ascii=False)
-        with self._lock:
-            self._database.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?)", (self._key(prompt), kept)
-            )
+        kept = json.dumps([self._keep(one) for one in return_val], ensure_ascii=False)
+        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", self._key(prompt), kept)
 
     def clear(self, **kwargs: Any) -> None:
         """Forget every reply in the file, whichever model gave it."""
-        with self._lock:
-            self._database.execute("DELETE FROM replies")
+        self._run("DELETE FROM replies")
+
+    def _run(self, statement: str, *values: Any) -> list[Any]:
+        """What the database answers; nothing once it has failed."""
+        if not self._working:
+            return []
+        try:
+            with self._lock:
+                return self._database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._go_on_without(error)
+            return []
+
+    def _go_on_without(self, error: Exception) -> None:
+        self._working = False
+        told = f"rpms: the response cache {self._file} fails ({error}); going on without it"
+        if told not in _warned:
+            _warned.add(told)
+            log.warning("%s", told)
 
     def _key(self, prompt: str) -> bytes:
-        return hashlib.sha256(self._identity + b"\0" + prompt.encode()).digest()
+        return hashlib.sha256(self._identity + b"\0" + valid(prompt).encode()).digest()
+
+    def _keep(self, generation: Generation) -> dict[str, Any]:
+        """Text and token counts: all that a stage reads of a reply."""
+        said = generation.message if isinstance(generation, ChatGeneration) else None
+        reply = taken_in(said or AIMessage(generation.text), self._max_tokens)
+        kept = {"content": reply.text, "usage": reply.usage_metadata}
+        return {**kept, CAPPED: True} if reply.response_metadata.get(CAPPED) else kept
 
 
-def _keep(generation: Generation) -> dict[str, Any]:
-    """Text and token counts: all that a stage reads of a reply."""
-    message = generation.message if isinstance(generation, ChatGeneration) else None
-    if not isinstance(message, AIMessage):
-        return {"content": generation.text, "usage": None}
-    return {"content": message.content, "usage": message.usage_metadata}
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    name = str(getattr(error, "sqlite_errorname", ""))
+    return name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR")
 
 
 def _read(kept: Mapping[str, Any]) -> ChatGeneration:
-    message = AIMessage(
-        content=kept["content"], usage_metadata=kept["usage"], response_metadata={REPLAYED: True}
-    )
+    marks = {REPLAYED: True, **({CAPPED: True} if kept.get(CAPPED) else {})}
+    message = AIMessage(kept["content"], usage_metadata=kept["usage"], response_metadata=marks)
     return ChatGeneration(message=message)

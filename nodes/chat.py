@@ -18,6 +18,11 @@ def reply_cache(context: RunContext, file: str) -> str:
     return file if context.model != "sim" and not context.temperature else ""
 
 
+def reply_tokens(env: str, context: RunContext) -> int:
+    """How long a reply may be: as asked for, or by the world."""
+    return context.max_tokens or get_environment(env).max_tokens
+
+
 def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
     """The model of a context, with the world's reply length and held to its actions if asked for.
 
@@ -26,8 +31,8 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
     return open_model(
         context.model,
         temperature=context.temperature,
-        max_tokens=context.max_tokens or get_environment(env).max_tokens,
-        timeout_s=context.patience_s,
+        max_tokens=reply_tokens(env, context),
+        timeout_s=context.call_s,
         base_url=context.base_url,
         seed=context.seed,
         cache=cache,

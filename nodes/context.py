@@ -27,6 +27,9 @@ Constrain = Literal["off", "grammar"]
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """What the guard's modes were called before; run folders of that time still say so."""
 
+PATIENCE_S = 300.0
+"""Most servers are back within minutes, or not before a person looks."""
+
 CEILING = 1200
 """Tokens that the knowledge blocks may take together, as in the paper."""
 
@@ -112,6 +115,10 @@ class RunContext:
                       "own: 60 s for a server, 10 minutes for a local model, which reads its "
                       "first prompt slowly.", ge=0, allow_inf_nan=False)
     ] = 0.0  # fmt: skip
+    patience_s: Annotated[
+        float, _about("Patience (s)", "How long a model call that fails is made again, with "
+                      "growing pauses; at least four tries are made.", ge=0, allow_inf_nan=False)
+    ] = PATIENCE_S  # fmt: skip
     constrain: Annotated[
         Constrain, _about("Reply format", "grammar holds replies to the action format where the "
                           "server can; the paper does not.")
@@ -192,7 +199,7 @@ class RunContext:
         return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
 
     @property
-    def patience_s(self) -> float:
+    def call_s(self) -> float:
         """How long one model call may take, as asked for or by the kind of model."""
         return self.timeout_s or default_timeout(self.model)
 

@@ -18,15 +18,16 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import hold
+from rpms.models.replies import CAPPED, taken_in
 from rpms.models.response_cache import REPLAYED
-from rpms.nodes.chat import open_chat
+from rpms.nodes.chat import open_chat, reply_tokens
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import estimate
 from rpms.nodes.reply_grammar import choices_of, held_to
 from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.secrets import redact, redact_known
+from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import Message, Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
@@ -37,6 +38,8 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
 }  # fmt: skip
 KEPT_OPEN = 64
+LONGEST_ERROR = 1000
+"""Characters kept of an error."""
 
 
 def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
@@ -50,6 +53,7 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
     ``reply_cache`` names a file of replies that need no new call.
     """
     opened: dict[tuple[str, RunContext], BaseChatModel] = {}
+    answered: set[tuple[str, str]] = set()
 
     def find(env: str, context: RunContext) -> BaseChatModel:
         """The model, opened once for each kind of run; opening imports and reads certificates."""
@@ -62,16 +66,26 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
         opened[env, context] = chat
         return chat
 
+    def heard(state: EpisodeState, context: RunContext, reply: BaseMessage) -> EpisodeState:
+        answered.add((context.model, context.base_url))
+        return _record(state, taken_in(reply, reply_tokens(state["env"], context)))
+
+    def pause(runtime: Runtime[RunContext], error: Exception) -> float:
+        server = (runtime.context.model, runtime.context.base_url)
+        return pause_before_retry(runtime, error, server in answered)
+
     def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         env, context = state["env"], runtime.context
         try:
             chat = opened.get((env, context)) or find(env, context)
             asked = _calls.submit(_ask, chat, _messages(state), choices_of(state, context))
-            return _record(state, asked.result(timeout=context.patience_s))
-        except FutureTimeout:
-            raise _late(context) from None
+            try:
+                reply = asked.result(timeout=context.call_s)
+            except FutureTimeout:
+                raise _late(context) from None
+            return heard(state, context, reply)
         except Exception as error:  # every client raises its own kinds
-            time.sleep(pause_before_retry(runtime, error))
+            time.sleep(pause(runtime, error))
             raise
 
     async def allm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
@@ -79,13 +93,14 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
         try:
             if (chat := opened.get((env, context))) is None:
                 chat = await asyncio.to_thread(find, env, context)
-            async with asyncio.timeout(context.patience_s):
-                reply = await chat.ainvoke(_messages(state), **choices_of(state, context))
-            return _record(state, reply)
-        except TimeoutError:
-            raise _late(context) from None
+            try:
+                async with asyncio.timeout(context.call_s):
+                    reply = await chat.ainvoke(_messages(state), **choices_of(state, context))
+            except TimeoutError:
+                raise _late(context) from None
+            return heard(state, context, reply)
         except Exception as error:  # every client raises its own kinds
-            await asyncio.sleep(pause_before_retry(runtime, error))
+            await asyncio.sleep(pause(runtime, error))
             raise
 
     return Stage("llm_call", llm_call, allm_call)
@@ -94,15 +109,15 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     """End the episode and say why; a model error is never counted as a failure of the agent."""
     episodes.finish(state["episode_id"], state["spec"])
-    said = str(error.error)
-    text = redact(said.splitlines()[0]) if said else ""
+    said = str(error.error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
+    text = redact(said.splitlines()[0])[:LONGEST_ERROR] if said else ""
     return EpisodeState(
         failure_mode="model_error", error=f"{type(error.error).__name__}: {text}", done=True
     )
 
 
 def _late(context: RunContext) -> TimeoutError:
-    return TimeoutError(f"no reply in {context.patience_s:g} s")
+    return TimeoutError(f"no reply in {context.call_s:g} s")
 
 
 def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any]) -> BaseMessage:
@@ -129,28 +144,31 @@ def _message(role: str, content: str) -> BaseMessage:
     return _KINDS[role](content=content)
 
 
-def _record(state: EpisodeState, reply: BaseMessage) -> EpisodeState:
+def _record(state: EpisodeState, reply: AIMessage) -> EpisodeState:
     usage = read_usage(state, reply)
     return EpisodeState(
-        reply=redact_known(str(reply.text)),
+        reply=reply.text,
         usage=usage,
         prompt_tokens=state["prompt_tokens"] + usage["prompt_tokens"],
         output_tokens=state["output_tokens"] + usage["output_tokens"],
         cached_tokens=state["cached_tokens"] + usage["cached_tokens"],
         model_calls=state["model_calls"] + (not usage["replayed"]),
         cache_hits=state["cache_hits"] + usage["replayed"],
+        capped_replies=state["capped_replies"] + bool(reply.response_metadata.get(CAPPED)),
     )
 
 
-def read_usage(state: EpisodeState, reply: BaseMessage) -> Usage:
+def read_usage(state: EpisodeState, reply: AIMessage) -> Usage:
     """Token counts come from the provider; where it reports none they are estimated."""
-    # A reply from the cache carries what LangChain adds to it even if it never had any counts.
-    told: Mapping[str, Any] = (isinstance(reply, AIMessage) and reply.usage_metadata) or {}
-    spent, written = told.get("input_tokens"), told.get("output_tokens")
-    details = told.get("input_token_details") or {}
+    told: Mapping[str, Any] = reply.usage_metadata or {}
+    if told:
+        spent, written = told["input_tokens"], told["output_tokens"]
+    else:
+        spent = sum(map(estimate, state["prompt"]))
+        written = count_tokens_approximately([reply])
     return Usage(
-        prompt_tokens=sum(map(estimate, state["prompt"])) if spent is None else spent,
-        cached_tokens=int(details.get("cache_read") or 0),
-        output_tokens=count_tokens_approximately([reply]) if written is None else written,
+        prompt_tokens=spent,
+        cached_tokens=told.get("input_token_details", {}).get("cache_read", 0),
+        output_tokens=written,
         replayed=bool(reply.response_metadata.get(REPLAYED)),
     )

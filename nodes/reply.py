@@ -28,6 +28,11 @@ _LOOSE_VERBS = ("go", "goto", "walk", "pick", "grab", "place", "move", "toggle",
 _WRAPPING = " \t`*_\"'[]<>\u201c\u201d\u2018\u2019"
 
 
+LONGEST_ACTION = 500
+"""No world has a command of more characters. Worlds and rules look for names in what they are
+given, and that takes them the longer the more there could be."""
+
+
 class Reply(NamedTuple):
     """What could be read: an empty action means a format error."""
 
@@ -38,6 +43,8 @@ class Reply(NamedTuple):
 def read_action(text: str, env: str, manual: Manual) -> Reply:
     """The same in the canonical wording of a world."""
     thought, said = read_reply(text, _verbs(manual))
+    if len(said) > LONGEST_ACTION:
+        return Reply(thought, "")
     return Reply(thought, get_environment(env).read_action(said) if said else "")
 
 

@@ -118,6 +118,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         cached_tokens=0,
         model_calls=0,
         cache_hits=0,
+        capped_replies=0,
         success=False,
         score=0.0,
         failure_mode=None,

@@ -1,11 +1,14 @@
 """When a failed model call is made again, and how long to wait before it.
 
-One policy for every client: LangGraph counts the attempts and backs off; what a server says
-about the pause (``Retry-After``) is waited for on top of that, within reason.
+One policy for every client: LangGraph counts the tries and makes the pauses longer; what a server
+says about the pause (``Retry-After``) is waited for on top of that, within reason. How long a call
+may go on failing is a setting of the run, so the stage itself says when that is over.
 """
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +20,10 @@ from langgraph.types import RetryPolicy
 
 from rpms.nodes.context import RunContext
 
+FIRST_TRIES = 4
+"""What every call gets, also at a server that has never answered: a wrong address is soon told."""
+GIVEN_UP = "tried as often as the run's patience has it"
+"""A note on an error that is not to be tried again, whatever its kind."""
 LONGEST_PAUSE_S = 60.0
 """A server that asks for more than this is asked again after this long, and told from its reply."""
 TRANSIENT_STATUS = {408, 409, 425, 429}
@@ -30,6 +37,8 @@ LASTING_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 
 def is_transient(error: Exception) -> bool:
     """Whether trying again may help: timeouts, 429, 5xx and torn replies, never 400 or 401."""
+    if GIVEN_UP in getattr(error, "__notes__", ()):
+        return False
     if getattr(error, "code", None) in LASTING_CODES:
         return False
     status = getattr(error, "status_code", None)
@@ -40,21 +49,41 @@ def is_transient(error: Exception) -> bool:
         # A client keeps its connections between episodes; after a second asyncio.run() the old
         # ones belong to a loop that is gone, and the next attempt opens a new one.
         return True
-    kinds = TimeoutError | ConnectionError | JSONDecodeError
+    kinds = TimeoutError | ConnectionError | JSONDecodeError | UnicodeDecodeError
     return isinstance(error, kinds) or bool(names & TRANSIENT_NAMES)
 
 
+# With three calls in ten failing, one in two million fails twelve times in a row.
 RETRY = RetryPolicy(
-    initial_interval=0.5, backoff_factor=2.0, max_interval=30.0, max_attempts=4,
+    initial_interval=0.25, backoff_factor=2.0, max_interval=30.0, max_attempts=12,
     retry_on=is_transient,
 )  # fmt: skip
 
 
-def pause_before_retry(runtime: Runtime[RunContext], error: Exception) -> float:
-    """Seconds the server asks to wait, if the policy makes another attempt after this error."""
+def pause_before_retry(runtime: Runtime[RunContext], error: Exception, answered: bool) -> float:
+    """Seconds the server asks to wait, if another try follows; else the error is marked.
+
+    ``answered`` says whether this server ever did.
+    """
     info = runtime.execution_info
-    again = is_transient(error) and (info is None or info.node_attempt < RETRY.max_attempts)
-    return asked_pause(error) if again else 0.0
+    if info is None or not is_transient(error):
+        return 0.0
+    left = runtime.context.patience_s - (time.time() - (info.node_first_attempt_time or 0.0))
+    if not goes_on(info.node_attempt, left, answered):
+        error.add_note(GIVEN_UP)
+        return 0.0
+    return asked_pause(error)
+
+
+def goes_on(tries: int, left_s: float, answered: bool) -> bool:
+    """Whether a call that failed this often, with so much patience left, is made again."""
+    return tries < FIRST_TRIES or (answered and left_s > 0 and tries < RETRY.max_attempts)
+
+
+def backoff(tries: int) -> float:
+    """The pause after so many tries as LangGraph makes it, for calls outside of the graph."""
+    longer = RETRY.initial_interval * RETRY.backoff_factor ** (tries - 1)
+    return min(longer, RETRY.max_interval) + RETRY.jitter * random.uniform(0, 1)
 
 
 def asked_pause(error: Exception) -> float:

@@ -87,6 +87,7 @@ class EpisodeOutput(TypedDict, total=False):
         cached_tokens: prompt tokens that the provider read from its own cache.
         model_calls: replies that a model gave; retries of one call count once.
         cache_hits: replies that came from the response cache instead.
+        capped_replies: replies that were longer than their tokens can be, and were cut off.
         decisions: what the guard made of each proposed action; empty while it is off.
         goal: what the task asked for.
         first_observation: o_0, which states the task and stays in every prompt.
@@ -107,6 +108,7 @@ class EpisodeOutput(TypedDict, total=False):
     cached_tokens: int
     model_calls: int
     cache_hits: int
+    capped_replies: int
     decisions: Decisions
     goal: GoalSpec
     first_observation: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from rpms.console import Console
 from rpms.envs import get_environment
 from rpms.envs.alfworld.stock import missing_stock
 from rpms.evals.bench.engine import PARTS as BENCHED

@@ -30,6 +30,7 @@ from rpms.options import (
     ListOption,
     MethodOption,
     ModelOption,
+    PatienceOption,
     RulesOption,
     ScfOption,
     SplitOption,
@@ -40,6 +41,7 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
+from rpms.showing import say
 from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
@@ -59,7 +61,7 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"rpms {__version__}")
+        say(f"rpms {__version__}")
         raise typer.Exit
 
 
@@ -101,6 +103,7 @@ def run(
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
+    patience: PatienceOption = 300.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
@@ -131,6 +134,7 @@ def run(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        patience_s=patience,
         constrain=constrain,
         context_tokens=context_tokens,
     )
@@ -189,7 +193,7 @@ def graph() -> None:
     """Print the agent graph as Mermaid; works offline."""
     from rpms.graph import build_graph
 
-    print(build_graph().get_graph().draw_mermaid().rstrip())
+    say(build_graph().get_graph().draw_mermaid().rstrip())
 
 
 @app.command()
@@ -236,7 +240,7 @@ def bench(
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    print(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
+    say(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
 
 
@@ -244,7 +248,7 @@ def _last_words(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Even the traceback of a bug is printed without keys."""
-    print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
+    say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def main() -> None:
@@ -263,7 +267,7 @@ def main() -> None:
     except Exception as error:
         # Typer raises its own usage errors (and only those) with a ready exit code.
         if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message())  # type: ignore[attr-defined]
+            say(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
             fail(f"{error.format_message()} (see: rpms --help)")

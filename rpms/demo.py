@@ -13,8 +13,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from rich.console import Console
-
+from rpms.console import Console
 from rpms.envs import Demo, Environment, Task, environment_names, get_environment
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import RunPlan, make_plan

@@ -21,6 +21,7 @@ from rpms.options import (
     ListOption,
     MethodOption,
     ModelOption,
+    PatienceOption,
     RulesOption,
     ScfOption,
     SplitOption,
@@ -109,6 +110,7 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option(help="Reply length; 0: the environment's own.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
+    patience: PatienceOption = 300.0,
     constrain: ConstrainOption = "off",
     context_tokens: ContextOption = 0,
     budget_usd: Annotated[
@@ -140,6 +142,7 @@ def evaluate(
         model=model,
         base_url=base_url,
         timeout_s=timeout,
+        patience_s=patience,
         constrain=constrain,  # type: ignore[arg-type]
         context_tokens=context_tokens,
         memory_file=memory,

@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from rpms import completion
-from rpms.options import EnvOption, ModelOption, RulesOption, SplitOption, WithoutOption
+from rpms.options import (
+    EnvOption,
+    ModelOption,
+    PatienceOption,
+    RulesOption,
+    SplitOption,
+    WithoutOption,
+)
 
 
 def learn(
@@ -42,6 +49,7 @@ def learn(
     max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,
+    patience: PatienceOption = 300.0,
 ) -> None:
     """Play the seen split under Rules-only and learn from it; run it again to go on."""
     from rpms.evaluating import Effort
@@ -49,7 +57,7 @@ def learn(
     from rpms.nodes.context import RunContext
 
     context = RunContext(
-        model=model, base_url=base_url, timeout_s=timeout, max_steps=max_steps,
+        model=model, base_url=base_url, timeout_s=timeout, patience_s=patience, max_steps=max_steps,
         rules_dir=rules, without_rules=",".join(without_rule or []),
     )  # fmt: skip
     learn_all(

@@ -23,6 +23,7 @@ from rpms.nodes.chat import reply_cache
 from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 
 NAMED = 5
@@ -144,7 +145,7 @@ def learn_from_folder(
     found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
     _write([lesson.out], lesson, base, found, show)
     if failed := _name_failed(found):
-        print(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
+        say(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
 
 
 def _check_writer(lesson: Lesson, base: RunContext) -> None:
@@ -172,9 +173,9 @@ def _write(
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         if show:
             told = f"{header.entries} entries ({counts}) from {len(found.records)} episodes"
-            print(f"{target}: {told}")
+            say(f"{target}: {told}")
     if learned.unread:
-        print(
+        say(
             f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
             "they are left out",
             file=sys.stderr,
@@ -197,5 +198,5 @@ async def _learn(
 def _name_failed(found: Experience) -> int:
     """How many episodes taught nothing because the model or the simulator broke down in them."""
     for told in found.failed[:NAMED]:
-        print(f"rpms: not learned from: {told}", file=sys.stderr)
+        say(f"rpms: not learned from: {told}", file=sys.stderr)
     return len(found.failed)

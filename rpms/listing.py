@@ -6,11 +6,12 @@ import sys
 from collections import Counter
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
+from rpms.console import Console
 from rpms.envs import Environment, environment_names, get_environment
+from rpms.showing import say
 from rpms.terminal_tables import print_stacked
 
 
@@ -73,7 +74,7 @@ def print_tasks(rows: list[dict[str, Any]]) -> None:
             told = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
             console.print(Padding(told, (0, 0, 0, 2), expand=False))
         else:
-            print(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
+            say(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
     counts = sorted(Counter(row["type"] for row in rows).items())
     told = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
     Console(file=sys.stderr, highlight=False).print(told)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
+from rpms.console import Console
 from rpms.envs import Environment
 from rpms.evals.tables import NONE, Cell, Table, count, percent
 from rpms.manual_curve import curve_svg
@@ -15,6 +14,7 @@ from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
+from rpms.showing import say
 from rpms.terminal_tables import print_rows
 from rpms.vocabulary.errors import RpmsError
 
@@ -49,9 +49,9 @@ def audit_manual(trial: Trial, folder: Path | None) -> None:
     if trial.only and not said.actions:
         told = ", ".join(trial.only)
         raise RpmsError(f"--only {told}: nothing of that name was tried; leave it out to see all")
-    print(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
+    say(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
-        print("this world's own rules cannot be read: only predictions are judged")
+        say("this world's own rules cannot be read: only predictions are judged")
     else:
         _print_truths(truths)
     _print_predictions(said)
@@ -71,7 +71,7 @@ def audit_curve(trial: Trial, folder: Path) -> None:
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
     file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
-    print(f"drawn in {file}")
+    say(f"drawn in {file}")
 
 
 def _shares(truths: Truths | None, said: Predictions) -> dict[str, float]:
@@ -113,15 +113,15 @@ def _print_truths(truths: Truths) -> None:
     _print(["action", *SHARES[:4]], rows)
     for name, one in truths.actions.items():
         for text, example in one.false.items():
-            print(f"{name}: false: {text}: '{example}' was possible without it")
+            say(f"{name}: false: {text}: '{example}' was possible without it")
         for text, example in one.missed.items():
-            print(f"{name}: missed: {text}: '{example}'")
+            say(f"{name}: missed: {text}: '{example}'")
         for text, example in one.wrong_effects.items():
-            print(f"{name}: not an effect: {text}: '{example}'")
+            say(f"{name}: not an effect: {text}: '{example}'")
         for text in one.missed_effects:
             why = ", which no belief shows" if text in one.hidden else ""
-            print(f"{name}: missed effect: {text}{why}")
-    print(
+            say(f"{name}: missed effect: {text}{why}")
+    say(
         f"preconditions: precision {truths.precision:.3f}, recall {truths.recall:.3f}\n"
         f"effects: precision {truths.effect_precision:.3f}, recall {truths.effect_recall:.3f}"
     )

@@ -10,6 +10,7 @@ from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
 from rpms.models.opening import default_timeout, open_model
+from rpms.models.replies import taken_in
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import STEPS, explore
 from rpms.rule_learning.domain import learned_domain
@@ -19,10 +20,12 @@ from rpms.rule_learning.revising import revise
 from rpms.rule_learning.transitions import Experience, Transition, replay
 from rpms.rule_learning.writing import beside, tier_of, write_evidence, write_tier
 from rpms.rules.audit import audit
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.secrets import redact
 
+PROPOSAL_TOKENS = 256
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
 """After so many homes what is known then is kept, to see what was learned when."""
 
@@ -60,7 +63,7 @@ def learn_by_exploring(study: Study, homes: int) -> None:
         so_far[:] = [experience]
         rules = Hypotheses(experience)
         played = sum(sum(one.uses.values()) for one in experience.evidence.values())
-        print(f"home {number}/{len(tasks)}: {played} commands, {describe(rules)}", flush=True)
+        say(f"home {number}/{len(tasks)}: {played} commands, {describe(rules)}", flush=True)
         if number in KEPT and number < len(tasks):
             _write(study, rules, study.out / "after" / str(number), f"{number} homes")
 
@@ -69,7 +72,7 @@ def learn_by_exploring(study: Study, homes: int) -> None:
     except KeyboardInterrupt:
         if not so_far:
             raise
-        print("interrupted: what was learned so far is written down")
+        say("interrupted: what was learned so far is written down")
     told = f"{len(tasks)} homes of {env.learning_split}, seed {study.seed}"
     _conclude(study, Hypotheses(so_far[0]), told)
 
@@ -97,7 +100,7 @@ def learn_from_runs(
         tier2 = learned_domain(records)
         head = f"Tier 2 of {env.name}, learned from {told}, {won} of them won."
         places = len(tier2["likely_places"])
-        print(f"{write_tier(study.out, tier2, head)}: {places} kinds of things with their places")
+        say(f"{write_tier(study.out, tier2, head)}: {places} kinds of things with their places")
     if not revised:
         experience = Experience(env.command_templates())
         experience.doubts = any(one.after["reachable"] for ep in episodes for one in ep)
@@ -107,14 +110,14 @@ def learn_from_runs(
                 experience.note(one.action, before, one.after, one.worked)
             if episode:
                 experience.note_spots(episode[-1].after)
-        print(f"{told}: {describe(Hypotheses(experience))}")
+        say(f"{told}: {describe(Hypotheses(experience))}")
         _conclude(study, Hypotheses(experience), told)
     else:
         manual = load_manual(env.name, str(revising or ""))
         tier, corrections = revise(manual, [one for episode in episodes for one in episode])
         for line in corrections:
-            print(line)
-        print(f"{told}: {len(corrections)} corrections")
+            say(line)
+        say(f"{told}: {len(corrections)} corrections")
         write_tier(study.out, tier, f"Tier 3 of {env.name}, revised by {told}.")
         _check(study)
 
@@ -154,7 +157,7 @@ def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
         proposed = take_proposals(rules, lambda prompt: _asked(study, prompt))
         kept = sum(len(one.kept) for one in proposed.values())
         dropped = sum(len(one.dropped) for one in proposed.values())
-        print(f"{study.model}: {kept} proposals kept, {dropped} dropped")
+        say(f"{study.model}: {kept} proposals kept, {dropped} dropped")
         source += f", with {kept} proposals of {study.model}"
     _write(study, rules, study.out, source, proposed)
     _check(study)
@@ -162,9 +165,11 @@ def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
 
 def _asked(study: Study, prompt: str) -> str:
     timeout = default_timeout(study.model)
-    chat = open_model(study.model, timeout_s=timeout, base_url=study.base_url)
+    chat = open_model(
+        study.model, max_tokens=PROPOSAL_TOKENS, timeout_s=timeout, base_url=study.base_url
+    )
     try:
-        return str(chat.invoke(prompt).text)
+        return taken_in(chat.invoke(prompt), PROPOSAL_TOKENS).text
     except RpmsError:
         raise
     except Exception as error:  # every client raises its own kinds
@@ -188,5 +193,5 @@ def _check(study: Study) -> None:
     env = study.env
     found = audit(env.rules, env.goal_types(), env.command_verbs(), over=study.out)
     for finding in found:
-        print(finding)
-    print(f"{study.out}: {len(found)} problems")
+        say(finding)
+    say(f"{study.out}: {len(found)} problems")

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from rpms.showing import say
+
 memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 FileArgument = Annotated[Path, typer.Argument(help="Memory snapshot (JSONL).")]
@@ -20,9 +22,9 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Count entries by type and goal type."""
-    from rich.console import Console
     from rich.markup import escape
 
+    from rpms.console import Console
     from rpms.evals.tables import Cell, Table, count, label
     from rpms.memory_store import read_snapshot
     from rpms.terminal_tables import print_rows
@@ -32,7 +34,7 @@ def stats(
         entry.goal_signature.split(":")[0] for entry in entries if hasattr(entry, "goal_signature")
     )
     if as_json:
-        print(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
+        say(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
         return
     console = Console(highlight=False)
     said = f"{file}: {header.entries} entries, learned in {header.env}"
@@ -61,7 +63,7 @@ def show(
         data = entry.model_dump(mode="json")
         if (kind and data["type"] != kind) or goal not in data.get("goal_signature", ""):
             continue
-        print(json.dumps(data, ensure_ascii=False))
+        say(json.dumps(data, ensure_ascii=False))
         shown += 1
         if limit and shown >= limit:
             break
@@ -74,4 +76,4 @@ def check(file: FileArgument) -> None:
 
     header, _ = read_snapshot(file)
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
-    print(f"{file}: ok, {header.entries} entries ({counts})")
+    say(f"{file}: ok, {header.entries} entries ({counts})")

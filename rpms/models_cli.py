@@ -8,6 +8,7 @@ import typer
 
 from rpms import completion
 from rpms.options import JsonOption, print_json
+from rpms.showing import say
 
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -24,15 +25,15 @@ def pull(
     """Fetch a model's weights and check them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
-    fetch(name, lambda line: print(line, flush=True))
+    fetch(name, lambda line: say(line, flush=True))
 
 
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
     """Every model that can be given as --model: which work now, and what the others need."""
-    from rich.console import Console
     from rich.markup import escape
 
+    from rpms.console import Console
     from rpms.models.choices import choices
     from rpms.models.weights import catalogue, pulled
     from rpms.terminal_tables import print_stacked
@@ -56,4 +57,4 @@ def list_models(as_json: JsonOption = False) -> None:
     )
     for name in catalogue():
         if file := pulled(name):
-            print(f"weights of local:{name}: {file}")
+            say(f"weights of local:{name}: {file}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from rpms import completion
+from rpms.showing import say
 
 
 def first_world() -> str:
@@ -71,6 +71,9 @@ LayoutOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
 ]
+PatienceOption = Annotated[
+    float, typer.Option(help="Seconds for which a model call that fails is made again.")
+]
 ConstrainOption = Annotated[
     str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
 ]
@@ -111,5 +114,5 @@ def choose(engine: str) -> None:
 
 def print_json(data: Any) -> None:
     """One document on standard output."""
-    json.dump(data, sys.stdout, ensure_ascii=False, indent=2)
-    sys.stdout.write("\n")
+    # Control characters are left as JSON writes them: it may be a terminal that reads this.
+    say(json.dumps(data, ensure_ascii=False, indent=2))

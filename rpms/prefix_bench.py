@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
+from rpms.console import Console
 from rpms.evals.bench.prefix import PrefixResult, bench_prefix
 from rpms.models.local import missing
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
+from rpms.console import Console
 from rpms.evals.comparison import Comparison, compare_runs, read_mapping
 from rpms.evals.labels import find_label
 from rpms.evals.report import Report, read_report

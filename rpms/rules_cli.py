@@ -10,6 +10,7 @@ import typer
 
 from rpms import completion
 from rpms.options import EnvOption, RulesOption, WithoutOption, first_world
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def check(
 
     A folder of your own is laid over the manual of one world: the first, if none is named.
     """
-    from rich.console import Console
-
+    from rpms.console import Console
     from rpms.envs import environment_names, get_environment
     from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import load_manual
@@ -64,7 +64,7 @@ def check(
                 for name, each in counts.items()]  # fmt: skip
         print_rows(Console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
     for finding in findings:
-        print(finding)
+        say(finding)
     if findings:
         raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
 
@@ -101,10 +101,10 @@ def show(
     )  # fmt: skip
     manual = load_manual(env, rules, ",".join(without_rule or []))
     active = manual.active(goal, empty_belief())
-    print(render_rules(get_environment(env), active, goal))
+    say(render_rules(get_environment(env), active, goal))
     shown = {line["id"] for tier in active.values() for line in tier}
     if told := list(_origins(manual, shown)):
-        print("\nWhere rules come from:", *told, sep="\n  ")
+        say("\nWhere rules come from:", *told, sep="\n  ")
 
 
 def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:

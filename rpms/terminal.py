@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from rich.console import Console
 from rich.markup import escape
 
+from rpms.console import Console
 from rpms.envs import get_environment
 from rpms.graph.build import build_graph
 from rpms.graph.run import StepEvent, stream_episode

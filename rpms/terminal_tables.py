@@ -12,11 +12,11 @@ from itertools import product
 from typing import NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as Grid
 
+from rpms.console import Console
 from rpms.evals.tables import NONE, Cell, Table
 
 HEADING = 12

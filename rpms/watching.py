@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,9 +16,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from rpms.console import Console
 from rpms.evals.progress import RunProgress
 from rpms.evals.runner import Run, Watch
+from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.plain_text import visible
 from rpms.vocabulary.turn import ERRORS
 
 EVERY_S = 30.0
@@ -47,7 +49,7 @@ def watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Itera
         else:
             yield _lines(console, run.progress)
     except KeyboardInterrupt:
-        print(
+        say(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
             f"in {out}. Run the same command again to go on.",
             file=sys.stderr,
@@ -55,12 +57,12 @@ def watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Itera
         raise
     if show:
         total = run.progress.total
-        print(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
-        print(f"{spending(run.progress)} in this session")
+        say(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
+        say(f"{spending(run.progress)} in this session")
     if strict:
         _complain(run.progress, out)
     if show:
-        print(f"look into it: rpms report {out}")
+        say(f"look into it: rpms report {out}")
 
 
 def _complain(progress: RunProgress, out: str) -> None:
@@ -118,7 +120,7 @@ def standings(progress: RunProgress) -> str:
     for label, standing in progress.standings.items():
         errors = f" ({standing.errors} errors)" if standing.errors else ""
         parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
-    return ", ".join(sorted(parts)) or "starting"
+    return visible(", ".join(sorted(parts))) or "starting"  # rich's bar prints it itself
 
 
 def spending(progress: RunProgress) -> str:

@@ -6,6 +6,13 @@ import os
 from pathlib import Path
 
 
+def usual_mode() -> int:
+    """Who may read a new file, by the user's umask; temporary files are made private instead."""
+    mask = os.umask(0o077)  # it cannot be read without being set, so to what is safe meanwhile
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def cache_dir() -> Path:
     """``$RPMS_CACHE``, else our folder in the user's cache."""
     if chosen := os.environ.get("RPMS_CACHE"):

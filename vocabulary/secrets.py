@@ -1,14 +1,19 @@
 """Keys stay out of everything that is kept or shown.
 
-A provider may repeat the key it refused in its error text, and an address may carry a password.
-Whatever text an error becomes goes through here before it reaches a state, a file or a terminal.
+A provider may repeat the key it refused in its error text, a model the one it was asked with, and
+an address may carry a password or a key. Whatever text an error, an address or a reply becomes goes
+through here before it reaches a state, a file or a terminal.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from urllib.parse import unquote
+
+from rpms.vocabulary.plain_text import valid
 
 HIDDEN = "***"
 SHORTEST = 8
@@ -20,26 +25,45 @@ _LOOKS = re.compile(
     r"|(?<=bearer )[\w.~+/=-]{8,}|(?<=basic )[\w.~+/=-]{8,}",
     re.IGNORECASE,
 )
-_USER = re.compile(r"(?<=://)[^/\s@]+@")
+_USER = re.compile(r"(?<=://)[^/?#\s]+(?=@)")
+_PARAMETER = re.compile(
+    r"(?<=[?&;])([\w.-]{0,40}(?:key|token|secret|password|passwd|pwd|sig|signature|auth|code))"
+    r"=([^&;#\s]+)",
+    re.IGNORECASE,
+)
+_of_addresses: set[str] = set()
 
 
 def redact(text: str) -> str:
-    """The text without keys: those of the environment, and what looks like one."""
-    return _USER.sub(f"{HIDDEN}@", _LOOKS.sub(HIDDEN, redact_known(text)))
+    """The text without keys: those that are known, and what looks like one."""
+    text = _LOOKS.sub(HIDDEN, redact_known(valid(text)))
+    return _PARAMETER.sub(rf"\1={HIDDEN}", _USER.sub(HIDDEN, text))
 
 
 def redact_known(text: str) -> str:
-    """The text without the keys of this environment; everything else stays as it is."""
+    """The text without the keys of this environment and of its addresses; the rest stays."""
     for value in _values():
         if value in text:
             text = text.replace(value, HIDDEN)
     return text
 
 
+def hide_secrets_of(address: str) -> None:
+    """Know the password and the keys in an address from now on, wherever they turn up."""
+    _of_addresses.update(value for value in _carried(address) if len(value) >= SHORTEST)
+
+
+def _carried(address: str) -> Iterator[str]:
+    users = (found[0].partition(":")[2] for found in _USER.finditer(address))
+    for value in (*users, *(found[2] for found in _PARAMETER.finditer(address))):
+        yield from (value, unquote(value))
+
+
 def _values() -> list[str]:
     """The longest first, in case one key begins like another."""
     found = {os.environ.get(name, "").strip() for name in os.environ if _names_a_key(name)}
-    return sorted((key for key in found if len(key) >= SHORTEST), key=len, reverse=True)
+    found = {key for key in found if len(key) >= SHORTEST}
+    return sorted(found | _of_addresses, key=len, reverse=True)
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ from rpms.envs.alfworld import home_model, pddl, wheel
 from rpms.envs.alfworld.home_sampling import draw_home
 from rpms.envs.alfworld.wheel import DIALECTS, Dialect
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir
+from rpms.vocabulary.folders import cache_dir, usual_mode
 
 Split = Literal["generated_seen", "generated_unseen"]
 SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")
@@ -145,7 +145,7 @@ def _write(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(name, 0o644)
+        os.chmod(name, usual_mode())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -132,6 +132,8 @@ def token_table(run: Run) -> Table:
             f"whole history: up to {max(e.dropped_turns for e in cut)} of the oldest turns were "
             "left out of a prompt."
         )
+    if capped := sum(e.capped_replies for name in run.conditions for e in run.played(name)):
+        notes.append(f"{capped} replies were longer than their tokens can be, and were cut off.")
     return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes=notes)
 
 

@@ -63,7 +63,7 @@ class Planner:
         return "I do not know what to do.", bare[self._coin(len(bare))] if bare else "look"
 
     def _ideas(self) -> Iterator[Idea]:
-        if menu := re.findall(r"^\s*(\d+):\s*(.+)$", self.last[1], re.M):
+        if menu := re.findall(r"^[ \t]*(\d+):[ \t]*(.+)$", self.last[1], re.M):
             words = set(f"{self.prompt.task} {self.prompt.objective}".lower().split())
             best = max(menu, key=lambda line: len(words & set(line[1].lower().split())))
             yield "That is the one I meant.", best[0]

@@ -53,7 +53,7 @@ class Prompt:
         example = [*talk[:start], ("human", before)] if start else [("human", "")]
         self.example_opening, self.example_task, self.example = _story(example)
         self.opening, self.task, self.turns = _story([("human", after), *talk[start + 1 :]])
-        actions = re.findall(r"^\s*(?:\d+[.)]|[-*]) (.+)$", system, re.M)
+        actions = re.findall(r"^[ \t]*(?:\d+[.)]|[-*]) (.+)$", system, re.M)
         self.templates = [template(text) for text in actions]
         self.refusal = _last(r'the answer is "(.+?)\.?"', system) or "?"
         self.text = text = "\n".join(_parts(after, True) + _parts(newest, True))
@@ -65,9 +65,9 @@ class Prompt:
         if vetoed := re.match(r"Not played[^:]*: (.+)\. Choose another", newest):
             self.diagnosis = vetoed[1].partition(" needs: ")[2] or vetoed[1]
         # Of a past success: its label, its actions, and whether there is a warning.
-        self.advice = re.findall(r"^\s*OK: ([^:\n]+): (.+)$(\n\s+WARNING)?", text, re.M)
-        self.avoid = re.findall(r"^\s*AVOID[^:\n]*: (.+)$", text, re.M)
-        self.offered = re.findall(r"^\s+\d+\. (.+?) \(.*\)$", text, re.M)
+        self.advice = re.findall(r"^[ \t]*OK: ([^:\n]+): (.+)$(\n\s+WARNING)?", text, re.M)
+        self.avoid = re.findall(r"^[ \t]*AVOID[^:\n]*: (.+)$", text, re.M)
+        self.offered = re.findall(r"^[ \t]+\d+\. (.+?) \(.*\)$", text, re.M)
 
     def read(self, action: str) -> tuple[Template | None, list[str]]:
         """Which printed action this is, and of what; the longest wording fits best."""

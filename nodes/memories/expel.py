@@ -27,7 +27,8 @@ GROUP = 8
 """How many wins are looked at together."""
 NEW, FULL_STRENGTH = 2, 3
 _OPERATION = re.compile(
-    r"^\W*(ADD|EDIT|AGREE|DISAGREE|REMOVE)\b[ \t#]*(\d*)[ \t]*\W*[:.][ \t*]*(.*)$", re.I | re.M
+    r"^[^\w\n]*(ADD|EDIT|AGREE|DISAGREE|REMOVE)\b(?:[ \t#]*(\d+))?[^\w\n]*[:.][ \t*]*(.*)$",
+    re.I | re.M,
 )
 
 

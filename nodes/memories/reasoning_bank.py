@@ -22,8 +22,8 @@ from rpms.vocabulary.record import EpisodeRecord
 KIND = "strategy"
 MOST = 3
 """Items from one episode."""
-_ITEM = re.compile(r"^[#*\s]*memory item\b.*$", re.I | re.M)
-_FIELD = re.compile(r"^[#*\s]*(title|description|content)\b[*:\s]*", re.I | re.M)
+_ITEM = re.compile(r"^[#* \t]*memory item\b.*$", re.I | re.M)
+_FIELD = re.compile(r"^[#* \t]*(title|description|content)\b[*:\s]*", re.I | re.M)
 
 
 class ReasoningBank(NoteMethod):

@@ -29,7 +29,7 @@ EXAMPLES = 8
 """How many won episodes one call is shown."""
 VARIANTS = 2
 """Of the routines of one type of task that begin in one state, by rule: the most frequent."""
-_TITLE = re.compile(r"^\W*workflow\b[ \t]*\d*[ \t]*\W*:\W*(.*)$", re.I | re.M)
+_TITLE = re.compile(r"^[^\w\n]*workflow\b(?:[ \t]*\d+)?[^\w\n]*:\W*(.*)$", re.I | re.M)
 
 
 class Routine(NamedTuple):

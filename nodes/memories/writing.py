@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import cache
+from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
 
 from rpms.models.opening import LABELS
+from rpms.models.replies import taken_in
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
-from rpms.nodes.retrying import RETRY, asked_pause, is_transient
+from rpms.nodes.retrying import asked_pause, backoff, goes_on, is_transient
 from rpms.vocabulary.errors import ModelFault, RpmsError
-from rpms.vocabulary.secrets import redact, redact_known
+from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -49,36 +52,39 @@ class Writer:
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
         refuse_mute(context.model, method)
-        tokens = max(context.max_tokens, WRITTEN_TOKENS)
-        free = context.with_(max_tokens=tokens, constrain="off", guard="off")
+        self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
+        free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
-        self._patience_s = context.patience_s
+        self._call_s, self._patience_s = context.call_s, context.patience_s
         self.asked = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 
     async def __call__(self, messages: list[Message]) -> str:
-        """One reply; tried again as the policy for the agent's own calls has it, then raised."""
-        for attempt in range(1, RETRY.max_attempts + 1):
+        """One reply; tried again as the agent's own calls are, then raised."""
+        began = monotonic()
+        for tries in count(1):
             try:
-                async with asyncio.timeout(self._patience_s):
-                    reply = await self._chat.ainvoke(chat_messages(messages))
+                async with asyncio.timeout(self._call_s):
+                    said = await self._chat.ainvoke(chat_messages(messages))
                 break
             except TimeoutError:
-                error: Exception = TimeoutError(f"no reply in {self._patience_s:g} s")
+                error: Exception = TimeoutError(f"no reply in {self._call_s:g} s")
             except Exception as raised:  # every client raises its own kinds
                 error = raised
-            if attempt == RETRY.max_attempts or not is_transient(error):
-                said = redact(str(error).partition("\n")[0])
-                raise ModelFault(f"{type(error).__name__}: {said}") from error
-            backoff = RETRY.initial_interval * RETRY.backoff_factor ** (attempt - 1)
-            await asyncio.sleep(max(asked_pause(error), backoff))
+            left = self._patience_s - (monotonic() - began)
+            # Texts are written after episodes: the server has answered before.
+            if not is_transient(error) or not goes_on(tries, left, answered=True):
+                told = redact(str(error).partition("\n")[0])
+                raise ModelFault(f"{type(error).__name__}: {told}") from error
+            await asyncio.sleep(max(asked_pause(error), backoff(tries)))
         self.asked += 1
+        reply = taken_in(said, self._tokens)
         if not reply.response_metadata.get(REPLAYED):
-            usage: Any = getattr(reply, "usage_metadata", None) or {}
+            usage: Any = reply.usage_metadata or {}
             self.spent["model_calls"] += 1
-            self.spent["prompt_tokens"] += int(usage.get("input_tokens") or 0)
-            self.spent["output_tokens"] += int(usage.get("output_tokens") or 0)
-        return redact_known(str(reply.text))
+            self.spent["prompt_tokens"] += usage.get("input_tokens", 0)
+            self.spent["output_tokens"] += usage.get("output_tokens", 0)
+        return reply.text
 
 
 def writing_prompt(template: str, **values: object) -> list[Message]:

@@ -101,13 +101,9 @@ def test_sixty_episodes_survive_a_server_that_fails_three_calls_in_ten(
     assert len({(line["condition"], line["task"]) for line in found}) == EPISODES_WANTED
     assert set(trouble.met) == set(FAULTS), "some fault was never met"
     assert 0.2 < trouble.met.total() / trouble.served < 0.4
-    # Four faults in a row end an episode; everything else is played to the end of its steps.
-    broken = [line for line in found if line["failure_mode"] == "model_error"]
-    assert len(broken) <= EPISODES_WANTED // 10
-    assert all(line["error"] and not line["success"] for line in broken)
-    whole = [line for line in found if line["failure_mode"] != "model_error"]
-    assert {line["steps"] for line in whole} == {STEPS}
-    assert {line["failure_mode"] for line in whole} <= {"timeout", "format"}
+    # The server is outlasted: every episode is played to the end of its steps.
+    assert {line["steps"] for line in found} == {STEPS}
+    assert {line["failure_mode"] for line in found} <= {"timeout", "format"}
     # Every reply became a turn, every transient fault another request: none is lost or doubled.
     replies = sum(line["model_calls"] for line in found)
     transient = sum(trouble.met[name] for name in TRANSIENT)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +108,68 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.sqlite").write_text("nonsense " * 100)
     with pytest.raises(RpmsError, match=r"cannot use the response cache .*--no-cache"):
         ResponseCache(tmp_path / "r.sqlite", {})
+
+
+def fill(folder: Path) -> None:
+    """Leave nothing free on the disk that a folder is on."""
+    with (folder / "ballast").open("wb", buffering=0) as ballast:
+        for size in (4096, 1):
+            while True:
+                try:
+                    ballast.write(b"x" * size)
+                except OSError:
+                    break
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system with room for a few replies."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "rpms-test", str(tmp_path)], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+async def test_a_full_disk_costs_no_reply(
+    small_disk: Path, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reply that was paid for is worth more than the copy of it."""
+    file = small_disk / "r.sqlite"
+    model = open_model("openai:m", base_url=openai_server.url, cache=str(file))
+    assert (await model.ainvoke("before")).text == "Action: look"
+    fill(small_disk)
+    said = [await model.ainvoke(f"prompt {number} " * 500) for number in range(60)]
+    assert {message.text for message in said} == {"Action: look"}
+    assert all(message.usage_metadata for message in said)
+    again = open_model("openai:m", base_url=openai_server.url, cache=str(file), timeout_s=5.0)
+    assert (await again.ainvoke("after")).text == "Action: look"
+    fresh = small_disk / "other.sqlite"
+    new = open_model("openai:m", base_url=openai_server.url, cache=str(fresh), timeout_s=5.0)
+    assert (await new.ainvoke("on a new file")).text == "Action: look"
+    told = [record.getMessage() for record in caplog.records]
+    told = [line for line in told if "going on without" in line]
+    assert len(told) == len(set(told)) >= 2
+    assert any(str(file) in line and "full" in line for line in told)
+
+
+def test_a_damaged_entry_is_asked_for_again(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "r.sqlite", {"model": "m"})
+    cache.update("p", "", reply("Action: look"))
+    with closing(sqlite3.connect(tmp_path / "r.sqlite")) as database:
+        database.execute("UPDATE replies SET reply = '[{\"cont'")
+        database.commit()
+    assert cache.lookup("p", "") is None
+
+
+async def test_a_key_that_a_model_repeats_is_not_kept(
+    openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "planted without shape")
+    url = openai_server.url.replace("://", "://me:planted-pass@") + "?api-key=planted-parameter"
+    openai_server.plays("planted without shape, planted-pass, planted-parameter. Action: look")
+    await ask(url, tmp_path / "r.sqlite")
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"Action: look" in kept and b"planted" not in kept

@@ -159,4 +159,4 @@ def test_the_state_carries_it_as_plain_data() -> None:
     ],
 )
 def test_a_local_model_is_waited_for_longer(settings: dict[str, object], seconds: float) -> None:
-    assert RunContext(**settings).patience_s == seconds  # type: ignore[arg-type]
+    assert RunContext(**settings).call_s == seconds  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ import rpms.nodes.llm_call
 from rpms.envs import Outcome
 from rpms.graph import build_graph
 from rpms.nodes.context import RunContext
-from rpms.nodes.retrying import RETRY, is_transient
+from rpms.nodes.retrying import FIRST_TRIES, RETRY, is_transient
 from rpms.nodes.state import EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 from tests.nodes.conftest import put_underneath
@@ -125,7 +125,7 @@ def test_lasting_errors_are_not(status: int, run: Run, openai_server: OpenAIServ
 def test_it_gives_up_after_four_attempts(run: Run, openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(status=500, error="still broken"))
     result = run(max_steps=5)
-    assert len(openai_server.requests) == RETRY.max_attempts == 4
+    assert len(openai_server.requests) == FIRST_TRIES == 4
     assert result["failure_mode"] == "model_error"
     assert "still broken" in result["error"]
     assert result["steps"] == 0
@@ -136,7 +136,7 @@ def test_a_hanging_server_is_left_and_tried_again(run: Run, openai_server: OpenA
     result = run(max_steps=1, timeout_s=0.4)
     # Not left, the first request would have been the only one. A busy machine may be late with
     # the answer to the second as well.
-    assert 2 <= len(openai_server.requests) <= RETRY.max_attempts
+    assert 2 <= len(openai_server.requests) <= FIRST_TRIES
     assert result["failure_mode"] == "timeout"
     assert result["steps"] == 1
 

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-planted-4f9a8b7c6d5e"
 OTHER = "planted without any shape 17"
 PASSWORD = "planted-pass"
-SECRETS = (KEY, OTHER, PASSWORD, base64.b64encode(f"me:{PASSWORD}".encode()).decode())
+PARAMETER = "planted-parameter"
+SECRETS = (KEY, OTHER, PASSWORD, PARAMETER, base64.b64encode(f"me:{PASSWORD}".encode()).decode())
 Rpms = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -81,18 +82,37 @@ def test_a_password_in_the_address_is_not_kept(
     tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
 ) -> None:
     openai_server.plays(Answer(status=401, error="you are AUTHORIZATION"))
-    address = openai_server.url.replace("://", f"://me:{PASSWORD}@")
+    address = openai_server.url.replace("://", f"://me:{PASSWORD}@") + f"?api-key={PARAMETER}"
     run = tmp_path / "run"
     words = ("--conditions", "A", "--limit", "1", "--workers", "0", "--model", "openai:m")
     done = rpms("eval", "--out", str(run), *words, "--base-url", address)
     assert done.returncode == 2 and "A 0/0 (1 errors)" in done.stdout
     assert "1 of the 1 episodes played now ended in an error" in done.stderr
-    assert b"://***@127.0.0.1" in (run / "manifest.json").read_bytes()
+    manifest = (run / "manifest.json").read_bytes()
+    assert b"://***@127.0.0.1" in manifest and b"?api-key=***" in manifest
     assert any(b"you are B" in data for _, data in texts(run))
     again = rpms("eval", "--out", str(run), *words, "--base-url", address)
     assert "other settings" not in again.stderr, "the address is still the same one"
     assert "1 of the 1 episodes" in again.stderr and again.returncode == 2
     assert leaks(run, done, again) == []
+
+
+@pytest.mark.engine
+def test_a_model_that_repeats_every_secret(
+    tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
+) -> None:
+    """Nor does the warning about the server name its password."""
+    openai_server.plays(f"Thought: say {KEY} {OTHER} {PASSWORD} {PARAMETER}.\nAction: frobnicate")
+    address = openai_server.url.replace("://", f"://me:{PASSWORD}@") + f"?api-key={PARAMETER}"
+    words = ("--model", "openai:m", "--base-url", address, "--constrain", "grammar")
+    few = ("--conditions", "A", "--limit", "1", "--workers", "1", "--max-steps", "2")
+    done = rpms("eval", "--out", str(tmp_path / "run"), *few, *words)
+    assert done.returncode == 0 and "replies are not constrained" in done.stderr
+    single = rpms("run", "--condition", "A", "--max-steps", "2", *words)
+    assert "say *** *** *** ***." in " ".join(single.stdout.split())
+    report = rpms("report", str(tmp_path / "run"))
+    assert (tmp_path / "replies.sqlite").is_file()
+    assert leaks(tmp_path, done, single, report) == []
 
 
 def test_the_traceback_of_a_bug_is_printed_without_keys() -> None:

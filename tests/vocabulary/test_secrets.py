@@ -1,8 +1,13 @@
 from __future__ import annotations
 
-import pytest
+import string
 
-from rpms.vocabulary.secrets import HIDDEN, redact, redact_known
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpms.vocabulary import secrets
+from rpms.vocabulary.secrets import HIDDEN, hide_secrets_of, redact, redact_known
 
 
 @pytest.mark.parametrize(
@@ -56,3 +61,42 @@ def test_headers_and_addresses() -> None:
 )  # fmt: skip
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text
+
+
+SECRET = st.text(string.ascii_letters + string.digits + "!$*+,-._~:@%", min_size=8, max_size=40)
+PARAMETER = st.sampled_from(["api-key", "api_key", "key", "token", "access_token", "sig", "secret"])
+
+
+@given(secret=SECRET, name=PARAMETER, before=st.text(), after=st.text())
+def test_no_address_gives_its_secrets_away(secret: str, name: str, before: str, after: str) -> None:
+    secret = f"planted{secret}"  # no part of any other text by chance
+    for address in (
+        f"https://me:{secret}@host:8000/v1",
+        f"https://{secret}@host/v1",
+        f"https://host/v1?{name}={secret}",
+        f"https://host/v1?version=1&{name.upper()}={secret}&more=2",
+    ):
+        assert secret not in redact(f"{before} {address} {after}")
+        assert "host" in redact(address)
+        assert redact(redact(address)) == redact(address)
+
+
+@given(secret=SECRET, around=st.text())
+def test_what_an_address_carried_is_known_from_then_on(secret: str, around: str) -> None:
+    secret = f"planted{secret}"
+    hide_secrets_of(f"http://me:{secret}@host/v1")
+    hide_secrets_of(f"http://host/v1?api-key={secret}2")
+    try:
+        assert secret not in redact_known(f"{around} {secret} {around} {secret}2")
+    finally:
+        secrets._of_addresses.clear()
+
+
+@given(text=st.text())
+def test_other_text_stays(text: str) -> None:
+    assert redact_known(text) == text or any(value in text for value in secrets._values())
+
+
+@given(text=st.text(st.characters(codec=None, categories=None)))
+def test_what_is_left_can_be_written_to_a_file(text: str) -> None:
+    assert redact(text).encode().decode() == redact(text)

@@ -1,0 +1,17 @@
+"""Printing for people: control characters are shown, never sent.
+
+A reply, an observation, a task's id or a rule of somebody's own may hold sequences that move the
+cursor, set the window's title or fill the clipboard. Here, and in ``rpms/console.py`` for what is
+coloured, they become plain text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+from rpms.vocabulary.plain_text import visible
+
+
+def say(*words: object, file: TextIO | None = None, **options: Any) -> None:
+    """``print`` for texts that others wrote."""
+    print(*(visible(str(word)) for word in words), file=file, **options)
