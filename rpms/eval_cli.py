@@ -9,24 +9,32 @@ import typer
 
 from rpms.options import (
     CeilingOption,
+    ConcurrencyOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
     EnvOption,
     ExamplesOption,
     ListOption,
+    MaxStepsOption,
     MethodOption,
     ModelOption,
     RulesOption,
     SplitOption,
     TimeoutOption,
     WithoutOption,
+    WorkersOption,
     choose,
+    limit_option,
+    refuse_empty,
 )
+from rpms.vocabulary.limits import MOST_TIMES
 
 
 def evaluate(
-    out: Annotated[str, typer.Option(help="Run folder; a run in it goes on, or grows.")],
+    out: Annotated[
+        str, typer.Option(callback=refuse_empty, help="Run folder; a run in it goes on, or grows.")
+    ],
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[
@@ -45,19 +53,21 @@ def evaluate(
     memory_method: MethodOption = "rpms",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    limit: Annotated[int, typer.Option(help="Tasks; 0: the whole split.")] = 0,
+    limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
     tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
     types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
-    trials: Annotated[int, typer.Option(help="Tries per task, with memory carried along.")] = 1,
-    repeats: Annotated[int, typer.Option(help="Independent repeats, with other seeds.")] = 1,
-    workers: Annotated[
-        int | None, typer.Option(help="Environment processes; 0: none, play in this one.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Episodes in flight, over all workers.")] = 32,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    trials: Annotated[
+        int, typer.Option(min=1, max=MOST_TIMES, help="Tries per task, with memory carried along.")
+    ] = 1,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MOST_TIMES, help="Independent repeats, with other seeds.")
+    ] = 1,
+    workers: WorkersOption = None,
+    concurrency: ConcurrencyOption = 32,
+    max_steps: MaxStepsOption = 0,
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rpms.options import EnvOption, RulesOption, SplitOption
+from rpms.options import EnvOption, RulesOption, SplitOption, limit_option, refuse_empty
+from rpms.vocabulary.limits import MOST_WORKERS
 
 
 def export(
@@ -24,8 +25,11 @@ def export(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option(help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode."),
+        str,
+        typer.Option(
+            callback=refuse_empty,
+            help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
+        ),
     ],
     conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
@@ -34,7 +38,7 @@ def export(
         bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[int, typer.Option(help="--expert: how many tasks; 0: all.")] = 0,
+    limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
     spread: Annotated[
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
@@ -49,7 +53,8 @@ def export(
         typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="--expert: processes; 0: play in this one.")
+        int | None,
+        typer.Option(min=0, max=MOST_WORKERS, help="--expert: processes; 0: play in this one."),
     ] = None,
 ) -> None:
     """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
@@ -64,9 +69,9 @@ def export(
         raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
     chosen = [name.strip() for name in conditions.split(",")] if conditions else []
     if folder is not None:
-        print(export_folder(folder, format, out, chosen, prompts, per))
+        print(export_folder(folder, format, Path(out), chosen, prompts, per))
         return
     if format != "chat":
         raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
     play = Expertise(env, split, limit, spread, mistakes, seed, workers)
-    print(export_expert(play, out, per, chosen, arm or [], rules, memory))
+    print(export_expert(play, Path(out), per, chosen, arm or [], rules, memory))

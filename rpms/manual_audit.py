@@ -13,6 +13,7 @@ from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.writing import write_whole
 
 STEPS = 400
 """Commands per game."""
@@ -64,7 +65,7 @@ def audit_curve(trial: Trial, folder: Path) -> None:
         print(f"| {label} | {' | '.join(cells)} |")
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
-    file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
+    write_whole(file, curve_svg([label for label, _ in rows], drawn))
     print(f"drawn in {file}")
 
 

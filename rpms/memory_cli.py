@@ -46,7 +46,7 @@ def show(
     file: FileArgument,
     kind: Annotated[str, typer.Option("--type", help="Only this entry type.")] = "",
     goal: Annotated[str, typer.Option(help="Only goals whose signature contains this.")] = "",
-    limit: Annotated[int, typer.Option(help="How many; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="How many; 0 for all.")] = 20,
 ) -> None:
     """Print entries, one JSON object per line."""
     from rpms.memory_store import read_snapshot

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
 from rpms.rules.leaving_out import ids_of
-from rpms.rules.loader import line_of, read_yaml
+from rpms.rules.loader import line_of
 from rpms.rules.manual import RULES_FOLDER, Manual, read_manual
 from rpms.rules.overlay import overlay, rule_files
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import read_yaml
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
