@@ -153,13 +153,12 @@ def _settings(run: Run, label: str) -> Mapping[str, Any]:
 def _origin(run: Run, label: str) -> tuple[str, ...]:
     """What runs must share to be rounds of one thing."""
     manifest = run.manifest
-    commits = dict.fromkeys(filter(None, (manifest.commit, *(s.commit for s in manifest.sessions))))
     return (
         str(_settings(run, label).get("model", manifest.model)),
         f"{manifest.env} {manifest.split}",
         f"{len(manifest.tasks)} tasks",
         f"condition {label}{_own_rules(_settings(run, label))}",
-        f"commit {', '.join(commits)}",
+        f"commit {manifest.commits}",
     )
 
 

@@ -93,6 +93,17 @@ class Manifest(_Data):
     settings: dict[str, Plain] = {}
     sessions: list[Session] = []
 
+    @property
+    def commits(self) -> str:
+        """Every commit that played a part of the run, the first of them first."""
+        found = [self.commit, *(session.commit for session in self.sessions)]
+        return ", ".join(dict.fromkeys(filter(None, found)))
+
+    def commit_at(self, moment: str) -> str:
+        """The commit of the session that was playing then."""
+        begun = [s.commit for s in self.sessions if s.commit and "" < s.started <= moment]
+        return begun[-1] if begun else self.commit
+
     @field_validator("conditions", mode="after")
     @classmethod
     def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -142,6 +153,8 @@ class Episode(_Data):
     prompt_tokens: Count = 0
     cached_tokens: Count = 0
     output_tokens: Count = 0
+    spent_prompt_tokens: Count = 0
+    spent_output_tokens: Count = 0
     knowledge_tokens: Amount = 0.0
     dropped_turns: Count = 0
     cost_usd: Real | None = None
@@ -294,10 +307,11 @@ def _read_manifest(file: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(read_bytes(file))
     except ValidationError as error:
-        raise RpmsError(f"{file}: {_first(error)}") from error
+        raise RpmsError(f"{file}: {first_problem(error)}") from error
 
 
-def _first(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """What pydantic found first, and where."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -17,11 +17,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from rpms.evals.plan import Ending
-from rpms.evals.run_files import Episode
+from rpms.evals.run_files import Episode, Manifest, first_problem
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import parse_json, read_bytes
-from rpms.vocabulary.writing import reason_of, write_whole
+from rpms.vocabulary.writing import make_folder, reason_of, write_whole
 
 LOCK = ".lock"
 
@@ -32,10 +32,10 @@ class RunWriter:
     def __init__(self, folder: Path) -> None:
         """Take the folder; refused while another process is writing it."""
         self.folder = folder
+        make_folder(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / LOCK).open("w")
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,11 +51,11 @@ class RunWriter:
         if not file.exists():
             return None
         try:
-            found = parse_json(read_bytes(file), str(file))
-        except RpmsError as error:
-            raise RpmsError(f"{error}; give another --out") from error
-        if not isinstance(found, dict) or found.get("format") != 1:
-            raise RpmsError(f"{file}: not a manifest of format 1; give another --out")
+            found: dict[str, Any] = parse_json(read_bytes(file), str(file))
+            Manifest.model_validate(found)
+        except (RpmsError, ValidationError) as error:
+            told = first_problem(error) if isinstance(error, ValidationError) else error
+            raise RpmsError(f"{file}: not a manifest ({told}); give another --out") from error
         return found
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
@@ -93,8 +93,12 @@ class RunWriter:
         for line in filter(bytes.strip, read_bytes(file).split(b"\n")):
             try:
                 Episode.model_validate_json(line)
-                yield parse_json(line, "")
+                episode = parse_json(line, "")
             except (ValidationError, RpmsError):
+                episode = {"carried": None}
+            if isinstance(episode.get("carried", {}), dict):
+                yield episode
+            else:
                 self.damaged += 1
 
     def append(self, line: dict[str, Any], steps: bytes) -> None:

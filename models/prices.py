@@ -96,7 +96,7 @@ def read_prices(file: Path) -> _PriceList:
     try:
         return _PriceList.model_validate(read_yaml(file)[1])
     except RpmsError as error:
-        raise RpmsError(f"the price list of RPMS_PRICES: {error}") from error
+        raise RpmsError(f"cannot use the price list: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"

@@ -243,6 +243,13 @@ def _last_words(
     print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
+def _forget_odd_sizes() -> None:
+    """A terminal whose size nobody can mean; the printing library would believe or trip over it."""
+    for name in ("COLUMNS", "LINES"):
+        if not 0 < len(size := os.environ.get(name, "")) < 5 or not size.isdecimal():
+            os.environ.pop(name, None)
+
+
 def _print_no_more() -> None:
     """What is left to print would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -251,6 +258,7 @@ def _print_no_more() -> None:
 def main() -> None:
     """Entry point of the ``rpms`` command."""
     sys.excepthook = _last_words
+    _forget_odd_sizes()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # half a character in a name is no reason to end
             stream.reconfigure(errors="backslashreplace")

@@ -13,6 +13,7 @@ from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_folder
 from rpms.vocabulary.writing import write_whole
 
 STEPS = 400
@@ -53,7 +54,8 @@ def audit_manual(trial: Trial, folder: Path | None) -> None:
 
 def audit_curve(trial: Trial, folder: Path) -> None:
     """One line for what was known after each number of homes, and for the whole; and a drawing."""
-    after = sorted((int(one.name), one) for one in (folder / "after").glob("*") if one.is_dir())
+    kept = (folder / "after").glob("*") if is_folder(folder / "after") else ()
+    after = sorted((int(one.name), one) for one in kept if one.name.isdecimal() and one.is_dir())
     if not after:
         raise RpmsError(f"{folder}/after: nothing was kept there; learn with --explore first")
     rows = [*((str(number), path) for number, path in after), ("all", folder)]

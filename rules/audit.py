@@ -225,9 +225,13 @@ def _conditions(manual: Manual) -> Iterator[Problem]:
     for step, services in domain.patterns.items():
         texts += [(step, text) for service in services for text in service.when]
     for where, text in dict.fromkeys(texts):
-        predicate = parse_predicate(text)
-        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
         section = "terms" if where in domain.terms else "serves"
+        try:
+            predicate = parse_predicate(text)
+        except ValueError as error:
+            yield "domain", section, f"'{where}': {error}"
+            continue
+        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
         for name in (predicate.name, *last):
             if name not in known:
                 yield (

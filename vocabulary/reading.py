@@ -33,6 +33,15 @@ def is_folder(path: Path | str) -> bool:
     return os.path.isdir(path)
 
 
+def stamp_of(file: Path) -> tuple[int, int]:
+    """What tells one content of a file from another; the same for all that are not there."""
+    try:
+        found = file.stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
 def open_plain(file: Path, what: str = "") -> BinaryIO:
     """A file to read from; a pipe will do, a device or a folder will not."""
     told = f"cannot read {f'{what} ' if what else ''}{file}"

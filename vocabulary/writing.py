@@ -37,8 +37,10 @@ def refuse_special(file: Path) -> Path:
     """
     try:
         target = Path(os.path.realpath(file))
-        found = target.stat().st_mode if target.exists() else stat.S_IFREG
         into = Path(os.path.realpath(file.parent))
+        found = target.stat().st_mode
+    except FileNotFoundError:
+        found = stat.S_IFREG
     except (OSError, ValueError) as error:
         raise RpmsError(f"cannot write {file}: {reason_of(error)}") from error
     if stat.S_ISDIR(found):
@@ -47,6 +49,16 @@ def refuse_special(file: Path) -> Path:
     if not stat.S_ISREG(found) or (system and not into.is_relative_to(_FOR_FILES)):
         raise RpmsError(f"cannot write {file}: it is a device or a pipe; give a plain file")
     return target
+
+
+def make_folder(folder: Path) -> None:
+    """A folder to write into, with those above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
+    except RecursionError as error:  # it goes up one folder at a time
+        raise RpmsError(f"cannot write to {folder}: too many folders in each other") from error
 
 
 @contextmanager
@@ -58,8 +70,8 @@ def whole_file(file: Path, durable: bool = False) -> Iterator[BinaryIO]:
     """
     target = refuse_special(file)
     work = target.with_name(f".{target.name[:_NAME]}.{uuid4().hex[:12]}")
+    make_folder(target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         with open(work, "xb") as out:
             if target.exists():
                 os.fchmod(out.fileno(), stat.S_IMODE(target.stat().st_mode))

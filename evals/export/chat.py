@@ -19,7 +19,7 @@ from rpms.evals.distilling import Decided, Lesson
 from rpms.evals.export.played import Played
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
-from rpms.vocabulary.writing import reason_of, refuse_special
+from rpms.vocabulary.writing import make_folder, reason_of, refuse_special
 
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
@@ -112,8 +112,8 @@ def write_chat(
     done = Written()
     for path in (out, about_file(out)):
         refuse_special(path)
+    make_folder(out.parent)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as open_files:
             files = [open_files.enter_context(_Whole(path)) for path in (out, about_file(out))]
             for lesson in lessons:
