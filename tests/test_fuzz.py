@@ -7,6 +7,7 @@ is named by its kind and number, which with the seed make the same case again.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -27,6 +28,8 @@ SEED = os.environ.get("RPMS_FUZZ_SEED", "17")
 CASES = int(os.environ.get("RPMS_FUZZ_CASES", "10000"))
 GROUP = 200
 PATIENCE_S = 120
+ROOM = 4 << 30
+"""What a case may take of memory; reading a device to its end would take all there is."""
 SHOWN = 5
 
 
@@ -82,7 +85,11 @@ def alone(
             monkeypatch.delenv(name)
     monkeypatch.setattr("socket.socket.connect", refused)
     before = signal.signal(signal.SIGALRM, hung)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, hard))
     yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     signal.signal(signal.SIGALRM, before)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from typer.main import get_command
 
 from rpms import cli
-from tests.fuzz.values import NUMBERS, PLACES, WORDS
+from tests.fuzz.values import LAID_OUT, NUMBERS, PLACES, WORDS
 
 Words = tuple[str, ...]
 
@@ -58,28 +58,26 @@ def commands(tree: Any = TREE, above: Words = ()) -> Iterator[tuple[Words, Any]]
         yield from commands(command, (*above, name))
 
 
-def value(chance: Random, places: Sequence[str]) -> str:
+def value(chance: Random) -> str:
     """One word."""
-    return chance.choice(chance.choice((NUMBERS, WORDS, WORDS, (*PLACES, *places))))
+    return chance.choice(chance.choice((NUMBERS, WORDS, WORDS, (*PLACES, *LAID_OUT))))
 
 
-def command_line(
-    chance: Random, known: Sequence[tuple[Words, Any]], places: Sequence[str]
-) -> list[str]:
+def command_line(chance: Random, known: Sequence[tuple[Words, Any]]) -> list[str]:
     """One command with some of its options, in any order, and sometimes words too many."""
     name, command = chance.choice(known)
     words: list[str] = []
     options = [one for one in command.params if not LEFT_OUT & {*one.opts}]
     for one in chance.sample(options, k=min(len(options), chance.choice((0, 1, 1, 1, 2, 3, 5)))):
         if one.param_type_name == "argument":
-            words.append(value(chance, places))
+            words.append(value(chance))
             continue
         words.append(chance.choice([*one.opts, *one.secondary_opts]))
         if not getattr(one, "is_flag", False):
-            words.append(value(chance, places))
+            words.append(value(chance))
     if chance.random() < 0.1:
-        words.append(value(chance, places))
+        words.append(value(chance))
     if name == ("models", "pull"):
-        words = [value(chance, places)]
+        words = [value(chance)]
     behind = BEHIND.get(name, () if chance.random() < SELDOM else MOSTLY_BEHIND.get(name, ()))
     return [*name, *BEFORE.get(name, ()), *words, *behind]

@@ -29,8 +29,12 @@ PLACES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/proc/self/mem"
            "nowhere/below/it", "z" * 300, "a/" * 2000)  # fmt: skip
 
 
-def lay_out(folder: Path) -> list[str]:
-    """Things in a folder that are no plain files, or no readable ones; their paths."""
+LAID_OUT = ("folder", "pipe", "loop", "dangling", "device", "empty", "empty.yaml", "latin.yaml",
+            "nul.jsonl", "locked")  # fmt: skip
+
+
+def lay_out(folder: Path) -> None:
+    """Things in a folder that are no plain files, or no readable ones: ``LAID_OUT``."""
     (folder / "folder").mkdir()
     os.mkfifo(folder / "pipe")
     (folder / "loop").symlink_to("loop")
@@ -42,7 +46,6 @@ def lay_out(folder: Path) -> list[str]:
     (folder / "nul.jsonl").write_bytes(b"\0" * 64)
     (folder / "locked").write_text("secret")
     (folder / "locked").chmod(0)
-    return [str(path) for path in sorted(folder.iterdir())]
 
 
 DEEP = 50_000
