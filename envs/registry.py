@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.imports import look_here, paths_allowed
+from rpms.vocabulary.imports import is_path, look_here, paths_allowed
 
 GROUP = "rpms.worlds"
 BUILT_IN = {
@@ -35,8 +35,9 @@ def get_environment(name: str) -> Environment:
     point = _find(name)
     try:
         world = point.load()
-    except (ImportError, AttributeError) as error:
-        raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {error}") from error
+    except Exception as error:  # a module of somebody's own may raise anything when imported
+        told = f"{type(error).__name__}: {error}"
+        raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {told}") from error
     if not isinstance(world, Environment):
         raise RpmsError(
             f"'{point.value}' is no world: it must be an object of a class that extends "
@@ -51,8 +52,7 @@ def get_environment(name: str) -> Environment:
 def _find(name: str) -> EntryPoint:
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
-    module, colon, attribute = name.partition(":")
-    if paths_allowed() and colon and module and attribute:
+    if paths_allowed() and is_path(name):
         look_here()
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):

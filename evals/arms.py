@@ -13,8 +13,9 @@ from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.protocols import apply_protocol
 from rpms.evals.variants import Variant
 from rpms.nodes.context import RunContext, condition_name
-from rpms.rules.loader import checked, read_yaml
+from rpms.rules.loader import checked
 from rpms.vocabulary.errors import BadSetting, RpmsError
+from rpms.vocabulary.reading import read_text, read_yaml
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 OWN = ("condition", "nodes", "rules", "memory", "model")
@@ -169,9 +170,6 @@ def _switch(value: Any) -> bool | None:
 def listed(text: str) -> Sequence[str]:
     """Names by comma, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints them."""
     if text.startswith("@"):
-        try:
-            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise RpmsError(f"cannot read the list {text[1:]}: {error}") from error
+        lines = read_text(Path(text[1:]), "the list").splitlines()
         return [name for line in lines if (name := line.partition("\t")[0].strip())]
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -212,10 +212,10 @@ def _listed(labels: Iterable[str]) -> str:
 
 def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:
     """What else was set differently: the causes to look for first."""
-    for what in ("model_label", "base_url", "commit"):
-        one, other = getattr(first.manifest, what), getattr(second.manifest, what)
+    for what, field in (("model", "model_label"), ("base_url", "base_url"), ("commit", "commits")):
+        one, other = getattr(first.manifest, field), getattr(second.manifest, field)
         if one != other:
-            yield f"{what.replace('_label', '')}: {one or '(none)'} -> {other or '(none)'}"
+            yield f"{what}: {one or '(none)'} -> {other or '(none)'}"
     for name in sorted({*first.manifest.settings, *second.manifest.settings} - _ON_THE_CARD):
         one, other = first.manifest.settings.get(name), second.manifest.settings.get(name)
         if one != other:

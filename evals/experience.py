@@ -19,6 +19,7 @@ from rpms.evals.records import read_records
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import MANIFEST
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_folder
 from rpms.vocabulary.record import EpisodeRecord
 
 # Splits whose names say that their tasks are for learning.
@@ -42,6 +43,7 @@ class Experience:
         players: the models or policies that played them.
         rounds: how often the tasks were played.
         failed: the episodes that ended in an error, and with which.
+        damaged: how many lines of the runs could not be read.
     """
 
     records: list[EpisodeRecord]
@@ -49,11 +51,12 @@ class Experience:
     players: list[str]
     rounds: int
     failed: list[str] = field(default_factory=list)
+    damaged: int = 0
 
 
 def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
     """Every run of a world, or of one split of it, in a folder or below it."""
-    files = sorted(folder.rglob(MANIFEST))
+    files = sorted(folder.rglob(MANIFEST)) if is_folder(folder) else []
     if not files:
         raise RpmsError(
             f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
@@ -99,7 +102,8 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             + (f": the first error was {failed[0]}" if failed else "")
         )
     sources = [_source(told, counted, allowed) for told, counted in rounds.items()]
-    return Experience(records, sources, sorted(players), max(map(len, rounds.values())), failed)
+    often, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
+    return Experience(records, sources, sorted(players), often, failed, damaged)
 
 
 def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
@@ -151,13 +155,12 @@ def _settings(run: Run, label: str) -> Mapping[str, Any]:
 def _origin(run: Run, label: str) -> tuple[str, ...]:
     """What runs must share to be rounds of one thing."""
     manifest = run.manifest
-    commits = dict.fromkeys(filter(None, (manifest.commit, *(s.commit for s in manifest.sessions))))
     return (
         str(_settings(run, label).get("model", manifest.model)),
         f"{manifest.env} {manifest.split}",
         f"{len(manifest.tasks)} tasks",
         f"condition {label}{_own_rules(_settings(run, label))}",
-        f"commit {', '.join(commits)}",
+        f"commit {manifest.commits}",
     )
 
 

@@ -150,9 +150,10 @@ def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, A
     merged = {
         name: _added(old.get(name, {}), new[name]) for name in ("conditions", "swapped", "memories")
     }
-    hashes = _added(old["hashes"], new["hashes"])
+    before = old.get("hashes", {})
+    hashes = _added(before, new["hashes"])
     for kind in ("memory", "rules_of"):
-        hashes[kind] = _added(old["hashes"].get(kind, {}), new["hashes"][kind])
+        hashes[kind] = _added(before.get(kind, {}), new["hashes"][kind])
     return {
         **old,
         **merged,

@@ -10,6 +10,7 @@ from rpms.envs import Environment, Task, get_environment
 from rpms.evals.run_layout import JobKey
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 # A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
@@ -118,8 +119,8 @@ class Selection:
 
     def of(self, world: Environment, split: str) -> list[Task]:
         """The tasks that were asked for; refused where one is not there."""
-        if self.limit < 0:
-            raise RpmsError("--limit must not be negative")
+        if not 0 <= self.limit <= MOST_TASKS:
+            raise RpmsError(f"--limit {self.limit} is not possible: 0 to {MOST_TASKS} tasks")
         plain = not (self.spread or self.ids or self.types)
         tasks = world.tasks(split, (self.limit or None) if plain else None)
         if self.ids:
@@ -166,8 +167,8 @@ def make_plan(
     """
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
-    if trials < 1 or repeats < 1:
-        raise RpmsError("--trials and --repeats must be at least 1")
+    if not (1 <= trials <= MOST_TIMES and 1 <= repeats <= MOST_TIMES):
+        raise RpmsError(f"--trials and --repeats must be 1 to {MOST_TIMES}")
     if isinstance(chosen, int):
         chosen = Selection(chosen)
     tasks = chosen.of(get_environment(env), split)

@@ -14,8 +14,9 @@ from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
 from rpms.nodes.context import RunContext, condition_name, settings
 from rpms.nodes.memories import find_method
-from rpms.rules.loader import checked, read_yaml
+from rpms.rules.loader import checked
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_file, read_yaml
 
 METHOD = "{method}"
 """Stands in a memory file's name for the method of the condition."""
@@ -157,7 +158,7 @@ def method_file(context: RunContext) -> str:
             )
         return ""
     file = Path(memory.replace(METHOD, method.name))
-    if file.is_file():
+    if is_file(file):
         return str(file)
     if method.needs_file or method.name == OWN:
         raise RpmsError(
@@ -178,6 +179,6 @@ def round_file(memory: str, number: int) -> Path:
         file = Path(memory.replace("{round}", str(number)))
     else:
         file = Path(memory).with_suffix(f".round{number}.jsonl")
-    if not file.is_file():
+    if not is_file(file):
         raise RpmsError(f"no memory of round {number}: {file} is missing")
     return file

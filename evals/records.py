@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from rpms.evals.run_files import Run
 from rpms.evals.run_layout import EPISODES, JobKey, key_of
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import read_bytes
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.turn import ERRORS
 
@@ -22,11 +23,12 @@ def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
     model or infrastructure error teaches nothing about the world.
     """
     file = run.folder / EPISODES
-    lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else [""]
+    lines = read_bytes(file).split(b"\n") if file.exists() else [b""]
     found: dict[JobKey, EpisodeRecord] = {}
-    # What follows the last line end was being written when the run was killed.
+    # What follows the last line end was being written when the run was killed; damaged lines are
+    # counted by whoever read the run.
     for number, line in enumerate(lines[:-1], start=1):
-        if line.strip():
+        if line.strip() and number not in run.damaged:
             record = _record(line, f"{file}:{number}")
             found[key_of(record)] = record
     return [
@@ -36,7 +38,7 @@ def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
     ]
 
 
-def _record(line: str, where: str) -> EpisodeRecord:
+def _record(line: bytes, where: str) -> EpisodeRecord:
     try:
         return _ADAPTER.validate_json(line)
     except ValidationError as error:

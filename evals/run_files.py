@@ -2,8 +2,8 @@
 
 Tables and pages are made from these files alone, so that a run can be judged on another machine,
 without the games or the model that made it. A run may still be going on, or have been killed:
-what is there is read, a line torn by a kill is passed over, anything else that does not fit is
-refused with its place.
+what is there is read, a line torn by a kill is passed over, and so are damaged lines, which are
+counted. A manifest that does not fit is refused with its place.
 """
 
 from __future__ import annotations
@@ -15,11 +15,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from rpms.evals.bounded import Amount, Count, Moment, Plain, Real, Times, Whole
+from rpms.evals.log_files import is_damaged
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
-from rpms.nodes.context import OLD_GUARDS
+from rpms.nodes.context import OLD_GUARDS, RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_file, read_bytes
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
@@ -33,7 +44,7 @@ class PlannedTask(_Data):
     """One task of the run, whether it has been played yet or not."""
 
     id: str
-    index: int
+    index: Whole
     type: str = ""
     goal: str = ""
 
@@ -52,20 +63,20 @@ class Memory(_Data):
 
     sources: list[str] = []
     learned_by: list[str] = []
-    entries: int = 0
+    entries: Count = 0
 
 
 class Spending(_Data):
     """What one session paid for; replies from the cache are not in it."""
 
-    tokens: int = 0
-    usd: float | None = None
+    tokens: Count = 0
+    usd: Real | None = None
 
 
 class Session(_Data):
     """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
 
-    started: str = ""
+    started: Moment = ""
     commit: str = ""
     spent: Spending | None = None
 
@@ -74,8 +85,8 @@ class Manifest(_Data):
     """What was run: enough to say what a figure is a figure of."""
 
     format: Literal[1]
-    created: str
-    finished: str | None = None
+    created: Moment
+    finished: Moment | None = None
     env: str
     split: str
     wording: str = ""
@@ -83,25 +94,49 @@ class Manifest(_Data):
     model: str
     model_label: str
     base_url: str = ""
-    conditions: dict[str, dict[str, Any]]
+    conditions: dict[str, dict[str, Plain]] = Field(min_length=1)
     tasks: list[PlannedTask]
     hashes: Hashes = Hashes()
     memories: dict[str, Memory] = {}
     swapped: dict[str, dict[str, dict[str, str]]] = {}
     versions: dict[str, str] = {}
-    settings: dict[str, Any] = {}
-    workers: int | None = None
-    concurrency: int | None = None
+    settings: dict[str, Plain] = {}
+    workers: Count | None = None
+    concurrency: Count | None = None
     ray: str | None = None
     sessions: list[Session] = []
 
+    @property
+    def commits(self) -> str:
+        """Every commit that played a part of the run, the first of them first."""
+        found = [self.commit, *(session.commit for session in self.sessions)]
+        return ", ".join(dict.fromkeys(filter(None, found)))
+
+    def commit_at(self, moment: str) -> str:
+        """The commit of the session that was playing then."""
+        begun = [s.commit for s in self.sessions if s.commit and "" < s.started <= moment]
+        return begun[-1] if begun else self.commit
+
     @field_validator("conditions", mode="after")
     @classmethod
-    def _guards_by_their_new_names(
-        cls, conditions: dict[str, dict[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
-        """Runs of earlier versions have other names, and asked again once."""
+    def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Each setting of its kind. Runs of earlier versions call guards otherwise."""
+        usual = RunContext().plain
+        for label, context in conditions.items():
+            for name, value in context.items():
+                kinds = (
+                    (int, float) if isinstance(usual.get(name), float) else type(usual.get(name))
+                )
+                if name in usual and not isinstance(value, kinds):
+                    raise ValueError(f"{label}: {name}={value!r} is not possible")
         return {label: _renamed(context) for label, context in conditions.items()}
+
+    @field_validator("settings", mode="after")
+    @classmethod
+    def _often(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        for name in ("trials", "repeats"):
+            TypeAdapter(Times).validate_python(settings.get(name, 1))
+        return settings
 
 
 def _renamed(context: dict[str, Any]) -> dict[str, Any]:
@@ -125,50 +160,52 @@ class Episode(_Data):
 
     condition: str
     task: str
-    repeat: int = 1
-    trial: int = 1
-    index: int
+    repeat: Times = 1
+    trial: Times = 1
+    index: Whole
     type: str
     goal: str
     success: bool
-    score: float
-    steps: int
-    invalid_actions: int
-    format_errors: int
-    repeated: int = 0
+    score: Real
+    steps: Count
+    invalid_actions: Count
+    format_errors: Count
+    repeated: Count = 0
     failure_mode: FailureMode | None
     error: str = ""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    knowledge_tokens: float = 0.0
-    dropped_turns: int = 0
-    cost_usd: float | None = None
-    model_calls: int = 0
-    cache_hits: int = 0
-    capped_replies: int = 0
-    drift_steps: int = 0
-    checked_steps: int = 0
-    recalled: int = 0
-    dropped_scf: int = 0
-    dropped_arbitration: int = 0
-    dropped_budget: int = 0
-    warned: int = 0
-    proposals: int = 0
-    asked_again: int = 0
-    replaced: int = 0
-    fell_back: int = 0
-    insisted: int = 0
-    vetoes: dict[str, int] = {}
-    after_veto: dict[str, list[int]] = {}
-    obeyed: dict[str, list[int]] = {}
-    obeyed_by_step: dict[str, list[int]] = {}
-    foretold: dict[str, list[int]] = {}
-    refused: dict[str, int] | None = None  # not counted in runs of earlier versions
+    prompt_tokens: Count = 0
+    cached_tokens: Count = 0
+    output_tokens: Count = 0
+    spent_prompt_tokens: Count = 0
+    spent_output_tokens: Count = 0
+    knowledge_tokens: Amount = 0.0
+    dropped_turns: Count = 0
+    cost_usd: Real | None = None
+    model_calls: Count = 0
+    cache_hits: Count = 0
+    capped_replies: Count = 0
+    drift_steps: Count = 0
+    checked_steps: Count = 0
+    recalled: Count = 0
+    dropped_scf: Count = 0
+    dropped_arbitration: Count = 0
+    dropped_budget: Count = 0
+    warned: Count = 0
+    proposals: Count = 0
+    asked_again: Count = 0
+    replaced: Count = 0
+    fell_back: Count = 0
+    insisted: Count = 0
+    vetoes: dict[str, Count] = {}
+    after_veto: dict[str, list[Count]] = {}
+    obeyed: dict[str, list[Count]] = {}
+    obeyed_by_step: dict[str, list[Count]] = {}
+    foretold: dict[str, list[Count]] = {}
+    refused: dict[str, Count] | None = None  # not counted in runs of earlier versions
     lost_by: str = ""
-    memory_sources: dict[str, list[int]] = {}
-    started: str = ""
-    seconds: float = 0.0
+    memory_sources: dict[str, list[Count]] = {}
+    started: Moment = ""
+    seconds: Amount = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -196,12 +233,17 @@ class Episode(_Data):
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder in memory: of every episode the latest line."""
+    """A run folder in memory: of every episode the latest line.
+
+    ``torn`` says that the last line has no end; ``damaged`` names the lines that tell of no
+    episode, which are left out.
+    """
 
     folder: Path
     manifest: Manifest
     episodes: Mapping[JobKey, Episode]
     torn: bool = False
+    damaged: tuple[int, ...] = ()
 
     @property
     def conditions(self) -> list[str]:
@@ -211,12 +253,12 @@ class Run:
     @property
     def trials(self) -> int:
         """How often a task may be tried."""
-        return int(self.manifest.settings.get("trials", 1))
+        return int(self.manifest.settings.get("trials") or 1)
 
     @property
     def repeats(self) -> int:
         """How often everything is played."""
-        return int(self.manifest.settings.get("repeats", 1))
+        return int(self.manifest.settings.get("repeats") or 1)
 
     @property
     def planned(self) -> int:
@@ -259,21 +301,28 @@ class Run:
         """Where the full steps of an episode lie."""
         return step_log_file(self.folder, *episode.key)
 
+    @cached_property
+    def damaged_logs(self) -> set[JobKey]:
+        """Episodes whose step log is there and cannot be read."""
+        return {e.key for e in self.episodes.values() if is_damaged(self.log_file(e))}
+
 
 def read_run(folder: Path) -> Run:
     """The manifest and every finished episode of a run folder."""
     manifest = _read_manifest(folder / MANIFEST)
     file = folder / EPISODES
-    lines = file.read_bytes().split(b"\n") if file.is_file() else []
+    lines = read_bytes(file).split(b"\n") if file.exists() else []
     tasks = {task.id for task in manifest.tasks}
     episodes: dict[JobKey, Episode] = {}
+    damaged: list[int] = []
     for number, line in enumerate(lines[:-1], start=1):
         if not line.strip():
             continue
         try:
             episode = Episode.model_validate_json(line)
-        except ValidationError as error:
-            raise RpmsError(f"{file}:{number}: {_first(error)}") from error
+        except ValidationError:
+            damaged.append(number)
+            continue
         if episode.condition not in manifest.conditions or episode.task not in tasks:
             raise RpmsError(
                 f"{file}:{number}: condition '{episode.condition}', task '{episode.task}' is not "
@@ -281,19 +330,20 @@ def read_run(folder: Path) -> Run:
             )
         episodes[episode.key] = episode
     # A line without its end was being written when the run was killed; the runner cuts it off.
-    return Run(folder, manifest, episodes, torn=bool(lines and lines[-1]))
+    return Run(folder, manifest, episodes, bool(lines and lines[-1]), tuple(damaged))
 
 
 def _read_manifest(file: Path) -> Manifest:
-    if not file.is_file():
+    if not is_file(file):
         raise RpmsError(f"no {MANIFEST} in {file.parent}; give a folder that 'rpms eval' wrote")
     try:
-        return Manifest.model_validate_json(file.read_bytes())
+        return Manifest.model_validate_json(read_bytes(file))
     except ValidationError as error:
-        raise RpmsError(f"{file}: {_first(error)}") from error
+        raise RpmsError(f"{file}: {first_problem(error)}") from error
 
 
-def _first(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """What pydantic found first, and where."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else str(first["msg"])

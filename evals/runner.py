@@ -138,6 +138,7 @@ class Run:
             self._manifest = self._open(make_manifest(plan, **informative))
             finished = self._writer.finished(whole_lines=plan.trials > 1)
             before = spent_before(self._writer.lines(), self._manifest["sessions"])
+            self.damaged = self._writer.damaged
         except BaseException:
             self._writer.close()
             raise

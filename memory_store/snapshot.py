@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from rpms.memory_store.entries import ADAPTER, Entry
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import usual_mode
+from rpms.vocabulary.reading import open_plain, parse_json
 from rpms.vocabulary.signature import PAPER, Keys
+from rpms.vocabulary.writing import reason_of, whole_file
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
@@ -73,20 +72,10 @@ def write_snapshot(
 
 def write_lines(file: Path, header: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the whole beside the target, then put it in its place in one step."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(header + "\n")
-            for row in rows:
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(name, usual_mode())
-        os.replace(name, file)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with whole_file(file, durable=True) as out:
+        out.write(f"{header}\n".encode())
+        for row in rows:
+            out.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode("utf-8", "replace"))
 
 
 def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
@@ -150,7 +139,7 @@ def check_header(file: Path, header: Header, env: str, method: str = OWN) -> Non
 def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
     """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
-        with file.open("rb") as lines:
+        with open_plain(file, "memory file") as lines:
             header = _header(file, lines.readline())
             yield header
             number, found = 1, 0
@@ -164,7 +153,7 @@ def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, No
                 found += 1
                 yield line, entry
     except OSError as error:
-        raise RpmsError(f"cannot read memory file {file}: {error.strerror}") from error
+        raise RpmsError(f"cannot read memory file {file}: {reason_of(error)}") from error
     if found != header.entries:
         raise RpmsError(
             f"{file}:{number + 1}: the header announces {header.entries} entries, the file holds "
@@ -174,8 +163,8 @@ def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, No
 
 def _header(file: Path, line: bytes) -> Header:
     try:
-        data = json.loads(line)
-    except ValueError:
+        data = parse_json(line, f"{file}:1")
+    except RpmsError:
         data = None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise RpmsError(f"{file}:1: not an rpms memory file (no header line)")

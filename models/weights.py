@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.folders import cache_dir
+from rpms.vocabulary.reading import is_file
+from rpms.vocabulary.writing import whole_file
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20
@@ -52,7 +54,7 @@ def pulled(name: str) -> Path | None:
     """The file of a catalogued model, if it has been pulled."""
     weights = catalogue().get(name)
     file = folder() / weights.file if weights else None
-    return file if file and file.is_file() else None
+    return file if file and is_file(file) else None
 
 
 def pull(name: str, report: Report) -> Path:
@@ -61,10 +63,9 @@ def pull(name: str, report: Report) -> Path:
         raise RpmsError(f"no model '{name}' to pull; known: {', '.join(catalogue())}")
     weights = catalogue()[name]
     target = folder() / weights.file
-    if target.is_file() and _digest(_read(target)) == weights.sha256:
+    if is_file(target) and _digest(_read(target)) == weights.sha256:
         report(f"{target}: already there, checksum right")
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         _write(target, _from_hub(weights, report), weights)
     except httpx.HTTPError as error:
@@ -76,19 +77,16 @@ def pull(name: str, report: Report) -> Path:
 
 def _write(target: Path, chunks: Iterable[bytes], weights: Weights) -> None:
     """Put the whole file in its place in one step, or nothing."""
-    partial = target.with_suffix(".partial")
     digest = hashlib.sha256()
-    with partial.open("wb") as out:
+    with whole_file(target) as out:
         for chunk in chunks:
             digest.update(chunk)
             out.write(chunk)
-    if digest.hexdigest() != weights.sha256:
-        partial.unlink()
-        raise RpmsError(
-            f"{weights.file}: what came has another checksum ({digest.hexdigest()[:12]}... instead "
-            f"of {weights.sha256[:12]}...); nothing was kept"
-        )
-    partial.replace(target)
+        if digest.hexdigest() != weights.sha256:
+            raise RpmsError(
+                f"{weights.file}: what came has another checksum ({digest.hexdigest()[:12]}... "
+                f"instead of {weights.sha256[:12]}...); nothing was kept"
+            )
 
 
 def _from_hub(weights: Weights, report: Report) -> Iterator[bytes]:

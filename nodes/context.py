@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
 from rpms.vocabulary.errors import BadSetting, RpmsError
+from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES, MOST_TOKENS
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
@@ -69,7 +70,12 @@ class RunContext:
     ] = "off"
     reasks: Annotated[
         int,
-        _about("Re-asks", "How often guard verify may ask the model again within a step.", ge=0),
+        _about(
+            "Re-asks",
+            "How often guard verify may ask the model again within a step.",
+            ge=0,
+            le=MOST_TIMES,
+        ),
     ] = 2
     layout: Annotated[
         Layout, _about("Prompt layout", "Order of the prompt blocks; cache_friendly keeps the "
@@ -80,15 +86,27 @@ class RunContext:
         _about("Retrieval threshold", "Least goal similarity of a memory, 0 to 1.", ge=0, le=1),
     ] = 0.6
     k: Annotated[
-        int, _about("Memories per type", "How many memories of each type may be recalled.", ge=0)
+        int,
+        _about(
+            "Memories per type",
+            "How many memories of each type may be recalled.",
+            ge=0,
+            le=MOST_TASKS,
+        ),
     ] = 3
     ceiling: Annotated[
         int,
         _about("Knowledge tokens", "What rules, state and memory may take together; memories are "
-               "left out beyond that. The paper has 1200.", ge=0),
+               "left out beyond that. The paper has 1200.", ge=0, le=MOST_TOKENS),
     ] = CEILING  # fmt: skip
     max_steps: Annotated[
-        int, _about("Step budget", "Actions per episode; 0 means the environment's own.", ge=0)
+        int,
+        _about(
+            "Step budget",
+            "Actions per episode; 0 means the environment's own.",
+            ge=0,
+            le=MOST_STEPS,
+        ),
     ] = 0
     model: Annotated[str, _about("Model", "sim, or provider:name, e.g. openai:gpt-4o-mini.")] = (
         "sim"
@@ -101,14 +119,23 @@ class RunContext:
         float, _about("Temperature", "0 is greedy decoding.", ge=0, allow_inf_nan=False)
     ] = 0.0
     seed: Annotated[
-        int, _about("Seed", "Varies sampling, and the whims of the built-in planner.")
+        int,
+        _about(
+            "Seed",
+            "Varies sampling, and the whims of the built-in planner.",
+            ge=-MOST_SEED,
+            le=MOST_SEED,
+        ),
     ] = 0
     max_tokens: Annotated[
-        int, _about("Reply tokens", "Reply length; 0 means the environment's own.", ge=0)
+        int,
+        _about(
+            "Reply tokens", "Reply length; 0 means the environment's own.", ge=0, le=MOST_TOKENS
+        ),
     ] = 0
     context_tokens: Annotated[
         int, _about("Context tokens", "Prompt and reply together; older turns are left out beyond "
-                    "that. 0 means the model's own limit where it is known.", ge=0)
+                    "that. 0 means the model's own limit where it is known.", ge=0, le=MOST_TOKENS)
     ] = 0  # fmt: skip
     timeout_s: Annotated[
         float, _about("Model timeout (s)", "How long one model call may take; 0 means the model's "

@@ -11,6 +11,7 @@ from rpms.rules import Manual, read_manual
 from rpms.rules.audit import refuse_unreadable
 from rpms.rules.leaving_out import leave_out, names_in
 from rpms.rules.overlay import overlay, rule_files
+from rpms.vocabulary.reading import stamp_of
 
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -35,8 +36,8 @@ def load_manual(env: str, rules_dir: str = "", without: str = "") -> Manual:
 
 def _stamp(rules_dir: str) -> Stamp:
     """What tells one content of a folder from another: people edit their rules between runs."""
-    files = [(file.name, file.stat()) for file in rule_files(Path(rules_dir))] if rules_dir else []
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in files)
+    files = rule_files(Path(rules_dir)) if rules_dir else []
+    return tuple((file.name, *stamp_of(file)) for file in files)
 
 
 @lru_cache(maxsize=64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from io import TextIOWrapper
 from traceback import format_exception
 from types import TracebackType
 from typing import Annotated, NoReturn
@@ -28,6 +30,7 @@ from rpms.options import (
     JsonOption,
     LayoutOption,
     ListOption,
+    MaxStepsOption,
     MethodOption,
     ModelOption,
     PatienceOption,
@@ -37,6 +40,7 @@ from rpms.options import (
     TimeoutOption,
     WithoutOption,
     choose,
+    limit_option,
     print_json,
 )
 from rpms.report_cli import compare, report
@@ -44,8 +48,11 @@ from rpms.rules_cli import rules_app
 from rpms.showing import say
 from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.limits import MOST_STEPS
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 app = typer.Typer(
     name="rpms",
@@ -100,7 +107,7 @@ def run(
     ceiling: CeilingOption = 1200,
     examples: ExamplesOption = 1,
     action_list: ListOption = False,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    max_steps: MaxStepsOption = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: TimeoutOption = 0.0,
     patience: PatienceOption = 300.0,
@@ -162,9 +169,7 @@ def worlds(as_json: JsonOption = False) -> None:
 def tasks(
     env: EnvOption,
     split: SplitOption = "",
-    limit: Annotated[
-        int, typer.Option(min=0, help="0: all. Generated splits grow on request.")
-    ] = 0,
+    limit: Annotated[int, limit_option("0: all. Generated splits grow on request.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
@@ -198,7 +203,7 @@ def graph() -> None:
 
 @app.command()
 def demo(
-    tasks: Annotated[int, typer.Option(min=0, help="How many; 0: some of every type.")] = 0,
+    tasks: Annotated[int, limit_option("How many; 0: some of every type.")] = 0,
     conditions: Annotated[
         str,
         typer.Option(
@@ -225,12 +230,16 @@ def bench(
         str,
         typer.Option(help="engine | memory | pipeline | throughput | prefix | startup; or all."),
     ] = "",
-    games: Annotated[
-        int, typer.Option(min=1, help="Games for the engine and pipeline benchmarks.")
-    ] = 5,
-    largest: Annotated[int, typer.Option(min=1, help="Largest memory to measure.")] = 1_000_000,
-    latency: Annotated[float, typer.Option(min=0, help="Seconds per reply, for throughput.")] = 1.0,
-    steps: Annotated[int, typer.Option(min=2, help="Steps for the prefix benchmark.")] = 12,
+    games: Annotated[int, limit_option("Games for the engine and pipeline benchmarks.")] = 5,
+    largest: Annotated[
+        int, typer.Option(min=1, max=100_000_000, help="Largest memory to measure.")
+    ] = 1_000_000,
+    latency: Annotated[
+        float, typer.Option(min=0, max=3600, help="Seconds per reply, for throughput.")
+    ] = 1.0,
+    steps: Annotated[
+        int, typer.Option(min=2, max=MOST_STEPS, help="Steps for the prefix benchmark.")
+    ] = 12,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
@@ -251,9 +260,25 @@ def _last_words(
     say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
+def _forget_odd_sizes() -> None:
+    """A terminal whose size nobody can mean; the printing library would believe or trip over it."""
+    for name in ("COLUMNS", "LINES"):
+        if not 0 < len(size := os.environ.get(name, "")) < 5 or not size.isdecimal():
+            os.environ.pop(name, None)
+
+
+def _print_no_more() -> None:
+    """What is left to print would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Entry point of the ``rpms`` command."""
     sys.excepthook = _last_words
+    _forget_odd_sizes()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # half a character in a name is no reason to end
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
@@ -262,8 +287,14 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         raise SystemExit(1) from None
+    except OSError as error:
+        # Whatever writes a file says which; without a name it is the output that had no room.
+        if error.errno not in NO_ROOM or error.filename:
+            raise
+        _print_no_more()
+        fail(f"cannot write the output: {error.strerror}")
     except Exception as error:
         # Typer raises its own usage errors (and only those) with a ready exit code.
         if type(error).__name__ == "NoArgsIsHelpError":

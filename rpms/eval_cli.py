@@ -11,6 +11,7 @@ from rpms import completion
 from rpms.options import (
     ArbitrationOption,
     CeilingOption,
+    ConcurrencyOption,
     ConstrainOption,
     ContextOption,
     EngineOption,
@@ -19,6 +20,7 @@ from rpms.options import (
     GuardOption,
     LayoutOption,
     ListOption,
+    MaxStepsOption,
     MethodOption,
     ModelOption,
     PatienceOption,
@@ -27,15 +29,21 @@ from rpms.options import (
     SplitOption,
     TimeoutOption,
     WithoutOption,
+    WorkersOption,
     choose,
+    limit_option,
+    refuse_empty,
 )
+from rpms.vocabulary.limits import MOST_TIMES
 
 
 def evaluate(
     out: Annotated[
         str,
         typer.Option(
-            autocompletion=completion.runs, help="Run folder; a run in it goes on, or grows."
+            autocompletion=completion.runs,
+            callback=refuse_empty,
+            help="Run folder; a run in it goes on, or grows.",
         ),
     ],
     env: EnvOption,
@@ -69,7 +77,7 @@ def evaluate(
     memory_method: MethodOption = "rpms",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    limit: Annotated[int, typer.Option(min=0, help="Tasks; 0: the whole split.")] = 0,
+    limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
@@ -79,16 +87,14 @@ def evaluate(
         typer.Option(autocompletion=completion.goal_types, help="Only these goal types, by comma."),
     ] = "",
     trials: Annotated[
-        int, typer.Option(min=1, help="Tries per task, with memory carried along.")
+        int, typer.Option(min=1, max=MOST_TIMES, help="Tries per task, with memory carried along.")
     ] = 1,
-    repeats: Annotated[int, typer.Option(min=1, help="Independent repeats, with other seeds.")] = 1,
-    workers: Annotated[
-        int | None, typer.Option(min=0, help="Environment processes; 0: none, play in this one.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Episodes in flight, over all workers.")
-    ] = 32,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MOST_TIMES, help="Independent repeats, with other seeds.")
+    ] = 1,
+    workers: WorkersOption = None,
+    concurrency: ConcurrencyOption = 32,
+    max_steps: MaxStepsOption = 0,
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from rpms import completion
-from rpms.options import EnvOption, RulesOption, SplitOption
+from rpms.options import EnvOption, RulesOption, SplitOption, limit_option, refuse_empty
+from rpms.vocabulary.limits import MOST_WORKERS
 
 
 def export(
@@ -32,8 +33,11 @@ def export(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option(help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode."),
+        str,
+        typer.Option(
+            callback=refuse_empty,
+            help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
+        ),
     ],
     conditions: Annotated[
         str,
@@ -48,7 +52,7 @@ def export(
         bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[int, typer.Option(min=0, help="--expert: how many tasks; 0: all.")] = 0,
+    limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
     spread: Annotated[
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
@@ -63,7 +67,8 @@ def export(
         typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="--expert: processes; 0: play in this one.")
+        int | None,
+        typer.Option(min=0, max=MOST_WORKERS, help="--expert: processes; 0: play in this one."),
     ] = None,
 ) -> None:
     """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
@@ -78,9 +83,9 @@ def export(
         raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
     chosen = [name.strip() for name in conditions.split(",")] if conditions else []
     if folder is not None:
-        print(export_folder(folder, format, out, chosen, prompts, per, most))
+        print(export_folder(folder, format, Path(out), chosen, prompts, per, most))
         return
     if format != "chat":
         raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
     play = Expertise(env, split, limit, spread, mistakes, seed, workers)
-    print(export_expert(play, out, per, chosen, arm or [], rules, memory, most))
+    print(export_expert(play, Path(out), per, chosen, arm or [], rules, memory, most))

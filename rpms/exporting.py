@@ -63,7 +63,11 @@ def export_folder(
         tell = _progress(len(run.episodes))
         return _told(out, export_chat(run, out, conditions, _checked(per), tell, most))
     done = export_run(run, format, out, conditions, prompts)
-    left = f"; {done.without_log} have no step log and were left out" if done.without_log else ""
+    left = (
+        f"; {done.without_log} have no step log that can be read and were left out"
+        if done.without_log
+        else ""
+    )
     return f"written: {out} ({done.episodes} episodes{left})"
 
 

@@ -8,22 +8,28 @@ import typer
 
 from rpms import completion
 from rpms.options import (
+    ConcurrencyOption,
     EnvOption,
+    MaxStepsOption,
     ModelOption,
     PatienceOption,
     RulesOption,
     SplitOption,
     WithoutOption,
+    WorkersOption,
+    limit_option,
+    refuse_empty,
 )
+from rpms.vocabulary.limits import MOST_TIMES
 
 
 def learn(
-    out: Annotated[str, typer.Option(help="Snapshot to write (JSONL).")],
+    out: Annotated[str, typer.Option(callback=refuse_empty, help="Snapshot to write (JSONL).")],
     env: EnvOption,
     split: SplitOption = "",
     model: ModelOption = "sim",
-    rounds: Annotated[int, typer.Option(min=1, help="1 to 3 in the paper.")] = 1,
-    limit: Annotated[int, typer.Option(min=0, help="Tasks per round; 0: the whole split.")] = 0,
+    rounds: Annotated[int, typer.Option(min=1, max=MOST_TIMES, help="1 to 3 in the paper.")] = 1,
+    limit: Annotated[int, limit_option("Tasks per round; 0: the whole split.")] = 0,
     method: Annotated[
         str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
     ] = "rpms",
@@ -40,13 +46,9 @@ def learn(
     ] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
-    workers: Annotated[
-        int | None, typer.Option(min=0, help="Environment processes; 0: none, play in this one.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, help="Episodes in flight, over all workers.")
-    ] = 32,
-    max_steps: Annotated[int, typer.Option(help="0: the environment's own budget.")] = 0,
+    workers: WorkersOption = None,
+    concurrency: ConcurrencyOption = 32,
+    max_steps: MaxStepsOption = 0,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,
     patience: PatienceOption = 300.0,

@@ -25,6 +25,7 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.writing import refuse_special
 
 NAMED = 5
 """How many failed episodes are named; the run folder has them all."""
@@ -86,6 +87,7 @@ def learn(
     """
     if not fspath(out):
         raise RpmsError("no memory file given; say where the memory is to be written")
+    refuse_special(Path(out))
     lesson = Lesson(Path(out), env, split, condition, allow, method)
     base = context or RunContext()
     if from_runs:
@@ -197,6 +199,8 @@ async def _learn(
 
 def _name_failed(found: Experience) -> int:
     """How many episodes taught nothing because the model or the simulator broke down in them."""
+    if found.damaged:
+        print(f"rpms: {found.damaged} damaged lines of runs are left out", file=sys.stderr)
     for told in found.failed[:NAMED]:
         say(f"rpms: not learned from: {told}", file=sys.stderr)
     return len(found.failed)

@@ -17,6 +17,8 @@ from rpms.rule_learning.truths import Compared, Truths
 from rpms.showing import say
 from rpms.terminal_tables import print_rows
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_folder
+from rpms.vocabulary.writing import write_whole
 
 STEPS = 400
 """Commands per game."""
@@ -59,7 +61,8 @@ def audit_manual(trial: Trial, folder: Path | None) -> None:
 
 def audit_curve(trial: Trial, folder: Path) -> None:
     """One line for what was known after each number of homes, and for the whole; and a drawing."""
-    after = sorted((int(one.name), one) for one in (folder / "after").glob("*") if one.is_dir())
+    kept = (folder / "after").glob("*") if is_folder(folder / "after") else ()
+    after = sorted((int(one.name), one) for one in kept if one.name.isdecimal() and one.is_dir())
     if not after:
         raise RpmsError(f"{folder}/after: nothing was kept there; learn with --explore first")
     rows = [*((str(number), path) for number, path in after), ("all", folder)]
@@ -70,7 +73,7 @@ def audit_curve(trial: Trial, folder: Path) -> None:
     _print(["homes", *SHARES], shares)
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
-    file.write_text(curve_svg([label for label, _ in rows], drawn), encoding="utf-8")
+    write_whole(file, curve_svg([label for label, _ in rows], drawn))
     say(f"drawn in {file}")
 
 

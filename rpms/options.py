@@ -9,6 +9,7 @@ import typer
 
 from rpms import completion
 from rpms.showing import say
+from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_STEPS, MOST_TASKS, MOST_WORKERS
 
 
 def first_world() -> str:
@@ -101,6 +102,30 @@ ExamplesOption = Annotated[int, typer.Option(help="Solved tasks in the prompt, 0
 ListOption = Annotated[
     bool, typer.Option("--action-list", help="Show what the world would accept, step by step.")
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(min=0, max=MOST_WORKERS, help="Environment processes; 0: none, play in this one."),
+]
+ConcurrencyOption = Annotated[
+    int, typer.Option(min=1, max=MOST_IN_FLIGHT, help="Episodes in flight, over all workers.")
+]
+MaxStepsOption = Annotated[
+    int, typer.Option(min=0, max=MOST_STEPS, help="0: the environment's own budget.")
+]
+
+
+def limit_option(help: str) -> Any:
+    """``--limit`` and its like: how many tasks."""
+    return typer.Option(min=0, max=MOST_TASKS, help=help)
+
+
+def refuse_empty(text: str) -> str:
+    """A path that was left out, as by an unset variable, must not become the current folder."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty; name a file or a folder")
+    return text
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 
 

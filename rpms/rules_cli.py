@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rpms import completion
-from rpms.options import EnvOption, RulesOption, WithoutOption, first_world
+from rpms.options import (
+    EnvOption,
+    RulesOption,
+    WithoutOption,
+    first_world,
+    limit_option,
+    refuse_empty,
+)
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
 
 if TYPE_CHECKING:
     from rpms.rules import Manual
@@ -121,11 +129,9 @@ def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
 
 @rules_app.command()
 def learn(
-    out: Annotated[str, typer.Option(help="Folder for the manual.")],
+    out: Annotated[str, typer.Option(callback=refuse_empty, help="Folder for the manual.")],
     env: EnvOption,
-    explore: Annotated[
-        int, typer.Option(min=0, help="Explore so many tasks of the learning split.")
-    ] = 0,
+    explore: Annotated[int, limit_option("Explore so many tasks of the learning split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     revise: Annotated[
         bool, typer.Option(help="Correct a manual by the runs, not learn from nothing.")
@@ -135,7 +141,9 @@ def learn(
         bool, typer.Option("--domain", help="From runs: also orders and likely places (Tier 2).")
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
-    steps: Annotated[int, typer.Option(min=0, help="Commands per task; 0: as usual.")] = 0,
+    steps: Annotated[
+        int, typer.Option(min=0, max=MOST_STEPS, help="Commands per task; 0: as usual.")
+    ] = 0,
     model: Annotated[
         str, typer.Option(help="A chat model that may propose conditions; each is checked.")
     ] = "",
@@ -172,7 +180,7 @@ def audit(
             autocompletion=completion.splits, help="Games to judge it on; else the first but test."
         ),
     ] = "",
-    games: Annotated[int, typer.Option(min=1, help="How many of them.")] = 20,
+    games: Annotated[int, typer.Option(min=1, max=MOST_TASKS, help="How many of them.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
     only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
     curve: Annotated[

@@ -42,6 +42,9 @@ def watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Itera
     if before:
         told = f"{out}: {before} of {run.progress.total} episodes were finished before"
         console.print(told, soft_wrap=True)
+    if run.damaged:
+        told = f"{out}: {run.damaged} damaged lines tell of no episode; theirs are played again"
+        console.print(told, soft_wrap=True)
     try:
         if console.is_terminal:
             with _bar(console, run.progress) as watch:

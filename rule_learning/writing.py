@@ -18,6 +18,7 @@ from rpms.rule_learning.templates import Literal, Template
 from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
 from rpms.rules.schema import ActionRule
+from rpms.vocabulary.writing import write_whole
 
 SOURCE = "learned"
 UNSEEN = "seen_to_work"
@@ -178,10 +179,9 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
     """Write the tier's file; ``head`` says where it comes from."""
-    folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(dict(tier), sort_keys=False, default_flow_style=None, width=96)
     file = folder / f"{tier['tier']}.yaml"
-    file.write_text("".join(f"# {line}\n" for line in head.splitlines()) + text, encoding="utf-8")
+    write_whole(file, "".join(f"# {line}\n" for line in head.splitlines()) + text)
     return file
 
 
@@ -210,5 +210,5 @@ def write_evidence(
         if proposed and syntax in proposed:
             found[syntax]["proposed"] = asdict(proposed[syntax])
     file = folder / "evidence.json"
-    file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write_whole(file, json.dumps(found, indent=1) + "\n")
     return file

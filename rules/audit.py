@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
 from rpms.rules.leaving_out import ids_of
-from rpms.rules.loader import line_of, read_yaml
+from rpms.rules.loader import line_of
 from rpms.rules.manual import RULES_FOLDER, Manual, read_manual
 from rpms.rules.overlay import overlay, rule_files
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import read_yaml
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
@@ -224,9 +225,13 @@ def _conditions(manual: Manual) -> Iterator[Problem]:
     for step, services in domain.patterns.items():
         texts += [(step, text) for service in services for text in service.when]
     for where, text in dict.fromkeys(texts):
-        predicate = parse_predicate(text)
-        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
         section = "terms" if where in domain.terms else "serves"
+        try:
+            predicate = parse_predicate(text)
+        except ValueError as error:
+            yield "domain", section, f"'{where}': {error}"
+            continue
+        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
         for name in (predicate.name, *last):
             if name not in known:
                 yield (

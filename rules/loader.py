@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import read_yaml
 
 Tier = TypeVar("Tier", bound=BaseModel)
 Built = TypeVar("Built")
@@ -51,23 +52,6 @@ def checked(
         raise RpmsError(f"{where}{named}{what}") from error
 
 
-def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
-    """The document as nodes (for line numbers) and as data."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return node, yaml.safe_load(text)
-    except OSError as error:
-        raise RpmsError(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise RpmsError(f"cannot read {file}: it is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 1
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from error
-
-
 def _refuse_repeated_keys(file: Path, node: yaml.Node | None) -> None:
     """YAML keeps the last of two equal keys, so a forgotten dash would swallow a whole rule."""
     if isinstance(node, yaml.SequenceNode):
@@ -76,6 +60,9 @@ def _refuse_repeated_keys(file: Path, node: yaml.Node | None) -> None:
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                raise RpmsError(f"{file}:{line}: a key must be a word")
             if key.value in seen:
                 line = key.start_mark.line + 1
                 raise RpmsError(f"{file}:{line}: the key '{key.value}' is given a second time")

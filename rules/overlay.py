@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from rpms.rules.loader import line_of, read_yaml, validate
+from rpms.rules.loader import line_of, validate
 from rpms.rules.manual import SITUATION, TIERS, Manual
 from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, UniversalTier
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_folder, read_yaml
 
 Tier = TypeVar("Tier", bound=BaseModel)
 
@@ -33,9 +34,9 @@ _REQUIRED: Mapping[type[BaseModel], Mapping[str, Any]] = {
 
 def rule_files(folder: Path) -> list[Path]:
     """The rule files of a folder, by name; a folder without any is a mistake."""
-    files = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
+    files = sorted(folder.glob("*.yaml")) if is_folder(folder) else []
     if not files:
-        what = "holds no rule files" if folder.is_dir() else "is no folder"
+        what = "holds no rule files" if is_folder(folder) else "is no folder"
         raise RpmsError(
             f"rules: {folder} {what}; give a folder with any of "
             f"{', '.join(f'{name}.yaml' for name in TIERS)}, or tiers of your own"

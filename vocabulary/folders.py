@@ -1,21 +1,28 @@
-"""Where things are kept that can be made or fetched again."""
+"""Where things are kept that can be made or fetched again, and paths as people write them."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from rpms.vocabulary.errors import RpmsError
 
-def usual_mode() -> int:
-    """Who may read a new file, by the user's umask; temporary files are made private instead."""
-    mask = os.umask(0o077)  # it cannot be read without being set, so to what is safe meanwhile
-    os.umask(mask)
-    return 0o666 & ~mask
+
+def expanded(text: str, what: str) -> Path:
+    """A path with its ``~``; ``what`` names the setting it comes from in the error."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # no such user, or one without a home
+        raise RpmsError(f"{what}: '{text}': {error}; write the path without ~") from error
+
+
+def path_variable(name: str, usual: str) -> Path:
+    """The path that an environment variable names."""
+    return expanded(os.environ.get(name) or usual, name)
 
 
 def cache_dir() -> Path:
     """``$RPMS_CACHE``, else our folder in the user's cache."""
-    if chosen := os.environ.get("RPMS_CACHE"):
-        return Path(chosen).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "rpms"
+    if os.environ.get("RPMS_CACHE"):
+        return path_variable("RPMS_CACHE", "")
+    return path_variable("XDG_CACHE_HOME", "~/.cache") / "rpms"

@@ -56,8 +56,9 @@ def load_object(path: str, what: str) -> Any:
         found: Any = import_module(module)
         for name in attribute.split("."):
             found = getattr(found, name)
-    except (ImportError, AttributeError) as error:
-        raise RpmsError(f"cannot load {what} '{path}': {error}") from error
+    except Exception as error:  # a module of somebody's own may raise anything when imported
+        told = f"{type(error).__name__}: {error}"
+        raise RpmsError(f"cannot load {what} '{path}': {told}") from error
     return found
 
 

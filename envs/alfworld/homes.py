@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,7 +16,9 @@ from rpms.envs.alfworld import home_model, pddl, wheel
 from rpms.envs.alfworld.home_sampling import draw_home
 from rpms.envs.alfworld.wheel import DIALECTS, Dialect
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir, usual_mode
+from rpms.vocabulary.folders import cache_dir
+from rpms.vocabulary.reading import is_file
+from rpms.vocabulary.writing import write_whole
 
 Split = Literal["generated_seen", "generated_unseen"]
 SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")
@@ -118,13 +118,12 @@ def write_game(game: Game, root: Path) -> Path:
     folder = root / "json_2.1.1" / game.split / game.folder
     path = folder / "game.tw-pddl"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         # The game file comes last: whoever finds it finds the other one too.
         _write(folder / "traj_data.json", game.trajectory_file)
         _write(path, game.game_file)
-    except OSError as error:
+    except (RpmsError, OSError) as error:
         raise RpmsError(
-            f"cannot write generated games to {root} ({error.strerror}); "
+            f"cannot write generated games to {root} ({error}); "
             "set RPMS_CACHE to a folder you can write to"
         ) from error
     return path
@@ -139,17 +138,8 @@ def games_root(dialect: Dialect) -> Path:
 
 def _write(path: Path, text: str) -> None:
     content = text.encode()
-    if path.is_file() and path.read_bytes() == content:
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, usual_mode())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    if not is_file(path) or path.read_bytes() != content:
+        write_whole(path, content)
 
 
 def _check(split: str, index: int, dialect: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,8 @@ from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.folders import path_variable
+from rpms.vocabulary.reading import is_folder, parse_json, read_bytes
 
 GENERATED = ("generated_seen", "generated_unseen")
 OFFICIAL = ("train", "valid_train", "valid_seen", "valid_unseen")
@@ -22,7 +22,7 @@ _TASK = re.compile(r"Your task is to: ([^\"\\]+?)\s*[\"\\]")
 
 def data_root() -> Path:
     """The folder that holds ``json_2.1.1``, found the way alfworld itself finds it."""
-    return Path(os.environ.get("ALFWORLD_DATA", "~/.cache/alfworld")).expanduser()
+    return path_variable("ALFWORLD_DATA", "~/.cache/alfworld")
 
 
 def list_tasks(split: str, count: int | None = None) -> list[Task]:
@@ -62,7 +62,7 @@ def _task(split: str, index: int, file: Path, game: dict[str, Any]) -> Task:
 def _official(split: str) -> list[Path]:
     root = data_root()
     folder = root / "json_2.1.1" / split
-    files = sorted(folder.glob("*/*/game.tw-pddl")) if folder.is_dir() else []
+    files = sorted(folder.glob("*/*/game.tw-pddl")) if is_folder(folder) else []
     # alfworld itself leaves out movable receptacles and sliced objects; so do we.
     files = [file for file in files if file.parent.parent.name.split("-")[0] in GOAL_TYPES]
     files = [file for file in files if "Sliced" not in file.parent.parent.name]
@@ -78,9 +78,9 @@ def _official(split: str) -> list[Path]:
 def read_game(file: Path) -> dict[str, Any]:
     """The game file as a dictionary; a damaged one is named with what is wrong with it."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise RpmsError(f"cannot read game file {file}: {error}; fetch it again") from error
+        data = parse_json(read_bytes(file), str(file))
+    except RpmsError as error:
+        raise RpmsError(f"cannot read the game file: {error}; fetch it again") from error
     if not isinstance(data, dict) or not isinstance(data.get("grammar"), str):
         raise RpmsError(f"{file} is not an ALFWorld game: it has no 'grammar'; fetch it again")
     return data

@@ -7,7 +7,6 @@ one by one, so that a run of any size needs the memory of one episode.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +17,10 @@ from rpms.evals.export.chat import Per, Written, lesson_of, write_chat
 from rpms.evals.export.otel import traces
 from rpms.evals.export.played import Played
 from rpms.evals.labels import find_label
-from rpms.evals.report.prefix import read_log
+from rpms.evals.log_files import read_log
 from rpms.evals.run_files import Run
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.writing import whole_file
 
 
 class Format(NamedTuple):
@@ -39,7 +39,7 @@ CHAT = "chat"
 
 
 class Exported(NamedTuple):
-    """What was written, and how many episodes have no step log to write from."""
+    """What was written, and how many episodes have no step log that can be read."""
 
     episodes: int
     without_log: int
@@ -59,15 +59,11 @@ def export_run(
     if not out.suffix and not FORMATS[format].single_files:
         raise RpmsError(f"--format {format} writes one file: give --out FILE.jsonl")
     kind, found = FORMATS[format], Counted(run, conditions or run.conditions, prompts)
-    try:
-        if out.suffix:
-            _write_lines(out, (kind.write(played) for played in found))
-        else:
-            for played in found:
-                out.mkdir(parents=True, exist_ok=True)
-                _write_lines(out / f"{played.name}.json", [kind.write(played)])
-    except OSError as error:
-        raise RpmsError(f"cannot write {out}: {error.strerror}") from error
+    if out.suffix:
+        _write_lines(out, (kind.write(played) for played in found))
+    else:
+        for played in found:
+            _write_lines(out / f"{played.name}.json", [kind.write(played)])
     return Exported(found.episodes, found.without_log)
 
 
@@ -118,13 +114,7 @@ class Counted:
 
 def _write_lines(file: Path, documents: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
     """Whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    work = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with work.open("w", encoding="utf-8", newline="\n") as lines:
-            for document in documents:
-                # Plain ASCII: some readers take a line separator inside a text for a line's end.
-                lines.write(json.dumps(document, separators=(",", ":")) + "\n")
-        work.replace(file)
-    finally:
-        work.unlink(missing_ok=True)
+    with whole_file(file) as lines:
+        for document in documents:
+            # Plain ASCII: some readers take a line separator inside a text for a line's end.
+            lines.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")

@@ -9,8 +9,9 @@ else is known of a line stands in the same line of a second file.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from rpms.evals.export.played import Played
 from rpms.evals.plan import evenly
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
+from rpms.vocabulary.writing import make_folder, reason_of, refuse_special
 
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
@@ -113,10 +115,12 @@ def write_chat(
     Whatever ends it, both files are left with the lines of whole episodes and nothing after them.
     """
     done = Written()
+    for path in (out, about_file(out)):
+        refuse_special(path)
+    make_folder(out.parent)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as open_files:
-            files = [open_files.enter_context(_Whole(file)) for file in (out, about_file(out))]
+            files = [open_files.enter_context(_Whole(path)) for path in (out, about_file(out))]
             for lesson in lessons:
                 lines = [*lines_of(lesson, per, most)]
                 files[0].add({"messages": line.messages} for line in lines)
@@ -131,7 +135,7 @@ def write_chat(
                 )
                 tell(done)
     except OSError as error:
-        raise RpmsError(f"cannot write {out}: {error.strerror}") from error
+        raise RpmsError(f"cannot write {out}: {reason_of(error)}") from error
     return done
 
 
@@ -140,6 +144,7 @@ class _Whole:
 
     def __init__(self, file: Path) -> None:
         """Written anew."""
+        self._file = file
         self._stream: BinaryIO = file.open("wb")
         self._kept = 0
 
@@ -147,9 +152,9 @@ class _Whole:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stream.flush()
-        self._stream.truncate(self._kept)
-        self._stream.close()
+        with suppress(OSError):  # a full disk has no room for the rest, which goes anyway
+            self._stream.close()
+        os.truncate(self._file, self._kept)
 
     def add(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """Plain ASCII: some readers take a line separator inside a text for a line's end."""
@@ -158,4 +163,5 @@ class _Whole:
 
     def keep(self) -> None:
         """What was added so far stays."""
+        self._stream.flush()
         self._kept = self._stream.tell()

@@ -43,7 +43,7 @@ class Played:
     @property
     def version(self) -> str:
         """The version of the agent that played: its commit, not that of who exports."""
-        return self.run.manifest.commit
+        return self.run.manifest.commit_at(self.episode.started)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ class Played:
             "env": manifest.env, "split": manifest.split, "task": one.task, "type": one.type,
             "condition": one.condition, "goal": one.goal, "success": one.success,
             "score": one.score, "failure_mode": one.failure_mode, "error": one.error,
-            "invalid_actions": one.invalid_actions, "commit": manifest.commit,
+            "invalid_actions": one.invalid_actions, "commit": self.version,
             "model_label": manifest.model_label,
         }  # fmt: skip
 

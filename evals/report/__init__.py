@@ -44,11 +44,12 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """One object for programs: what was run, and every table by its id."""
         manifest = self.run.manifest
-        kept = ("env", "split", "commit", "model", "model_label", "created", "finished")
+        kept = ("env", "split", "model", "model_label", "created", "finished")
         return {
             "format": 1,
             "source": source_of(self.run),
             "protocol": protocol_card(manifest),
+            "commit": manifest.commits,
             **{name: getattr(manifest, name) for name in kept},
             "complete": self.run.complete,
             "planned": self.run.planned,

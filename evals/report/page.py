@@ -32,13 +32,13 @@ from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.reading import is_file
 
 HERE = Path(__file__).parent
 SCRIPTS = (
     "base", "finding", "search", "list", "panels", "parts", "prompt", "transcript", "episode",
     "compare", "router",
 )  # fmt: skip
-GZIP = b"\x1f\x8b"
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
 # A phone so many: there the rows of wider tables become cards.
@@ -148,9 +148,10 @@ def rules_changed(run: Run) -> bool:
     if hashes.rules and hashes.rules != rules_hash(env):
         return True
     for label, known in hashes.rules_of.items():
-        context = run.manifest.conditions[label]
+        context = run.manifest.conditions.get(label, {})
         try:
-            here = rules_hash(env, context.get("rules_dir", ""), context.get("without_rules", ""))
+            own = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
+            here = rules_hash(env, *own)
         except RpmsError:  # the folder is gone, or no longer a manual
             return True
         if known != here:
@@ -186,12 +187,11 @@ def _named(episode: Episode) -> str:
 
 
 def _log(run: Run, episode: Episode) -> str:
-    """The gzipped log as text; empty where it is missing or no gzip file."""
-    try:
-        data = run.log_file(episode).read_bytes()
-    except OSError:
+    """The gzipped log as text; empty where it is missing or damaged."""
+    file = run.log_file(episode)
+    if episode.key in run.damaged_logs or not is_file(file):
         return ""
-    return base64.b64encode(data).decode("ascii") if data.startswith(GZIP) else ""
+    return base64.b64encode(file.read_bytes()).decode("ascii")
 
 
 def _embedded(data: dict[str, Any]) -> Markup:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-
-def read_log(file: Path) -> dict[str, Any] | None:
-    """An episode's step log; None where it is missing or damaged, for tables need not fail."""
-    try:
-        log = json.loads(gzip.decompress(file.read_bytes()))
-    except (OSError, EOFError, ValueError):
-        return None
-    return log if isinstance(log, dict) else None
+from rpms.evals.log_files import read_log
 
 
 def repeated_share(file: Path) -> float | None:
@@ -24,11 +14,8 @@ def repeated_share(file: Path) -> float | None:
     log = read_log(file)
     if log is None:
         return None
-    messages: list[str] = log.get("messages", [])
-    try:
-        prompts = [[(role, messages[i]) for role, i in s.get("prompt", [])] for s in log["steps"]]
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
+    texts: list[str] = log["messages"]
+    prompts = [[(role, texts[i]) for role, i in step.get("prompt", [])] for step in log["steps"]]
     repeated = total = 0
     for before, after in pairwise(prompts):
         repeated += shared_start(before, after)

@@ -91,6 +91,16 @@ def _missing(run: Run) -> Iterator[str]:
         )
     if run.torn:
         yield "The last line of episodes.jsonl was torn by a kill and is passed over."
+    if run.damaged:
+        yield (
+            f"{len(run.damaged)} damaged lines of episodes.jsonl are left out (the first is line "
+            f"{run.damaged[0]}); 'rpms eval' plays their episodes again."
+        )
+    if run.damaged_logs:
+        yield (
+            f"{len(run.damaged_logs)} step logs are damaged: their episodes count, their steps "
+            "cannot be shown."
+        )
 
 
 def type_table(run: Run) -> Table:

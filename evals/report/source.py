@@ -16,14 +16,8 @@ def source_of(run: Run) -> str:
         played = f"{run.planned} episodes"
     return (
         f"{manifest.env} {manifest.split}, {len(manifest.tasks)} tasks, {played}; "
-        f"model: {manifest.model_label}; commit {commits(run)}{swapped(run)}"
+        f"model: {manifest.model_label}; commit {manifest.commits}{swapped(run)}"
     )
-
-
-def commits(run: Run) -> str:
-    """Every commit that played a part of the run."""
-    found = [run.manifest.commit, *(session.commit for session in run.manifest.sessions)]
-    return ", ".join(dict.fromkeys(filter(None, found)))
 
 
 def swapped(run: Run) -> str:

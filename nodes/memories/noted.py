@@ -17,6 +17,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.memories.method import Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules.mentions import mentioned_actions
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import stamp_of
 from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall
 
 
@@ -43,9 +44,7 @@ class NoteMethod(MemoryMethod):
                 )
             return []
         file = Path(context.memory_file)
-        stamp = file.stat() if file.exists() else None
-        key = (stamp.st_mtime_ns, stamp.st_size) if stamp else None
-        return _open(file, env, self.name, key, context.memory_control, context.seed)
+        return _open(file, env, self.name, stamp_of(file), context.memory_control, context.seed)
 
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
         """One line or paragraph per note."""
@@ -66,7 +65,7 @@ def _open(
     file: Path,
     env: str,
     method: str,
-    _stamp: tuple[int, int] | None,
+    _stamp: tuple[int, int],
     control: Control,
     seed: int,
 ) -> list[Note]:

@@ -35,6 +35,7 @@ from rpms.nodes.memories.lessons import learn
 from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules import Manual
 from rpms.vocabulary.belief import in_order, kind_of
+from rpms.vocabulary.reading import stamp_of
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from rpms.vocabulary.record import EpisodeRecord
 
@@ -215,14 +216,11 @@ def open_memory(
 ) -> MemoryIndex:
     """A snapshot, loaded once per process and content; a world without one has an empty memory."""
     path = Path(file) if file else get_environment(env).memory
-    try:
-        stamp = path.stat()
-        key = (stamp.st_mtime_ns, stamp.st_size)
-    except FileNotFoundError:
-        if not file:
-            return MemoryIndex()
-        key = None
-    return _open(path, env, key, _asked(control), _categories(manual or load_manual(env)))
+    if not file and not path.exists():
+        return MemoryIndex()
+    return _open(
+        path, env, stamp_of(path), _asked(control), _categories(manual or load_manual(env))
+    )
 
 
 @lru_cache(maxsize=64)
@@ -240,7 +238,7 @@ def _asked(control: Controlled) -> Controlled:
 def _open(
     path: Path,
     env: str,
-    _stamp: tuple[int, int] | None,
+    _stamp: tuple[int, int],
     control: Controlled,
     kinds: Categories,
 ) -> MemoryIndex:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpms.evals.report import build_report
 from rpms.evals.run_files import read_run, repeated_refusals
 from rpms.evals.run_layout import slug, step_log_file
 from rpms.vocabulary.errors import RpmsError
@@ -53,13 +54,21 @@ def test_a_line_without_its_end_does_not_count_yet(tmp_path: Path) -> None:
     assert read_run(folder).torn and len(read_run(folder).episodes) == 1
 
 
-def test_a_damaged_line_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_a_damaged_line_is_left_out_and_counted(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {"A": [True, True, True]})
     file = folder / "episodes.jsonl"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], lines[1][:50], lines[2]]) + "\n")
-    with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: "):
-        read_run(folder)
+    run = read_run(folder)
+    assert run.damaged == (2,) and len(run.episodes) == 2 and not run.complete
+    report = build_report(run).as_markdown()
+    assert "1 damaged lines of episodes.jsonl are left out (the first is line 2)" in report
+
+
+def test_a_line_of_another_run_is_refused_with_its_place(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, True, True]})
+    file = folder / "episodes.jsonl"
+    lines = file.read_text().splitlines()
     file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
     with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
         read_run(folder)

@@ -10,10 +10,11 @@ import pytest
 from rpms.evals.run_layout import EPISODES, MANIFEST, slug, step_log_file
 from rpms.evals.run_writer import RunWriter
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import episode, manifest
 
 
 def line(task: str, condition: str = "A", mode: str | None = None) -> dict[str, Any]:
-    return {"condition": condition, "task": task, "failure_mode": mode}
+    return episode(condition, 0, mode is None, task=task, failure_mode=mode)
 
 
 @pytest.fixture
@@ -49,13 +50,13 @@ def test_a_torn_last_line_is_cut_off_before_going_on(writer: RunWriter, torn: st
     assert {key.task for key in writer.finished()} == {"a", "b", "c"}
 
 
-def test_a_damaged_line_in_the_middle_is_refused_with_its_number(writer: RunWriter) -> None:
+@pytest.mark.parametrize("damaged", ["nonsense", "[]", '{"condition": "A", "task": "c"}', "\0"])
+def test_a_damaged_line_tells_of_no_episode_and_is_counted(writer: RunWriter, damaged: str) -> None:
     writer.append(line("a"), b"")
     with (writer.folder / EPISODES).open("a") as out:
-        out.write("nonsense\n")
+        out.write(f"{damaged}\n")
     writer.append(line("b"), b"")
-    with pytest.raises(RpmsError, match=rf"{EPISODES}:2: "):
-        writer.finished()
+    assert {key.task for key in writer.finished()} == {"a", "b"} and writer.damaged == 1
 
 
 def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
@@ -67,9 +68,9 @@ def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
 
 def test_the_manifest_is_replaced_whole(writer: RunWriter) -> None:
     assert writer.manifest() is None
-    writer.write_manifest({"format": 1, "n": 1})
-    writer.write_manifest({"format": 1, "n": 2})
-    assert writer.manifest() == {"format": 1, "n": 2}
+    writer.write_manifest(manifest(["A"], 1))
+    writer.write_manifest(manifest(["A"], 2))
+    assert writer.manifest() == manifest(["A"], 2)
     assert sorted(p.name for p in writer.folder.iterdir()) == [".lock", MANIFEST]
 
 

@@ -68,8 +68,9 @@ def test_a_damaged_line_is_refused_with_its_number(tmp_path: Path, damage: bytes
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
     file = tmp_path / "m.jsonl"
     write_notes(file, HEADER, NOTES[:1])
-    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+    full = OSError(28, "full")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(full))
+    with pytest.raises(RpmsError, match=r"cannot write .*m\.jsonl: full"):
         write_notes(file, HEADER, NOTES)
     assert len(read_notes(file, "alfworld", "expel")) == 1 and len([*tmp_path.iterdir()]) == 1
 

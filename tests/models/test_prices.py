@@ -80,7 +80,7 @@ models:
         ("date: x\nmodels: {openai:a: {input: 1, output: 1}}", r"openai:a\.cached"),
         ("date: x\nmodels: {openai:a: {input: -1, cached: 0, output: 1}}", r"openai:a\.input"),
         ("date: x\nmodels: {openai:a: {input: 1, cashed: 0, output: 1}}", "cached|cashed"),
-        ("[", "cannot read"),
+        ("[", "not valid YAML"),
         ("", "the file"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_damaged_list_is_one_line(
 
 def test_a_list_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RPMS_PRICES", "/nowhere/prices.yaml")
-    with pytest.raises(RpmsError, match="cannot read the price list /nowhere"):
+    with pytest.raises(RpmsError, match="price list: cannot read /nowhere"):
         rates_for("openai:gpt-4o")
 
 

@@ -13,7 +13,7 @@ from rpms.evals.report import build_report
 from rpms.evals.report.ablations import varied
 from rpms.evals.report.prefix import repeated_share, shared_start
 from rpms.evals.run_files import read_run
-from tests.evals.sample_runs import contexts, write_run
+from tests.evals.sample_runs import contexts, episode, step_log, write_run
 
 
 def tables_of(folder: Path, **wins: Any) -> dict[str, Any]:
@@ -106,8 +106,9 @@ def test_the_repeated_share_of_a_log(tmp_path: Path) -> None:
     assert repeated_share(file) is None
     file.write_bytes(b"no gzip")
     assert repeated_share(file) is None
-    steps = [{"prompt": [["system", 0]]}, {"prompt": [["system", 0], ["user", 1]]}, {}]
-    log = {"messages": ["abcde", "fgh"], "steps": steps}
+    known = step_log(episode("A", 0, True))["steps"][0]
+    prompts = [[["system", 0]], [["system", 0], ["user", 1]], []]
+    log = {"messages": ["abcde", "fgh"], "steps": [{**known, "prompt": one} for one in prompts]}
     file.write_bytes(gzip.compress(json.dumps(log).encode()))
     assert repeated_share(file) == pytest.approx(5 / 8)
 
