@@ -100,7 +100,8 @@ def _stuck(steps: Sequence[Step], manual: Manual) -> Cause:
     after = steps[since:]
     found = [*_refusals(after), *_drifts(after), *_undone(after, best), *_circles(after, manual)]
     kind, step, told = min(found or [_missed(steps, since)], key=lambda cause: cause.step)
-    return Cause(kind, step, f"{_sub_goal(steps[-1])}, {_progress(steps[-1])}%: {told}")
+    end = f"at the end {_progress(steps[-1])}% done, {_sub_goal(steps[-1])}"
+    return Cause(kind, step, f"{told} ({end})")
 
 
 def _progress(step: Step) -> int:

@@ -36,6 +36,7 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
+from rpms.view_cli import view
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
@@ -175,6 +176,7 @@ app.command(name="eval")(evaluate)
 app.command()(report)
 app.command()(compare)
 app.command()(export)
+app.command()(view)
 
 
 @app.command()

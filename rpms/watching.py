@@ -117,8 +117,9 @@ def standings(progress: RunProgress) -> str:
     parts = []
     for label, standing in progress.standings.items():
         errors = f" ({standing.errors} errors)" if standing.errors else ""
-        parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
-    return ", ".join(sorted(parts)) or "starting"
+        if standing.played or standing.errors:
+            parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
+    return ", ".join(parts) or "starting"
 
 
 def spending(progress: RunProgress) -> str:

@@ -2,7 +2,10 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const conditionNames = new Map(data.conditions);
 const typeNames = new Map(data.types);
-data.episodes.forEach((episode, number) => { episode.log = `log-${number}`; });
+data.episodes.forEach((episode, number) => {
+  episode.number = number;
+  episode.log ||= `log-${number}`;
+});
 
 const byId = (id) => document.getElementById(id);
 const keyOf = (condition, task) => JSON.stringify([condition, task]);
@@ -40,12 +43,16 @@ function outcomeBadge(e) {
 
 const decoded = new Map();
 
+function packedLog(e) {
+  const holder = byId(e.log);
+  if (!holder) throw new Error("The run folder has no step log of this episode.");
+  return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+}
+
 // A log stays compressed in the page until its episode is opened; the last few are kept.
 async function loadLog(e) {
   if (decoded.has(e.log)) return decoded.get(e.log);
-  const holder = byId(e.log);
-  if (!holder) throw new Error("The run folder has no step log of this episode.");
-  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+  const bytes = data.live ? await fetchLog(e) : packedLog(e);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   let log;
   try {

@@ -26,11 +26,13 @@ function outcomeFits(e, wanted) {
 
 function chosenEpisodes(params) {
   const words = (params.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = inSet(params);
   const found = data.episodes.filter((e) => {
+    if (!wanted(e)) return false;
     if (params.get("c") && e.c !== params.get("c")) return false;
     if (params.get("t") && e.type !== params.get("t")) return false;
     if (!outcomeFits(e, params.get("o"))) return false;
-    const text = `${e.goal} ${e.task} ${e.c} ${e.error}`.toLowerCase();
+    const text = `${e.goal} ${e.task} ${e.c} ${e.error} ${e.cause} ${e.why}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   const order = params.get("s") || "n";
@@ -69,7 +71,7 @@ function drawHeads(params) {
 function listRow(e) {
   const link = el("a", { href: episodeLink(e) }, titleOf(e));
   const below = goalBelow(e) ? el("div", { class: "clamped muted" }, goalBelow(e)) : null;
-  const task = el("td", { title: e.task }, link, below);
+  const task = el("td", { title: e.task }, link, below, whyLine(e));
   const number = (value, quiet) => el("td", { class: `number${quiet ? " muted" : ""}` },
     value.toLocaleString("en"));
   const cells = [
@@ -102,6 +104,7 @@ function showList(params) {
     const field = form.elements[name];
     if (field !== document.activeElement) field.value = params.get(name) || "";
   }
+  drawSet(params);
   drawHeads(params);
   drawRows();
 }
