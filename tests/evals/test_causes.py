@@ -1,4 +1,4 @@
-"""Where an episode went wrong: logs made by hand in which it is known, any log at all, real ones."""
+"""Where an episode went wrong: logs made by hand, in which it is known, and any log at all."""
 
 from __future__ import annotations
 
