@@ -151,8 +151,8 @@ def test_many_runs_are_listed_and_followed(tmp_path: Path, opened: Open) -> None
 def test_trouble_is_said_and_the_page_stays(tmp_path: Path, opened: Open) -> None:
     page = opened(growing(tmp_path))
     broken = "new Response('episodes.jsonl:1: torn', {status: 500})"
-    page.evaluate(f"window.fetch = () => Promise.resolve({broken})")
+    page.evaluate(f"void (window.fetch = () => Promise.resolve({broken}))")
     expect(page.locator("#live")).to_contain_text("episodes.jsonl:1: torn")
-    page.evaluate("window.fetch = () => Promise.reject(new TypeError('no network'))")
+    page.evaluate("void (window.fetch = () => Promise.reject(new TypeError()))")
     expect(page.locator("#live")).to_contain_text("'rpms view' does not answer")
     expect(page.locator("#table-main")).to_be_visible()
