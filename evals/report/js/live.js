@@ -20,7 +20,7 @@ function liveLine(now) {
     el("span", { class: `badge ${now.going ? "good" : now.done >= now.planned ? "" : "warn"}` }, told),
     el("progress", { max: String(now.planned), value: String(now.done), "aria-label": "Episodes" }),
     el("span", null, `${now.done.toLocaleString("en")} of ${now.planned.toLocaleString("en")} episodes`),
-    spent ? el("span", { class: "muted" }, `${spent} so far`) : null);
+    spent ? el("span", { class: "muted" }, `${spent} ${now.going ? "so far" : "in all"}`) : null);
 }
 
 function inFlight(now) {
