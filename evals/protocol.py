@@ -44,7 +44,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     world = _world(manifest.env)
 
     def each(name: str, own: Any = UNKNOWN) -> str:
-        return _joined({label: str(context[name] or own) for label, context in contexts.items()})
+        return joined({label: str(context[name] or own) for label, context in contexts.items()})
 
     steps = settings.get("max_steps") or (world.max_steps if world else UNKNOWN)
     return {
@@ -53,15 +53,15 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "wording": manifest.wording or UNKNOWN,
         "steps": each("max_steps", steps),
         "examples": each("examples", 0),
-        "action list": _joined(
+        "action list": joined(
             {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
         ),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),
-        "decoding": _joined({label: _decoding(c, world) for label, c in contexts.items()}),
-        "learning data": _joined({label: _sources(manifest, label) for label in readers}),
-        "memory": _joined({label: _short(_memory(manifest, label)) for label in readers}),
-        "rules": _joined({label: _rules(manifest, label) for label, c in contexts.items()
+        "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
+        "learning data": joined({label: _sources(manifest, label) for label in readers}),
+        "memory": joined({label: _short(_memory(manifest, label)) for label in readers}),
+        "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
     }  # fmt: skip
 
@@ -83,6 +83,16 @@ def card_differences(first: Mapping[str, str], second: Mapping[str, str]) -> lis
         for name in first
         if first[name] != second[name] and UNKNOWN not in (first[name], second[name])
     ]
+
+
+def joined(values: Mapping[str, str]) -> str:
+    """One value where all conditions share it, else each with the conditions that have it."""
+    groups: dict[str, list[str]] = {}
+    for label, value in values.items():
+        groups.setdefault(value, []).append(label)
+    if len(groups) < 2:
+        return next(iter(groups), NONE)
+    return " | ".join(f"{value} ({', '.join(labels)})" for value, labels in groups.items())
 
 
 def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
@@ -116,16 +126,6 @@ def _short(digest: str) -> str:
 def _digest(ids: Iterable[str]) -> str:
     """Which tasks they were, whatever their order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:SHOWN]
-
-
-def _joined(values: Mapping[str, str]) -> str:
-    """One value where all conditions share it, else each with the conditions that have it."""
-    groups: dict[str, list[str]] = {}
-    for label, value in values.items():
-        groups.setdefault(value, []).append(label)
-    if len(groups) < 2:
-        return next(iter(groups), NONE)
-    return " | ".join(f"{value} ({', '.join(labels)})" for value, labels in groups.items())
 
 
 def _world(env: str) -> Environment | None:

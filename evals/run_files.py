@@ -41,6 +41,7 @@ class Hashes(_Data):
     """Checksums of the knowledge that was used."""
 
     rules: str = ""
+    prompts: str = ""
     memory: dict[str, str] = {}
     rules_of: dict[str, str] = {}
 
@@ -88,6 +89,9 @@ class Manifest(_Data):
     swapped: dict[str, dict[str, dict[str, str]]] = {}
     versions: dict[str, str] = {}
     settings: dict[str, Any] = {}
+    workers: int | None = None
+    concurrency: int | None = None
+    ray: str | None = None
     sessions: list[Session] = []
 
     @field_validator("conditions", mode="after")

@@ -26,22 +26,29 @@ from rpms.evals.report import Report, heading
 from rpms.evals.report.causes import cause_of
 from rpms.evals.report.links import set_link, sets_of
 from rpms.evals.report.plots import plots_of
+from rpms.evals.report.settings import settings_of
 from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
+from rpms.nodes.shown import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
-SCRIPTS = ("base", "sets", "list", "parts", "episode", "compare", "router")
+SCRIPTS = (
+    "base", "sets", "finding", "search", "list", "panels", "parts", "prompt", "transcript",
+    "episode", "compare", "router",
+)  # fmt: skip
 LIVE = ("morph", "live")
 STYLES = ("report.css", "live.css")
 GZIP = b"\x1f\x8b"
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
+# A phone so many: there the rows of wider tables become cards.
+NARROW = 34
 GAP = 4
 
 _jinja = Environment(
@@ -66,10 +73,12 @@ def render_page(report: Report, live: str = "") -> str:
         title=heading(run),
         source=source_of(run),
         protocol=protocol_card(run.manifest),
+        settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
         tables=report.tables,
         dense={table.id for table in report.tables if characters(table) > ROOM},
+        stacked={table.id for table in report.tables if characters(table) > NARROW},
         plots=plots_of(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
@@ -130,6 +139,7 @@ def page_data(report: Report, live: str = "") -> dict[str, Any]:
         "episodes": rows,
         "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
         "rules": run_rules(run),
+        "new_task": NEW_TASK,
     }
 
 
@@ -211,6 +221,8 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "at": cause.step,
         "why": cause.text,
         "tokens": episode.prompt_tokens + episode.output_tokens,
+        "recalled": episode.recalled,
+        "proposals": episode.proposals,
     }
 
 

@@ -6,6 +6,9 @@ data.episodes.forEach((episode, number) => {
   episode.number = number;
   episode.log ||= `log-${number}`;
 });
+// Episodes are shown by task, conditions in their order.
+const rankOf = new Map(data.conditions.map(([c], rank) => [c, rank]));
+data.episodes.sort((a, b) => a.n - b.n || rankOf.get(a.c) - rankOf.get(b.c));
 
 const byId = (id) => document.getElementById(id);
 const keyOf = (condition, task) => JSON.stringify([condition, task]);
@@ -41,25 +44,29 @@ function outcomeBadge(e) {
   return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, told);
 }
 
-const decoded = new Map();
-
 function packedLog(e) {
   const holder = byId(e.log);
   if (!holder) throw new Error("The run folder has no step log of this episode.");
   return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
 }
 
-// A log stays compressed in the page until its episode is opened; the last few are kept.
-async function loadLog(e) {
-  if (decoded.has(e.log)) return decoded.get(e.log);
+// A log stays compressed in the page, or on the server, until somebody asks for it.
+async function unpackLog(e) {
   const bytes = data.live ? await fetchLog(e) : packedLog(e);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  let log;
   try {
-    log = await new Response(stream).json();
+    return await new Response(stream).json();
   } catch {
     throw new Error("The step log of this episode is damaged.");
   }
+}
+
+const decoded = new Map();
+
+// For the views: the last few logs are kept.
+async function loadLog(e) {
+  if (decoded.has(e.log)) return decoded.get(e.log);
+  const log = await unpackLog(e);
   if (decoded.size >= 8) decoded.delete(decoded.keys().next().value);
   decoded.set(e.log, log);
   return log;

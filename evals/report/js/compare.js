@@ -41,7 +41,8 @@ function chooser(first, second, task) {
 }
 
 function stepCell(e, step, number, open) {
-  if (!step) return el("td", { class: "muted" }, "(ended)");
+  const label = { "data-label": conditionNames.get(e.c) };
+  if (!step) return el("td", { ...label, class: "muted" }, "(ended)");
   const dropped = (step.recalls || []).filter((r) => r.dropped_by).length;
   const rules = Object.values(step.rules || {}).reduce((n, tier) => n + tier.length, 0);
   const more = open ? el("div", { class: "more" },
@@ -52,7 +53,7 @@ function stepCell(e, step, number, open) {
       + `${dropped} dropped`),
     el("ul", { class: "plain" }, (step.recalls || []).map(memoryLine)),
     el("a", { href: episodeLink(e, number) }, "Open this step")) : null;
-  return el("td", null,
+  return el("td", label,
     el("div", { class: "action" }, step.action || "(no action could be read)"),
     el("div", { class: `result text${step.failed ? " failed-text" : ""}` }, step.result), more);
 }

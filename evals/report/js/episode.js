@@ -1,5 +1,5 @@
 // One episode, step by step.
-const viewer = { episode: null, log: null, step: 1, promptOpen: false };
+const viewer = { episode: null, log: null, step: 1, reading: false, onlyNew: false };
 
 function stepButtons(log, current, go) {
   return log.steps.map((step, i) => {
@@ -24,6 +24,8 @@ function episodeHead(e) {
   return [
     el("p", { class: "crumbs" }, el("a", { href: listHash(list.params), id: "back" },
       "\u2190 Episodes"),
+    el("a", { href: viewer.reading ? episodeLink(e) : transcriptLink(e), id: "reading" },
+      viewer.reading ? "Step by step" : "Transcript"),
     others.length ? el("span", { class: "muted" }, "Side by side with ",
       others.flatMap((link, i) => (i ? [", ", link] : [link]))) : null),
     el("h1", null, titleOf(e)),
@@ -40,8 +42,6 @@ function episodeHead(e) {
 function drawStep() {
   const { log, step, episode } = viewer;
   const now = log.steps[step - 1];
-  const open = byId("prompt") ? byId("prompt").open : viewer.promptOpen;
-  viewer.promptOpen = open;
   const go = (n) => goToStep(n);
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Steps" },
     stepButtons(log, step, go));
@@ -54,11 +54,10 @@ function drawStep() {
       id: "next" }, "Next \u2192"),
     strip);
   const columns = el("div", { class: "columns" },
-    el("div", null, observationPanel(now), decisionPanel(now), resultPanel(now),
-      promptPanel(now, log)),
-    el("div", null, beliefPanel(now), truthPanel(now), memoryPanel(now), rulesPanel(now)));
-  byId("steps-of").replaceChildren(stepper, columns);
-  byId("prompt").open = open;
+    el("div", null, observationPanel(now), decisionPanel(now), resultPanel(now), truthPanel(now)),
+    el("div", null, beliefPanel(now), memoryPanel(now), rulesPanel(now)));
+  byId("steps-of").replaceChildren(stepper, columns, promptPanel(now, log),
+    rawPanel(episode, now, log));
   const current = strip.querySelector("[aria-current]");
   strip.scrollLeft = current.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
   history.replaceState(null, "", episodeLink(episode, step));
@@ -69,14 +68,19 @@ function goToStep(number) {
   const next = Math.min(Math.max(1, number), viewer.log.steps.length);
   const held = document.activeElement && document.activeElement.id;
   viewer.step = next;
+  if (viewer.reading) {
+    markTurn(true);
+    return;
+  }
   drawStep();
   const again = held && byId(held);
   if (again && !again.disabled && byId("view-episode").contains(again)) again.focus();
 }
 
-async function showEpisode(condition, task, number) {
+async function showEpisode(condition, task, number, reading) {
   const view = byId("view-episode");
   const e = episodesByKey.get(keyOf(condition, task));
+  viewer.reading = reading;
   viewer.episode = e;
   viewer.log = null;
   if (!e) {
@@ -88,10 +92,12 @@ async function showEpisode(condition, task, number) {
     el("p", { class: "muted" }, "Reading the step log.")));
   try {
     const log = await loadLog(e);
-    if (viewer.episode !== e) return;
+    if (viewer.episode !== e || viewer.reading !== reading) return;
     if (!log.steps.length) throw new Error("This episode ended before its first step.");
     viewer.log = log;
-    goToStep(number || 1);
+    viewer.step = Math.min(Math.max(1, number || 1), log.steps.length);
+    if (reading) drawTranscript();
+    else drawStep();
   } catch (problem) {
     byId("steps-of").replaceChildren(el("p", { class: "notice" }, problem.message));
   }
@@ -100,5 +106,13 @@ async function showEpisode(condition, task, number) {
 function neighbour(by) {
   const shown = list.shown.length ? list.shown : chosenEpisodes(list.params);
   const next = shown[shown.indexOf(viewer.episode) + by];
-  if (next && shown.includes(viewer.episode)) location.hash = episodeLink(next);
+  if (!next || !shown.includes(viewer.episode)) return;
+  location.hash = viewer.reading ? transcriptLink(next) : episodeLink(next);
+}
+
+// The same episode in the other form, at the same step.
+function switchReading() {
+  if (!viewer.log) return;
+  const link = viewer.reading ? episodeLink : transcriptLink;
+  location.hash = link(viewer.episode, viewer.step);
 }

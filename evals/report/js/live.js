@@ -49,17 +49,21 @@ function takeData(fresh) {
   });
 }
 
+function redrawList() {
+  const held = document.activeElement && document.activeElement.getAttribute("href");
+  const { limit } = list;
+  list.key = "";
+  showList(list.params);
+  list.limit = limit;
+  drawRows();
+  const again = held && byId("list").querySelector(`a[href="${CSS.escape(held)}"]`);
+  if (again) again.focus({ preventScroll: true });
+}
+
 function redraw() {
-  if (view === "episodes") {
-    const held = document.activeElement && document.activeElement.getAttribute("href");
-    list.shown = chosenEpisodes(list.params);
-    drawSet(list.params);
-    drawRows();
-    const again = held && byId("list").querySelector(`a[href="${CSS.escape(held)}"]`);
-    if (again) again.focus({ preventScroll: true });
-  } else if (view === "episode" && !viewer.episode) {
-    route();
-  }
+  // A search of the steps is not begun again with every episode: its hits stay.
+  if (view === "episodes" && !asksForSteps(list.params)) redrawList();
+  else if (view === "episode" && !viewer.episode) route();
 }
 
 async function follow() {

@@ -1,5 +1,4 @@
 // The parts of one step, as panels; used by the episode and by the side-by-side view.
-const panel = (title, ...content) => el("section", { class: "panel" }, el("h3", null, title), content);
 const plain = (text, kind) => el("p", { class: `text ${kind || ""}` }, text);
 
 function words(value) {
@@ -36,8 +35,7 @@ function decisionPanel(step) {
   return panel("Decision",
     step.thought ? plain(step.thought) : null,
     decisions.length ? el("ul", { class: "plain" }, decisions.map(guardLine)) : null,
-    offered.length ? el("details", null,
-      el("summary", null, `${offered.length} actions were offered`),
+    offered.length ? fold("offered", `${offered.length} actions were offered`, () =>
       el("ol", null, offered.map((choice) => el("li", null, choice.action,
         el("span", { class: "muted" }, ` ${choice.reason}`))))) : null,
     step.action ? el("p", { class: "action" }, step.action)
@@ -70,7 +68,7 @@ function truthTable(step) {
   });
   if (!rows.length) return el("p", { class: "muted" }, "The true state was not recorded.");
   return el("table", { class: "pairs" },
-    el("thead", null, el("tr", null, ["", "believed", "true"].map((t) =>
+    el("thead", null, el("tr", null, el("td"), ["believed", "true"].map((t) =>
       el("th", { scope: "col" }, t)))),
     el("tbody", null, rows));
 }
@@ -90,10 +88,9 @@ function beliefPanel(step) {
     goal.name ? el("p", null, el("span", { class: "badge" }, `${goal.progress}%`), " ",
       `${goal.name.replaceAll("_", " ")} ${goal.target || ""}`) : null,
     lines.length ? el("ul", { class: "plain" }, lines) : null,
-    el("details", null, el("summary", null, "Whole belief"),
-      el("table", { class: "pairs" }, el("tbody", null, known.map(([name, value]) =>
-        el("tr", null, el("th", { scope: "row" }, name.replaceAll("_", " ")),
-          el("td", null, words(value))))))));
+    fold("belief", "Whole belief", () => el("table", { class: "pairs" }, el("tbody", null,
+      known.map(([name, value]) => el("tr", null,
+        el("th", { scope: "row" }, name.replaceAll("_", " ")), el("td", null, words(value))))))));
 }
 
 const truthPanel = (step) => panel("Belief and truth", truthTable(step));
@@ -112,7 +109,7 @@ function rulesPanel(step) {
   return panel(`Rules (${total})`,
     now.length ? el("ul", { class: "plain", "aria-label": "For this situation" }, now) : null,
     tiers.filter(([, key]) => (rules[key] || []).length).map(([title, key]) =>
-      el("details", null, el("summary", null, `${title} (${rules[key].length})`),
+      fold(`rules-${key}`, `${title} (${rules[key].length})`, () =>
         el("ul", { class: "plain" }, rules[key].map((id) => ruleLine(id))))));
 }
 
@@ -144,18 +141,4 @@ function memoryPanel(step) {
   const dropped = recalls.filter((r) => r.dropped_by).length;
   return panel(`Memories (${recalls.length} recalled, ${dropped} dropped)`,
     el("ul", { class: "plain" }, recalls.map(memoryLine)));
-}
-
-function promptPanel(step, log) {
-  const messages = (step.prompt || []).map(([role, index]) => el("div", { class: `message ${role}` },
-    el("div", { class: "role" }, role), el("pre", { tabindex: "0" }, log.messages[index] || "")));
-  const usage = step.usage || {};
-  const tokens = `${usage.prompt_tokens ?? "?"} prompt tokens, ${usage.cached_tokens ?? 0} cached, `
-    + `${usage.output_tokens ?? "?"} out; ${step.knowledge_tokens ?? 0} of knowledge`;
-  return panel("Prompt and reply",
-    el("p", { class: "muted" }, tokens),
-    el("details", { id: "prompt" }, el("summary", null, `Prompt (${messages.length} messages)`),
-      messages),
-    el("details", { open: true }, el("summary", null, "Reply"),
-      el("pre", { class: "reply", tabindex: "0" }, step.reply || "(empty)")));
 }

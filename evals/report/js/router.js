@@ -23,10 +23,12 @@ function route() {
   const [name, ...rest] = path.split("/").map(decodePart);
   if (name === "episodes") {
     showList(new URLSearchParams(query));
+    const back = view === "episode" && viewer.episode;
     show("episodes");
-  } else if (name === "episode") {
+    if (back) focusRowOf(viewer.episode);
+  } else if (name === "episode" || name === "transcript") {
     show("episode");
-    showEpisode(rest[0], rest[1], Number.parseInt(rest[2], 10) || 1);
+    showEpisode(rest[0], rest[1], Number.parseInt(rest[2], 10) || 1, name === "transcript");
   } else if (name === "compare") {
     show("compare");
     showComparison(rest[0], rest[1], rest[2], Number.parseInt(rest[3], 10) || 0);
@@ -40,33 +42,41 @@ function route() {
 const stepBy = (by) => {
   if (view === "episode") goToStep(viewer.step + by);
   else if (view === "compare") selectPair(pairing.selected + by);
+  else if (view === "episodes") moveRow(by);
 };
 
 const KEYS = {
-  j: () => stepBy(1), ArrowRight: () => stepBy(1),
-  k: () => stepBy(-1), ArrowLeft: () => stepBy(-1),
+  j: () => stepBy(1), ArrowRight: () => stepBy(1), ArrowDown: () => stepBy(1),
+  k: () => stepBy(-1), ArrowLeft: () => stepBy(-1), ArrowUp: () => stepBy(-1),
   Home: () => stepBy(-1e6), End: () => stepBy(1e6),
   n: () => { if (view === "episode") neighbour(1); },
   p: () => { if (view === "episode") neighbour(-1); },
+  t: () => { if (view === "episode") switchReading(); },
   d: () => { if (view === "compare" && pairing.parted) selectPair(pairing.parted); },
   Escape: () => {
     if (view === "episode" || view === "compare") location.hash = listHash(list.params);
+    else if (view === "episodes") document.activeElement?.blur();
   },
   "/": () => {
     location.hash = listHash(list.params);
-    setTimeout(() => byId("filters").elements.q.focus());
+    setTimeout(() => byId("filters").elements.x.focus());
   },
   "?": () => byId("help").showModal(),
 };
-const STEPPING = new Set(["Home", "End", "ArrowLeft", "ArrowRight"]);
+// Left and right go through steps, up and down through rows; elsewhere they scroll.
+const STEPPING = new Set(["ArrowLeft", "ArrowRight"]);
+const MOVING = new Set(["ArrowUp", "ArrowDown"]);
+const ENDS = new Set(["Home", "End"]);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
-  const typing = event.target.closest("input, select, textarea, pre");
+  const typing = event.target.closest("input:not([type=checkbox]), select, textarea");
   if (typing && event.key === "Escape") { typing.blur(); return; }
   if (typing || !Object.hasOwn(KEYS, event.key)) return;
   const stepping = view === "episode" || view === "compare";
   if (STEPPING.has(event.key) && !stepping) return;
+  if (MOVING.has(event.key) && view !== "episodes") return;
+  if (ENDS.has(event.key) && !stepping && view !== "episodes") return;
   event.preventDefault();
   KEYS[event.key]();
 });

@@ -2,89 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from tests.conftest import BROWSER
+from tests.evals.report.conftest import Open
 from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line
 
 pytestmark = pytest.mark.browser
 
-PATIENCE_MS = 120_000
-"""A net for what would never come, on a machine that may be busy with other things."""
-expect.set_options(timeout=PATIENCE_MS)
-
-Open = Callable[..., Page]
 TASK = quote(task_id(1), safe="")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("run")
-    wins = {
-        "A": [False] * 8 + [True] * 4,
-        "B": [False, True] * 6,
-        "D scf=off": [True] * 10 + [False] * 2,
-    }
-    lines = {
-        ("A", 0): {"failure_mode": "model_error", "error": "401: no key for </td><b>you</b>"},
-        ("A", 2): {"failure_mode": "wrong_termination", "steps": 3},
-    }
-    write_run(folder, wins, lines=lines)
-    return write_report(read_report(folder))[-1]
-
-
-@pytest.fixture
-def opened(browser: Browser) -> Iterator[Open]:
-    """Opens a page and, at the end, asks that it was silent: no error and no request."""
-    heard: list[str] = []
-    contexts = []
-
-    def asked(file: Path) -> Callable[[Request], None]:
-        """Notes every request but the one for the page itself."""
-
-        def note(request: Request) -> None:
-            if re.split(r"[?#]", request.url)[0] != file.as_uri():
-                heard.append(f"request: {request.url}")
-
-        return note
-
-    def open_page(file: Path, address: str = "", scheme: str = "light") -> Page:
-        context = browser.new_context(
-            viewport={"width": 1280, "height": 900}, color_scheme=scheme  # type: ignore[arg-type]
-        )  # fmt: skip
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: heard.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-        page.on("request", asked(file))
-        page.goto(f"{file.as_uri()}{address}")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert heard == []
 
 
 def rows(page: Page) -> int:
@@ -125,10 +59,10 @@ def test_episodes_are_filtered_searched_and_sorted(report: Path, opened: Open) -
     assert rows(page) == 1
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#list tbody tr")).to_have_count(36)
-    page.get_by_role("searchbox", name="Text").fill("401 KEY")
+    page.get_by_role("searchbox", name="Task or error").fill("401 KEY")
     assert rows(page) == 1
     expect(page.locator("#list tbody .badge")).to_have_text("model error")
-    page.get_by_role("searchbox", name="Text").fill("")
+    page.get_by_role("searchbox", name="Task or error").fill("")
     page.locator("[data-sort=steps]").click()
     expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Steps")
     assert page.locator("#list tbody tr").first.locator("td").nth(5).text_content() == "3"
@@ -140,13 +74,13 @@ def test_episodes_are_filtered_searched_and_sorted(report: Path, opened: Open) -
 def test_filters_live_in_the_address(report: Path, opened: Open) -> None:
     page = opened(report, "#/episodes")
     choice(page, "Condition").select_option("D scf=off")
-    page.get_by_role("searchbox", name="Text").fill("shelf 1")
+    page.get_by_role("searchbox", name="Task or error").fill("shelf 1")
     count = rows(page)
     assert 0 < count < 12
     page.reload()
     assert rows(page) == count
     assert choice(page, "Condition").input_value() == "D scf=off"
-    assert page.get_by_role("searchbox", name="Text").input_value() == "shelf 1"
+    assert page.get_by_role("searchbox", name="Task or error").input_value() == "shelf 1"
 
 
 def test_stepping_through_an_episode_with_the_keyboard(report: Path, opened: Open) -> None:

@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from rpms.evals.budget import Total
 from rpms.evals.in_flight import FlightNotes
 from rpms.evals.report.live import Shelf
 from rpms.evals.run_layout import JobKey
 from rpms.viewing import ViewServer
-from tests.conftest import BROWSER
+from tests.evals.report.conftest import PATIENCE_MS, Open
 from tests.evals.report.test_live import add, growing
 from tests.evals.sample_runs import task_id, write_run
 
 pytestmark = pytest.mark.browser
 
-PATIENCE_MS = 120_000
-expect.set_options(timeout=PATIENCE_MS)
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield started
-        started.close()
-
 
 @pytest.fixture(params=[1400, 390])
-def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
+def followed(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens a page of these runs; nothing may leave the server or complain."""
     heard: list[str] = []
     servers = []
@@ -67,12 +52,12 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
     assert heard == []
 
 
-def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, opened: Open) -> None:
-    page = opened(growing(tmp_path), address="#/episodes")
+def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path), address="#/episodes")
     rows = page.locator("#list tbody tr")
     expect(rows).to_have_count(1)
     expect(page.locator("#live")).to_contain_text("Stopped before its end")
-    page.get_by_role("searchbox", name="Text").fill("mug")
+    page.get_by_role("searchbox", name="Task or error").fill("mug")
     page.locator("#list tbody a").first.focus()
     FlightNotes(tmp_path).note([JobKey("A", "a <b>task</b> in flight")], Total(1234, 0.5))
     add(tmp_path, 1, False)
@@ -82,7 +67,7 @@ def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, opened: Op
     expect(page.locator("#live")).to_contain_text("1,234 tokens, $0.5000 so far")
     page.get_by_text("1 in flight").click()
     expect(page.locator("#live li")).to_contain_text("a <b>task</b> in flight")
-    assert page.get_by_role("searchbox", name="Text").input_value() == "mug"
+    assert page.get_by_role("searchbox", name="Task or error").input_value() == "mug"
     assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY")
     add(tmp_path, 2, True)
     expect(rows).to_have_count(3)
@@ -90,32 +75,32 @@ def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, opened: Op
     expect(page.locator("nav .count")).to_have_text("3")
 
 
-def test_an_open_step_and_open_panels_stay(tmp_path: Path, opened: Open) -> None:
+def test_an_open_step_and_open_panels_stay(tmp_path: Path, followed: Open) -> None:
     address = f"#/episode/A/{quote(task_id(0), safe='')}/3"
-    page = opened(growing(tmp_path), address=address)
+    page = followed(growing(tmp_path), address=address)
     expect(page.locator("#where")).to_have_text("Step 3 of 6")
     page.get_by_text(re.compile(r"^Prompt \(")).click()
-    expect(page.locator("#prompt")).to_have_attribute("open", "")
+    expect(page.locator("[data-panel=prompt]")).to_have_attribute("open", "")
     page.locator("#next").focus()
     add(tmp_path, 1, False)
     expect(page.locator("nav .count")).to_have_text("2")
     expect(page.locator("#where")).to_have_text("Step 3 of 6")
-    expect(page.locator("#prompt")).to_have_attribute("open", "")
+    expect(page.locator("[data-panel=prompt]")).to_have_attribute("open", "")
     assert page.evaluate("document.activeElement.id") == "next"
     page.keyboard.press("n")  # the next one of the list, which was not there at first
     expect(page.locator("#where")).to_have_text("Step 1 of 12")
 
 
-def test_tables_follow_and_lead_to_episodes(tmp_path: Path, opened: Open) -> None:
-    page = opened(growing(tmp_path))
+def test_tables_follow_and_lead_to_episodes(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path))
     main = page.locator("#table-main tbody tr").first
     expect(main).to_contain_text("100.0%")
     page.get_by_text("Protocol", exact=True).click()
-    expect(page.locator("details.protocol")).not_to_have_attribute("open", "")
+    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
     page.evaluate("window.kept = document.querySelector('#table-main tbody tr')")
     add(tmp_path, 1, False)
     expect(main).to_contain_text("50.0%")
-    expect(page.locator("details.protocol")).not_to_have_attribute("open", "")
+    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
     assert page.evaluate("window.kept.isConnected"), "what is the same stays in its place"
     row = page.locator("#table-causes tbody tr").filter(has_text="drift")
     row.get_by_role("link").click()
@@ -131,10 +116,10 @@ def test_tables_follow_and_lead_to_episodes(tmp_path: Path, opened: Open) -> Non
     expect(page.locator("#list tbody tr")).to_have_count(3)
 
 
-def test_many_runs_are_listed_and_followed(tmp_path: Path, opened: Open) -> None:
+def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open) -> None:
     growing(tmp_path / "one")
     write_run(tmp_path / "two", {"A": [True, False]})
-    page = opened(tmp_path)
+    page = followed(tmp_path)
     expect(page.locator("tbody tr")).to_have_count(2)
     add(tmp_path / "one", 1, False)
     expect(page.locator("tbody tr").first).to_contain_text("2 of 4")
@@ -148,8 +133,8 @@ def test_many_runs_are_listed_and_followed(tmp_path: Path, opened: Open) -> None
     expect(page.locator("h1")).to_have_text("Runs")
 
 
-def test_trouble_is_said_and_the_page_stays(tmp_path: Path, opened: Open) -> None:
-    page = opened(growing(tmp_path))
+def test_trouble_is_said_and_the_page_stays(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path))
     broken = "new Response('episodes.jsonl:1: torn', {status: 500})"
     page.evaluate(f"void (window.fetch = () => Promise.resolve({broken}))")
     expect(page.locator("#live")).to_contain_text("episodes.jsonl:1: torn")

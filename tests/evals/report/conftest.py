@@ -1,0 +1,85 @@
+"""A browser for the tests of the page, and a run to look at."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+
+from rpms.evals.report import read_report
+from rpms.evals.report.files import write_report
+from tests.conftest import BROWSER
+from tests.evals.sample_runs import write_run
+
+PATIENCE_MS = 120_000
+"""A net for what would never come, on a machine that may be busy with other things."""
+expect.set_options(timeout=PATIENCE_MS)
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=BROWSER, args=arguments)
+        yield started
+        started.close()  # with its event loop, which other tests must not find running
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    wins = {
+        "A": [False] * 8 + [True] * 4,
+        "B": [False, True] * 6,
+        "D scf=off": [True] * 10 + [False] * 2,
+    }
+    lines = {
+        ("A", 0): {"failure_mode": "model_error", "error": "401: no key for </td><b>you</b>"},
+        ("A", 2): {"failure_mode": "wrong_termination", "steps": 3},
+    }
+    write_run(folder, wins, lines=lines)
+    return write_report(read_report(folder))[-1]
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Open]:
+    """Opens a page and, at the end, asks that it was silent: no error and no request."""
+    heard: list[str] = []
+    contexts = []
+
+    def asked(file: Path) -> Callable[[Request], None]:
+        """Notes every request but the one for the page itself."""
+
+        def note(request: Request) -> None:
+            if re.split(r"[?#]", request.url)[0] != file.as_uri():
+                heard.append(f"request: {request.url}")
+
+        return note
+
+    def open_page(
+        file: Path, address: str = "", scheme: str = "light", width: int = 1280, script: str = ""
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme  # type: ignore[arg-type]
+        )  # fmt: skip
+        if script:
+            context.add_init_script(script)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: heard.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        page.on("request", asked(file))
+        page.goto(f"{file.as_uri()}{address}")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert heard == []
