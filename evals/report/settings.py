@@ -56,8 +56,11 @@ def _checksums(manifest: Manifest) -> dict[str, str]:
 def _memories(manifest: Manifest) -> dict[str, str]:
     return {
         digest[:SHOWN]: "; ".join(
-            [f"{known.entries} entries", *_list("from", known.sources)]
-            + _list("learned by", known.learned_by)
+            [
+                f"{known.entries} entries",
+                *_list("from", known.sources),
+                *_list("learned by", known.learned_by),
+            ]
         )
         for digest, known in manifest.memories.items()
     }

@@ -94,7 +94,7 @@ def legend(names: Sequence[str], kinds: Sequence[str], y: float) -> list[str]:
         width = 32 + 7.0 * len(name)
         if x + width > WIDTH:
             x, y = 8.0, y + 20
-        parts += [dot(x + 5, y - 4, kind, "", 5), text(x + 15, y, name, "tick")]
+        parts += [dot(x + 5, y - 4, kind, "", 5), text(x + 15, y, name, "tick key")]
         x += width
     return parts
 

@@ -79,9 +79,10 @@ function excerpt(where, text, index, length) {
   const end = index + length;
   return {
     where,
-    before: (start ? "\u2026" : "") + text.slice(start, index),
+    before: start ? text.slice(start, index).replace(/^\S*/, "\u2026") : text.slice(0, index),
     found: text.slice(index, end),
-    after: text.slice(end, end + AROUND) + (end + AROUND < text.length ? "\u2026" : ""),
+    after: end + AROUND < text.length
+      ? text.slice(end, end + AROUND).replace(/\S*$/, "\u2026") : text.slice(end),
   };
 }
 

@@ -46,7 +46,8 @@ BROKEN_WORDS = """() => {
 }"""
 # Everything that reaches beyond the screen, less the strip of steps, which is there to be pushed.
 TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
-  && !e.closest(".strip, .skip, svg, .stacked thead") && e.getBoundingClientRect().right > innerWidth + 1)
+  && !e.closest(".strip, .skip, svg, .stacked thead")
+  && e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => `${e.tagName}.${e.className}`)"""
 
 
@@ -101,10 +102,10 @@ def test_nothing_overflows_or_breaks_on_a_phone(report: Path, opened: Open, view
 
 
 def test_long_names_fit_a_phone_too(tmp_path: Path, opened: Open) -> None:
-    goal = "Your task is to determine the boiling point of an unknown substance. " * 4
+    goal = "Your task is to determine the boiling point of an unknown substance. " * 8
     labels = {"D+offer": [True], "D under a name of many words": [False]}
     made = {name: {"rules": True, "memory": False} for name in labels}
-    lines = {(name, 0): {"goal": goal} for name in labels}
+    lines = {(name, 0): {"goal": goal, "failure_mode": "infrastructure_error"} for name in labels}
     folder = write_run(tmp_path, labels, conditions=made, lines=lines)
     file = write_report(read_report(folder))[-1]
     for address in ("#/results", "#/episodes", "#/compare"):

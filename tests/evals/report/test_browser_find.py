@@ -113,7 +113,8 @@ def test_steps_by_rule_veto_and_memory(page_file: Path, opened: Open) -> None:
         "g=insisted&r=u-fail": 1, "g=insisted&r=O-ACT-001": 0, "g=asked_again": 1, "g=broken": 1,
         "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=refused&c=A": 3,
         "r=S-002&c=B": 3 * 12, "m=scf": 2 * 6, "m=arbitration&r=D-HEAT-001": 2 * 6,
-        "m=scf&r=D-HEAT-001": 0, "m=warned&r=E-ACT": 2 * 6, "m=budget": 0, "m=dropped&x=shelf 3D": 2,
+        "m=scf&r=D-HEAT-001": 0, "m=warned&r=E-ACT": 2 * 6, "m=budget": 0,
+        "m=dropped&x=shelf 3D": 2,
     }  # fmt: skip
     for query, count in cases.items():
         page.goto(f"{page_file.as_uri()}#/episodes?{query}")

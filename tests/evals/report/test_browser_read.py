@@ -30,7 +30,8 @@ def prompt_of(number: int) -> list[str]:
     """Rules that stay, a state that changes, and a history that grows."""
     blocks = [
         "An example ends.", NEW_TASK, "[RULES - Always Follow]\n  [U-1] Look first.",
-        "[Task Goal]\n  Goal: a mug", f"[Current State]\n  You are at shelf {number}.\n  Hands: empty",
+        "[Task Goal]\n  Goal: a mug",
+        f"[Current State]\n  You are at shelf {number}.\n  Hands: empty",
         "[Past Experience]\n  OK: look", "[Weather]\n  Rain", "You are in a room.",
     ]  # fmt: skip
     turns = [f"{who} {n}" for n in range(1, number) for who in ("Action: look", "Nothing new.")]
@@ -124,7 +125,9 @@ def test_a_step_can_be_copied_with_or_without_a_clipboard(
 ) -> None:
     page = opened(page_file, f"#/episode/B/{TASK}/2", script=script)
     page.get_by_role("button", name="Copy step as JSON").click()
-    expect(page.locator(".copy", has_text="Copy step").get_by_role("status")).to_have_text(" copied")
+    expect(page.locator(".copy", has_text="Copy step").get_by_role("status")).to_have_text(
+        " copied"
+    )
     page.evaluate("document.body.append(document.createElement('textarea'))")
     page.locator("body > textarea").focus()
     page.keyboard.press("Control+V")
