@@ -58,6 +58,7 @@ function drawStep() {
     el("div", null, beliefPanel(now), memoryPanel(now), rulesPanel(now)));
   byId("steps-of").replaceChildren(stepper, columns, promptPanel(now, log),
     rawPanel(episode, now, log));
+  markFound(columns);
   const current = strip.querySelector("[aria-current]");
   strip.scrollLeft = current.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
   history.replaceState(null, "", episodeLink(episode, step));

@@ -58,3 +58,21 @@ async function searchSteps(episodes, params, found, progress) {
   }
   progress(episodes.length, unread, true);
 }
+
+// In an opened step the words that were searched for are marked, without touching its text.
+function markFound(node) {
+  if (!CSS.highlights) return;
+  const text = (list.params.get("x") || "").trim();
+  const ranges = [];
+  const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+  const pattern = text && new RegExp(phrase(text), "giu");
+  for (let leaf = pattern && walk.nextNode(); leaf; leaf = walk.nextNode()) {
+    for (const match of leaf.data.matchAll(pattern)) {
+      const range = document.createRange();
+      range.setStart(leaf, match.index);
+      range.setEnd(leaf, match.index + match[0].length);
+      ranges.push(range);
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
+}

@@ -42,6 +42,7 @@ function drawTranscript() {
       el("p", { class: "text" }, log.steps[0].observation),
       el("ol", { class: "plain" }, log.steps.map((step, i) => turn(episode, step, i + 1))),
       el("p", null, outcomeBadge(episode))));
+  markFound(byId("steps-of"));
   markTurn(false);
 }
 

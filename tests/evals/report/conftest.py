@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
+from rpms.nodes.shown import NEW_TASK
 from tests.conftest import BROWSER
-from tests.evals.sample_runs import write_run
+from tests.evals.sample_runs import SYSTEM, write_run
 
 PATIENCE_MS = 120_000
 """A net for what would never come, on a machine that may be busy with other things."""
 expect.set_options(timeout=PATIENCE_MS)
 
 Open = Callable[..., Page]
+COUNT_UNPACKED = """
+window.unpacked = 0;
+const Real = window.DecompressionStream;
+window.DecompressionStream = class extends Real {
+  constructor(kind) { super(kind); window.unpacked += 1; }
+};
+"""
+"""A page that says how many logs it has unpacked."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +57,37 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     write_run(folder, wins, lines=lines)
     return write_report(read_report(folder))[-1]
+
+
+def prompt_of(number: int) -> list[str]:
+    """Rules that stay, a state that changes, and a history that grows."""
+    blocks = [
+        "An example ends.", NEW_TASK, "[RULES - Always Follow]\n  [U-1] Look first.",
+        "[Task Goal]\n  Goal: a mug",
+        f"[Current State]\n  You are at shelf {number}.\n  Hands: empty",
+        "[Past Experience]\n  OK: look", "[Weather]\n  Rain", "You are in a room.",
+    ]  # fmt: skip
+    turns = [f"{who} {n}" for n in range(1, number) for who in ("Action: look", "Nothing new.")]
+    return [SYSTEM, "\n\n".join(blocks), *turns]
+
+
+@pytest.fixture(scope="session")
+def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page whose prompts have blocks, and a history."""
+    report = read_report(write_run(tmp_path_factory.mktemp("run"), {"B": [True] * 3}))
+    for episode in report.run.episodes.values():
+        file = report.run.log_file(episode)
+        log: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
+        texts: dict[str, int] = {}
+        for number, step in enumerate(log["steps"], start=1):
+            roles = ["system", "user", *["assistant", "user"] * number]
+            step["prompt"] = [
+                [role, texts.setdefault(text, len(texts))]
+                for role, text in zip(roles, prompt_of(number), strict=False)
+            ]
+        log["messages"] = list(texts)
+        file.write_bytes(gzip.compress(json.dumps(log).encode()))
+    return write_report(report)[-1]
 
 
 @pytest.fixture

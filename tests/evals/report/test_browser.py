@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from tests.evals.report.conftest import Open
+from tests.evals.report.conftest import COUNT_UNPACKED, Open
 from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line
 
@@ -214,15 +214,6 @@ def test_a_missing_log_is_said(tmp_path: Path, opened: Open) -> None:
     expect(page.locator("#steps-of")).to_contain_text("no step log of this episode")
     page.goto(f"{page.url.split('#')[0]}#/episode/A/nowhere/1")
     expect(page.locator("#view-episode")).to_contain_text("no such episode")
-
-
-COUNT_UNPACKED = """
-window.unpacked = 0;
-const Real = window.DecompressionStream;
-window.DecompressionStream = class extends Real {
-  constructor(kind) { super(kind); window.unpacked += 1; }
-};
-"""
 
 
 def test_of_five_hundred_episodes_only_the_one_looked_at_is_unpacked(

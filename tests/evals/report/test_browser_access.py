@@ -82,6 +82,21 @@ def test_contrast_labels_and_structure(
     ] == []
 
 
+@pytest.mark.parametrize(("width", "scheme"), SCREENS)
+def test_coloured_and_marked_prompts(
+    prompts: Path, opened: Open, axe: str, width: int, scheme: str
+) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/2", scheme=scheme, width=width)
+    expect(page.locator("#where")).to_be_visible()
+    open_everything(page)
+    expect(page.locator(".prompt-text ins").first).to_be_visible()
+    open_everything(page)
+    expect(page.locator(".gone del")).to_be_visible()
+    page.evaluate(axe)
+    assert page.evaluate("axe.run(document).then((found) => found.violations)") == []
+    assert page.evaluate(TOO_WIDE) == []
+
+
 def test_the_help_passes_the_same_check(report: Path, opened: Open, axe: str) -> None:
     page = opened(report, "#/episodes")
     page.keyboard.press("?")

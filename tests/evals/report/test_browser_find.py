@@ -15,18 +15,10 @@ from playwright.sync_api import Page, expect
 
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from tests.evals.report.conftest import Open
+from tests.evals.report.conftest import COUNT_UNPACKED, Open
 from tests.evals.sample_runs import slug, task_id, write_run
 
 pytestmark = pytest.mark.browser
-
-COUNT_UNPACKED = """
-window.unpacked = 0;
-const Real = window.DecompressionStream;
-window.DecompressionStream = class extends Real {
-  constructor(kind) { super(kind); window.unpacked += 1; }
-};
-"""
 
 
 def change_log(folder: Path, condition: str, number: int, change: Callable[[Any], None]) -> None:
@@ -90,6 +82,11 @@ def test_a_refusal_is_found_where_it_happened(page_file: Path, opened: Open) -> 
     expect(page.locator("#list mark").first).to_have_text("Nothing happens")
     page.locator("#list a.hit").nth(1).click()
     expect(page.locator("#where")).to_have_text("Step 2 of 6")
+    marked = "[...CSS.highlights.get('found')].map(String)"
+    assert page.evaluate(marked) == ["Nothing happens"]
+    page.keyboard.press("t")
+    expect(page.locator(".turn")).to_have_count(6)
+    assert page.evaluate(marked) == ["Nothing happens"]
 
 
 def test_errors_thoughts_actions_and_odd_signs_are_found(page_file: Path, opened: Open) -> None:

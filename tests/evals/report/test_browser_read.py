@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from rpms.evals.report import read_report
-from rpms.evals.report.files import write_report
-from rpms.nodes.shown import NEW_TASK
 from tests.evals.report.conftest import Open
-from tests.evals.sample_runs import SYSTEM, task_id, write_run
+from tests.evals.sample_runs import SYSTEM, task_id
 
 pytestmark = pytest.mark.browser
 
@@ -26,42 +21,12 @@ NO_COPYING = NO_CLIPBOARD + "document.execCommand = () => false;"
 FORBIDDEN = "navigator.clipboard.writeText = () => Promise.reject(new Error('no'));"
 
 
-def prompt_of(number: int) -> list[str]:
-    """Rules that stay, a state that changes, and a history that grows."""
-    blocks = [
-        "An example ends.", NEW_TASK, "[RULES - Always Follow]\n  [U-1] Look first.",
-        "[Task Goal]\n  Goal: a mug",
-        f"[Current State]\n  You are at shelf {number}.\n  Hands: empty",
-        "[Past Experience]\n  OK: look", "[Weather]\n  Rain", "You are in a room.",
-    ]  # fmt: skip
-    turns = [f"{who} {n}" for n in range(1, number) for who in ("Action: look", "Nothing new.")]
-    return [SYSTEM, "\n\n".join(blocks), *turns]
-
-
-@pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    report = read_report(write_run(tmp_path_factory.mktemp("run"), {"B": [True] * 3}))
-    for episode in report.run.episodes.values():
-        file = report.run.log_file(episode)
-        log: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
-        texts: dict[str, int] = {}
-        for number, step in enumerate(log["steps"], start=1):
-            roles = ["system", "user", *["assistant", "user"] * number]
-            step["prompt"] = [
-                [role, texts.setdefault(text, len(texts))]
-                for role, text in zip(roles, prompt_of(number), strict=False)
-            ]
-        log["messages"] = list(texts)
-        file.write_bytes(gzip.compress(json.dumps(log).encode()))
-    return write_report(report)[-1]
-
-
 def open_panel(page: Page, name: str) -> None:
     page.locator(f"[data-panel={name}] > summary").click()
 
 
-def test_panels_stay_open_from_step_to_step(page_file: Path, opened: Open) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/1")
+def test_panels_stay_open_from_step_to_step(prompts: Path, opened: Open) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/1")
     for name in ("prompt", "belief", "rules-universal", "raw"):
         open_panel(page, name)
     open_panel(page, "reply")
@@ -75,10 +40,8 @@ def test_panels_stay_open_from_step_to_step(page_file: Path, opened: Open) -> No
     expect(page.locator("[data-panel=belief] td").first).to_be_visible()
 
 
-def test_the_prompt_has_coloured_blocks_and_marks_what_is_new(
-    page_file: Path, opened: Open
-) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/1")
+def test_the_prompt_has_coloured_blocks_and_marks_what_is_new(prompts: Path, opened: Open) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/1")
     open_panel(page, "prompt")
     expect(page.get_by_text("The first prompt of the episode")).to_be_visible()
     expect(page.locator(".prompt-text ins")).to_have_count(0)
@@ -107,8 +70,8 @@ def test_the_prompt_has_coloured_blocks_and_marks_what_is_new(
     expect(page.locator(".prompt-text .b-rules")).to_be_hidden()
 
 
-def test_a_long_prompt_has_no_scroll_bar_of_its_own(page_file: Path, opened: Open) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/6")
+def test_a_long_prompt_has_no_scroll_bar_of_its_own(prompts: Path, opened: Open) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/6")
     for name in ("prompt", "raw"):
         open_panel(page, name)
     expect(page.locator(".raw")).to_contain_text('"condition": "B"')
@@ -121,9 +84,9 @@ def test_a_long_prompt_has_no_scroll_bar_of_its_own(page_file: Path, opened: Ope
 
 @pytest.mark.parametrize("script", ["", NO_CLIPBOARD, FORBIDDEN])
 def test_a_step_can_be_copied_with_or_without_a_clipboard(
-    page_file: Path, opened: Open, script: str
+    prompts: Path, opened: Open, script: str
 ) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/2", script=script)
+    page = opened(prompts, f"#/episode/B/{TASK}/2", script=script)
     page.get_by_role("button", name="Copy step as JSON").click()
     expect(page.locator(".copy", has_text="Copy step").get_by_role("status")).to_have_text(
         " copied"
@@ -137,16 +100,16 @@ def test_a_step_can_be_copied_with_or_without_a_clipboard(
     assert step["result"] == "Nothing happens."
 
 
-def test_where_nothing_may_be_copied_the_step_is_selected(page_file: Path, opened: Open) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/2", script=NO_COPYING)
+def test_where_nothing_may_be_copied_the_step_is_selected(prompts: Path, opened: Open) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/2", script=NO_COPYING)
     page.get_by_role("button", name="Copy step as JSON").click()
     expect(page.get_by_text("selected: press Ctrl+C")).to_be_visible()
     expect(page.locator(".raw")).to_be_visible()
     assert json.loads(page.evaluate("getSelection().toString()"))["step"] == 2
 
 
-def test_the_whole_episode_as_one_transcript(page_file: Path, opened: Open) -> None:
-    page = opened(page_file, f"#/episode/B/{TASK}/1")
+def test_the_whole_episode_as_one_transcript(prompts: Path, opened: Open) -> None:
+    page = opened(prompts, f"#/episode/B/{TASK}/1")
     page.get_by_role("link", name="Transcript").click()
     turns = page.locator(".turn")
     expect(turns).to_have_count(6)
