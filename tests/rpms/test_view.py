@@ -105,9 +105,9 @@ def test_a_run_that_breaks_while_it_is_followed_is_one_line(
     server: ViewServer, tmp_path: Path
 ) -> None:
     first, second = runs(server)
-    (tmp_path / "one" / "episodes.jsonl").write_text("{}\n")
+    (tmp_path / "one" / "manifest.json").write_text("{}\n")
     status, _, body = ask(server, f"/{first}")
-    assert status == 500 and body.count(b"\n") == 1 and b"episodes.jsonl:1" in body
+    assert status == 500 and body.count(b"\n") == 1 and b"manifest.json: format" in body
     assert ask(server, f"/{second}")[0] == 200
 
 

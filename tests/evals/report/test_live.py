@@ -103,7 +103,7 @@ def test_runs_are_found_below_folders_and_as_they_begin(tmp_path: Path) -> None:
 def test_a_damaged_run_is_told_in_the_list_of_runs(tmp_path: Path) -> None:
     write_run(tmp_path / "good", {"A": [True, False]}, conditions=contexts("A"), logs=False)
     bad = write_run(tmp_path / "bad", {"A": [True]}, logs=False)
-    (bad / "episodes.jsonl").write_text("{}\n")
+    (bad / "manifest.json").write_text("{}\n")
     page = Shelf([tmp_path]).index()
     assert "A 1/2" in page and "2 of 2" in page
-    assert "episodes.jsonl:1: condition" in page
+    assert "manifest.json: format: Field required" in page
