@@ -113,7 +113,7 @@ def compare_runs(
 
 def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
     """The runs with their conditions called by other names."""
-    known = {label for run in runs for label in run.conditions}
+    known = dict.fromkeys(label for run in runs for label in run.conditions)
     for label in mapping:
         if label not in known:
             raise RpmsError(f"--map: no run has a condition '{label}'; {_listed(known)}")
@@ -122,7 +122,7 @@ def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
 
 def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     """``OLD=NEW`` as given on the command line; a label may have ``=`` in it itself."""
-    known = {label for run in runs for label in run.conditions}
+    known = dict.fromkeys(label for run in runs for label in run.conditions)
     found: dict[str, str] = {}
     for word in words:
         cuts = [i for i, sign in enumerate(word)
@@ -207,7 +207,7 @@ def _told(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
 
 
 def _listed(labels: Iterable[str]) -> str:
-    return f"there are: {', '.join(sorted(labels))}"
+    return f"there are: {', '.join(labels)}"
 
 
 def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:

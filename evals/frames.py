@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rpms.envs import get_environment
 from rpms.evals.log_files import read_log
 from rpms.evals.refusals import in_prompt, shown_rules
+from rpms.evals.report.causes import cause_of
 from rpms.evals.run_files import Episode, Run, read_run
 from rpms.evals.transfer import source_type
 from rpms.vocabulary.errors import RpmsError
@@ -30,6 +31,7 @@ COLUMNS = {
                 "dropped_by", "reason", "warning", "rule", "shown", "success"),
     "decisions": ("proposal", "verdict", "rule", "reason", "mend", "played"),
     "obedience": ("rule", "verdict", "shown", "failed"),
+    "causes": ("cause", "text"),
 }  # fmt: skip
 # One column each would be a column per rule; the frame ``obedience`` has them tidy.
 _NESTED = (
@@ -71,6 +73,17 @@ class Frames:
     def steps(self) -> pd.DataFrame:
         """One row for each step, less the texts of prompts."""
         return self._of_steps(_steps)
+
+    @cached_property
+    def causes(self) -> pd.DataFrame:
+        """One row for each episode that was not won: why, and at which step (0: at none)."""
+        rows = (
+            {**_key(run, episode), "step": found.step, "cause": found.kind, "text": found.text}
+            for run in self.runs
+            for episode in run.episodes.values()
+            if (found := cause_of(run, episode))
+        )
+        return _frame(rows, ("run", *KEY, "step", *COLUMNS["causes"]))
 
     @cached_property
     def recalls(self) -> pd.DataFrame:

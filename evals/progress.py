@@ -37,7 +37,7 @@ class RunProgress:
         spent_tokens: tokens of the model calls that this session made.
         cost_usd: what they cost; None when no price is known.
         cache_hits: replies that needed no call.
-        standings: by condition.
+        standings: by condition, in the order of the plan.
         history: how this session's episodes ended, in order.
         hopeless: the model errors that ended episodes since a call last worked.
     """

@@ -329,6 +329,10 @@ def read_run(folder: Path) -> Run:
                 f"in {MANIFEST}; the two files belong to different runs"
             )
         episodes[episode.key] = episode
+    # Episodes end in any order; whoever lists them finds tasks and conditions in the plan's order.
+    places = {label: number for number, label in enumerate(manifest.conditions)}
+    ordered = sorted(episodes.values(), key=lambda e: (e.index, places[e.condition], e.key[2:]))
+    episodes = {episode.key: episode for episode in ordered}
     # A line without its end was being written when the run was killed; the runner cuts it off.
     return Run(folder, manifest, episodes, bool(lines and lines[-1]), tuple(damaged))
 

@@ -13,10 +13,11 @@ from rpms.envs import get_environment
 from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
 from rpms.evals.costs import spent_in
 from rpms.evals.episode import EpisodeResult, Recorder
+from rpms.evals.in_flight import FlightNotes
 from rpms.evals.manifest import commit, grown, make_manifest, now
 from rpms.evals.plan import Ending, Job, RunPlan, remaining
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
-from rpms.evals.progress import RunProgress
+from rpms.evals.progress import RunProgress, Standing
 from rpms.evals.run_layout import JobKey
 from rpms.evals.run_writer import RunWriter
 from rpms.evals.worker import WorkerSettings
@@ -61,6 +62,11 @@ class Dispatcher:
             for event in self._pool.poll(POLL_S):
                 self._handle(event)
             watch()
+
+    @property
+    def in_flight(self) -> list[JobKey]:
+        """The episodes that workers have."""
+        return [key for held in self._held.values() for key in held]
 
     def _hand_out(self) -> None:
         """One job at a time to the least busy worker, so that all of them fill up evenly."""
@@ -144,7 +150,8 @@ class Run:
             raise
         self.jobs = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
-        self.progress = RunProgress(total=len(plan.jobs()))
+        standings = {label: Standing() for label in plan.conditions}
+        self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
         self.progress.resume(_ended(plan, self.jobs, finished))
 
     def _open(self, fresh: dict[str, Any]) -> dict[str, Any]:
@@ -175,15 +182,18 @@ class Run:
 
         def look() -> None:
             watch(self.progress)
+            notes.note(dispatcher.in_flight, self.meter.total)
             if self.progress.done < self.progress.total:
                 self.meter.stop_if_spent()
 
+        dispatcher, notes = Dispatcher(pool, capacity, keep), FlightNotes(self._writer.folder)
         try:
             look()
             at_once = max(HOPELESS, capacity * pool.size)
-            Dispatcher(pool, capacity, keep).run(self.jobs, look)
+            dispatcher.run(self.jobs, look)
             self._manifest["finished"] = now()
         finally:
+            notes.end()
             pool.close()
             self._note_spending()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
+from rpms.evals.run_layout import JobKey
 from rpms.evals.statistics import Interval
 
 NONE = "-"
@@ -14,11 +15,20 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: as text, with its interval or count beside it, and as data."""
+    """One figure: as text, with its interval or count beside it, as data, and whose it is."""
 
     text: str
     note: str = ""
     value: Any = None
+    behind: tuple[JobKey, ...] = ()
+
+
+class Keyed(Protocol):
+    """An episode, as far as a table has to know it."""
+
+    @property
+    def key(self) -> JobKey:
+        """What names it within its run."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,16 @@ def label(text: str) -> Cell:
 def count(number: int) -> Cell:
     """A plain count."""
     return Cell(f"{number:,}", value=number)
+
+
+def linked(cell: Cell, episodes: Iterable[Keyed]) -> Cell:
+    """A figure with the very episodes behind it, which a page can lead to."""
+    return replace(cell, behind=tuple(episode.key for episode in episodes))
+
+
+def counted(episodes: Sequence[Keyed]) -> Cell:
+    """How many episodes, and which."""
+    return linked(count(len(episodes)), episodes)
 
 
 def number(value: float | None, form: str = ".1f", interval: Interval | None = None) -> Cell:

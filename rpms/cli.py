@@ -47,6 +47,7 @@ from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
 from rpms.showing import say
 from rpms.typed import in_typed_words
+from rpms.view_cli import view
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.limits import MOST_STEPS
 from rpms.vocabulary.secrets import redact
@@ -191,6 +192,7 @@ app.command(name="eval")(evaluate)
 app.command()(report)
 app.command()(compare)
 app.command()(export)
+app.command()(view)
 
 
 @app.command()

@@ -122,8 +122,9 @@ def standings(progress: RunProgress) -> str:
     parts = []
     for label, standing in progress.standings.items():
         errors = f" ({standing.errors} errors)" if standing.errors else ""
-        parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
-    return visible(", ".join(sorted(parts))) or "starting"  # rich's bar prints it itself
+        if standing.played or standing.errors:
+            parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
+    return visible(", ".join(parts)) or "starting"  # rich's bar prints it itself
 
 
 def spending(progress: RunProgress) -> str:

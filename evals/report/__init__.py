@@ -16,6 +16,7 @@ from rpms.evals.report.behaviour import (
     step_table,
     token_table,
 )
+from rpms.evals.report.causes import cause_table
 from rpms.evals.report.frontier import frontier_table
 from rpms.evals.report.guard import guard_table, veto_table
 from rpms.evals.report.knowledge import (
@@ -77,7 +78,8 @@ def build_report(run: Run) -> Report:
         found.append(pair_table(run))
     found += [repeat_table(run), trial_table(run)]
     found += ablation_tables(run)
-    found += [failure_table(run), step_table(run), reliability_table(run), memory_table(run)]
+    found += [failure_table(run), cause_table(run), step_table(run), reliability_table(run)]
+    found += [memory_table(run)]
     found += [guard_table(run), veto_table(run)]
     found += [
         lacking_table(run),

@@ -53,11 +53,13 @@ def varied(run: Run, field: str) -> list[list[str]]:
     return [_with_round_zero(run, group) for group in groups] if field == "memory_file" else groups
 
 
-def _place(run: Run, field: str) -> Callable[[str], tuple[int, str]]:
-    def place(name: str) -> tuple[int, str]:
+def _place(run: Run, field: str) -> Callable[[str], int]:
+    """Values in their natural order; where they have none, conditions stay in their own."""
+
+    def place(name: str) -> int:
         value = str(run.manifest.conditions[name].get(field, ""))
         order = ORDERS.get(field, ())
-        return (order.index(value) if value in order else round_of(name, value), name)
+        return order.index(value) if value in order else round_of(name, value)
 
     return place
 

@@ -8,7 +8,7 @@ from rpms.evals.measures import average, mean, share
 from rpms.evals.report.provenance import memory_sources
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_files import Episode, Run
-from rpms.evals.tables import Cell, Table, count, label, number, percent
+from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
 from rpms.vocabulary.turn import ERRORS
 
 AGENT_FAILURES = {
@@ -23,8 +23,8 @@ def failure_table(run: Run) -> Table:
     played = {name: run.played(name) for name in run.conditions}
 
     def row(title: str, modes: Sequence[str]) -> list[Cell]:
-        found = (sum(e.failure_mode in modes for e in played[name]) for name in played)
-        return [label(title), *map(count, found)]
+        found = ([e for e in played[name] if e.failure_mode in modes] for name in played)
+        return [label(title), *map(counted, found)]
 
     rows = [row(title, [mode]) for mode, title in AGENT_FAILURES.items()]
     rows.append(row("lost by the agent", list(AGENT_FAILURES)))
@@ -42,8 +42,9 @@ def step_table(run: Run) -> Table:
     for name in run.conditions:
         judged = run.judged(name)
         sides = [judged, [e for e in judged if e.success], [e for e in judged if not e.success]]
-        found = [mean([e.steps for e in side]) for side in sides]
-        rows.append([label(names(name)), *(number(m.value, ".1f", m.interval) for m in found)])
+        found = [(mean([e.steps for e in side]), side) for side in sides]
+        cells = (linked(number(m.value, ".1f", m.interval), side) for m, side in found)
+        rows.append([label(names(name)), *cells])
     columns = ["condition", "steps, all", "steps, won", "steps, lost"]
     notes = ["Mean steps per episode with 95% bootstrap intervals over tasks."]
     return Table("steps", "Steps", source_of(run), columns, rows, notes=notes)
@@ -61,7 +62,15 @@ def reliability_table(run: Run) -> Table:
             share([e.format_errors for e in judged], steps),
             share([e.drift_steps for e in judged], [e.checked_steps for e in judged]),
         ]
-        cells = [percent(m.value, m.interval) for m in found]
+        behind = [
+            [e for e in judged if e.invalid_actions],
+            [e for e in judged if e.format_errors],
+            [e for e in judged if e.drift_steps],
+        ]
+        cells = [
+            linked(percent(m.value, m.interval), side)
+            for m, side in zip(found, behind, strict=True)
+        ]
         rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
     columns = ["condition", "invalid actions (P1)", "of them repeated", "unreadable replies",
                "belief drift (P2)"]  # fmt: skip

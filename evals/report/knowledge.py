@@ -10,7 +10,7 @@ from rpms.evals.obedience import KNOWN_ACTION, spans
 from rpms.evals.refusals import KINDS, NOTHING_REFUSED
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_files import Episode, Run
-from rpms.evals.tables import Cell, Table, count, label, percent
+from rpms.evals.tables import Cell, Table, count, counted, label, linked, percent
 
 NOT_SHOWN = "Rules judge in every condition, also where the model was not shown them."
 
@@ -96,19 +96,18 @@ def _kept(counts: Iterable[Sequence[int] | None]) -> Cell:
 
 def lacking_table(run: Run) -> Table | None:
     """Refused actions and lost episodes: was the knowledge missing, wrong or ignored?"""
-    counted = {name: [e for e in run.judged(name) if e.refused] for name in run.conditions}
-    if not any(counted.values()):
+    known = {name: [e for e in run.judged(name) if e.refused] for name in run.conditions}
+    if not any(known.values()):
         return None
     rows = []
-    for name, episodes in counted.items():
+    for name, episodes in known.items():
         refused = sum((Counter(e.refused) for e in episodes), Counter[str]())
-        lost = Counter(e.lost_by for e in episodes if e.failure_mode)
+        lost = [e for e in episodes if e.failure_mode]
+        sides = [[e for e in lost if e.lost_by == kind] for kind in (*KINDS, NOTHING_REFUSED)]
         row = [label(names(name)), count(refused.total())]
         row += [_part(refused[kind], refused.total()) for kind in KINDS]
-        row.append(count(lost.total()))
-        rows.append(
-            [*row, *(_part(lost[kind], lost.total()) for kind in (*KINDS, NOTHING_REFUSED))]
-        )
+        row.append(counted(lost))
+        rows.append([*row, *(linked(_part(len(side), len(lost)), side) for side in sides)])
     columns = ["condition", "actions refused", *KINDS, "episodes lost"]
     notes = [
         "Ignored: a rule or a memory in the prompt definitely spoke against the action, or it was "

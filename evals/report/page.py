@@ -11,16 +11,20 @@ import base64
 import hashlib
 import json
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from rpms.evals.causes import Cause
 from rpms.evals.manifest import rules_hash
-from rpms.evals.measures import metric_of
+from rpms.evals.measures import groups, metric_of
 from rpms.evals.protocol import protocol_card
 from rpms.evals.report import Report, heading
+from rpms.evals.report.causes import cause_of
+from rpms.evals.report.links import set_link, sets_of
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.settings import settings_of
 from rpms.evals.report.source import names, short_type, source_of
@@ -36,9 +40,11 @@ from rpms.vocabulary.reading import is_file
 
 HERE = Path(__file__).parent
 SCRIPTS = (
-    "base", "finding", "search", "list", "panels", "parts", "prompt", "transcript", "episode",
-    "compare", "router",
+    "base", "sets", "finding", "search", "list", "panels", "parts", "prompt", "transcript",
+    "episode", "compare", "router",
 )  # fmt: skip
+LIVE = ("morph", "live")
+STYLES = ("report.css", "live.css")
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
 # A phone so many: there the rows of wider tables become cards.
@@ -54,14 +60,15 @@ _jinja = Environment(
 )
 
 
-def render_page(report: Report) -> str:
-    """The whole page as text."""
+def render_page(report: Report, live: str = "") -> str:
+    """The whole page as text.
+
+    ``live`` marks this state of a run that is served: such a page asks for logs when they are
+    wanted, and looks now and then for a later state.
+    """
     run = report.run
-    style = (HERE / "report.css").read_text(encoding="utf-8")
-    scripts = "\n".join(
-        (HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS
-    )
-    script = f"'use strict';\n(() => {{\n{scripts}\n}})();\n"
+    style = styles()
+    script = scripts(*SCRIPTS, *(LIVE if live else ()))
     return _jinja.get_template("report.html.j2").render(
         title=heading(run),
         source=source_of(run),
@@ -74,13 +81,38 @@ def render_page(report: Report) -> str:
         stacked={table.id for table in report.tables if characters(table) > NARROW},
         plots=plots_of(run),
         rules_changed=rules_changed(run),
+        set_link=set_link,
+        live=live,
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
         script_hash=_hash(script),
-        data=_embedded(page_data(run)),
-        logs=[(number, _log(run, e)) for number, e in enumerate(run.episodes.values())],
+        data=_embedded(page_data(report, live)),
+        logs=[] if live else [(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
+
+
+def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The page that lists the runs which are served."""
+    style, script = styles(), scripts("morph", "index")
+    return _jinja.get_template("index.html.j2").render(
+        runs=runs,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def scripts(*files: str) -> str:
+    """Files of js/ as one script that leaves nothing behind in the page's global names."""
+    text = "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in files)
+    return f"'use strict';\n(() => {{\n{text}\n}})();\n"
+
+
+def styles() -> str:
+    """The style sheets as one."""
+    return "".join((HERE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def characters(table: Table) -> int:
@@ -91,14 +123,21 @@ def characters(table: Table) -> int:
     )
 
 
-def page_data(run: Run) -> dict[str, Any]:
+def page_data(report: Report, live: str = "") -> dict[str, Any]:
     """What the list and the viewer need at once; steps come from the logs when asked for."""
-    types = sorted({e.type for e in run.episodes.values()})
+    run = report.run
+    types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
+    rows = [_row(run, e) for e in run.episodes.values()]
+    if live:
+        for row, episode in zip(rows, run.episodes.values(), strict=True):
+            row["log"] = log_name(run, episode)
     return {
+        "live": live,
         "scored": metric_of(run.manifest.env) == "score",
         "conditions": [[label, names(label)] for label in run.conditions],
         "types": [[kind, short_type(run, kind)] for kind in types],
-        "episodes": [_row(e) for e in run.episodes.values()],
+        "episodes": rows,
+        "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
         "rules": run_rules(run),
         "new_task": NEW_TASK,
     }
@@ -159,7 +198,13 @@ def rules_changed(run: Run) -> bool:
     return False
 
 
-def _row(episode: Episode) -> dict[str, Any]:
+def log_name(run: Run, episode: Episode) -> str:
+    """What a served page asks for."""
+    return run.log_file(episode).relative_to(run.folder).as_posix()
+
+
+def _row(run: Run, episode: Episode) -> dict[str, Any]:
+    cause = cause_of(run, episode) or Cause("", 0, "")
     return {
         "c": episode.condition,
         "task": _named(episode),
@@ -173,6 +218,9 @@ def _row(episode: Episode) -> dict[str, Any]:
         "drift": episode.drift_steps,
         "mode": episode.failure_mode or "",
         "error": episode.error,
+        "cause": cause.kind,
+        "at": cause.step,
+        "why": cause.text,
         "tokens": episode.prompt_tokens + episode.output_tokens,
         "recalled": episode.recalled,
         "proposals": episode.proposals,

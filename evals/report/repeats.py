@@ -13,7 +13,7 @@ from statistics import fmean
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_files import Run
 from rpms.evals.statistics import wilson
-from rpms.evals.tables import Cell, Table, count, label, number, percent
+from rpms.evals.tables import Cell, Table, count, label, linked, number, percent
 
 
 def outcomes(run: Run, condition: str) -> list[list[bool]]:
@@ -87,6 +87,8 @@ def _won_by(run: Run, name: str) -> Iterator[Cell]:
     judged = run.judged(name)
     yield count(len(judged))
     for trial in range(1, run.trials + 1):
-        won = sum(e.success and e.trial <= trial for e in judged)
+        side = [e for e in judged if e.success and e.trial <= trial]
+        won = len(side)
         interval = wilson(won, len(judged)) if judged else None
-        yield percent(won / len(judged) if judged else None, interval, f"{won}/{len(judged)}")
+        cell = percent(won / len(judged) if judged else None, interval, f"{won}/{len(judged)}")
+        yield linked(cell, side)

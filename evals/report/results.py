@@ -23,7 +23,18 @@ from rpms.evals.report.provenance import borrowed_memory
 from rpms.evals.report.source import names, short_type, source_of
 from rpms.evals.run_files import Episode, Run
 from rpms.evals.statistics import Interval, holm, interaction
-from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent, points
+from rpms.evals.tables import (
+    Cell,
+    Table,
+    count,
+    counted,
+    label,
+    linked,
+    number,
+    p_value,
+    percent,
+    points,
+)
 
 SQUARE = ("A", "B", "C", "D")
 
@@ -51,20 +62,20 @@ def main_table(run: Run) -> Table:
 def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
     judged, played = run.judged(name), run.played(name)
     yield label(names(name))
-    yield count(len(judged))
+    yield counted(judged)
     if metric == "score":
         for values in ([e.floored for e in judged], [e.score for e in judged]):
             found = mean(values)
             yield number(found.value, ".1f", found.interval)
     won = rate(judged)
-    yield count(won.wins)
+    yield counted([e for e in judged if e.success])
     yield percent(won.share, won.interval)
     if name == run.conditions[0]:
         yield Cell("")
     else:
         versus = pair(run.judged(run.conditions[0]), judged, metric)
         yield gain(versus.difference, versus.interval, metric)
-    yield count(len(played) - len(judged))
+    yield counted([e for e in played if e.is_error])
     yield count(len(run.manifest.tasks) - len(played))
 
 
@@ -145,10 +156,11 @@ def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
     """The primary figure of some episodes, with its interval."""
     if metric == "score":
         found = mean([e.floored for e in episodes])
-        return number(found.value, ".1f", found.interval)
+        return linked(number(found.value, ".1f", found.interval), episodes)
     won = rate(episodes)
     cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
-    return Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
+    cell = Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
+    return linked(cell, episodes)
 
 
 def pair_table(run: Run) -> Table:
@@ -160,11 +172,12 @@ def pair_table(run: Run) -> Table:
     ranks = holm([found.p_score for found in pairs])
     rows = []
     for (a, b), found, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        row = [label(names(a)), label(names(b)), count(found.n)]
+        left, right, only_first, only_second = compared(run.judged(a), run.judged(b))
+        row = [label(names(a)), label(names(b)), linked(count(found.n), [*left, *right])]
         row.append(gain(found.difference, found.interval, metric))
         if metric == "score":
             row += [p_value(found.p_score), p_value(ranked)]
-        row += [count(found.only_first), count(found.only_second), p_value(found.p), p_value(p)]
+        row += [counted(only_first), counted(only_second), p_value(found.p), p_value(p)]
         rows.append(row)
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
@@ -176,6 +189,18 @@ def pair_table(run: Run) -> Table:
     return Table(
         "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
     )
+
+
+def compared(first: Sequence[Episode], second: Sequence[Episode]) -> list[list[Episode]]:
+    """Both sides of the shared tasks, and the wins of tasks that the other side lost."""
+    left, right = by_task(first), by_task(second)
+    pairs = [(left[task], right[task]) for task in shared_tasks(left, right)]
+    return [
+        [a for a, _ in pairs],
+        [b for _, b in pairs],
+        [a for a, b in pairs if a.success and not b.success],
+        [b for a, b in pairs if b.success and not a.success],
+    ]
 
 
 def square_of(run: Run) -> list[str]:

@@ -44,6 +44,13 @@ def test_several_runs_together(tmp_path: Path) -> None:
     assert not found.episodes.duplicated(ID).any()
 
 
+def test_causes_name_the_lost_episodes_and_their_steps(tmp_path: Path) -> None:
+    found = rpms.load(write_run(tmp_path, WINS))
+    lost = found.episodes[~found.episodes.success]
+    assert list(found.causes.task) == list(lost.task) and len(lost)
+    assert set(found.causes.cause) == {"drift"} and set(found.causes.step) == {4}
+
+
 @pytest.mark.engine
 def test_a_real_run(real_run: Path) -> None:
     run, found = read_run(real_run), rpms.load(real_run)

@@ -2,8 +2,11 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const conditionNames = new Map(data.conditions);
 const typeNames = new Map(data.types);
-data.episodes.forEach((episode, number) => { episode.log = `log-${number}`; });
-// Episodes lie in the order in which they ended; they are shown by task, conditions in their order.
+data.episodes.forEach((episode, number) => {
+  episode.number = number;
+  episode.log ||= `log-${number}`;
+});
+// Episodes are shown by task, conditions in their order.
 const rankOf = new Map(data.conditions.map(([c], rank) => [c, rank]));
 data.episodes.sort((a, b) => a.n - b.n || rankOf.get(a.c) - rankOf.get(b.c));
 
@@ -41,11 +44,15 @@ function outcomeBadge(e) {
   return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, told);
 }
 
-// A log stays compressed in the page until somebody asks for it.
-async function unpackLog(e) {
+function packedLog(e) {
   const holder = byId(e.log);
   if (!holder) throw new Error("The run folder has no step log of this episode.");
-  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+  return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+}
+
+// A log stays compressed in the page, or on the server, until somebody asks for it.
+async function unpackLog(e) {
+  const bytes = data.live ? await fetchLog(e) : packedLog(e);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   try {
     return await new Response(stream).json();

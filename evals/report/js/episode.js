@@ -35,7 +35,7 @@ function episodeHead(e) {
       data.scored ? el("span", null, `score ${e.score}`) : null,
       el("span", null, `${e.steps} steps, ${e.invalid} refused, ${e.drift} with drift`),
       el("code", null, e.task)),
-    e.error ? el("p", { class: "notice" }, e.error) : null,
+    e.error ? el("p", { class: "notice" }, e.error) : whyLine(e),
   ];
 }
 

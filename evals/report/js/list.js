@@ -33,11 +33,13 @@ function outcomeFits(e, wanted) {
 
 function chosenEpisodes(params) {
   const words = (params.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = inSet(params);
   const found = data.episodes.filter((e) => {
+    if (!wanted(e)) return false;
     if (params.get("c") && e.c !== params.get("c")) return false;
     if (params.get("t") && e.type !== params.get("t")) return false;
     if (!outcomeFits(e, params.get("o"))) return false;
-    const text = `${e.goal} ${e.task} ${e.c} ${e.error}`.toLowerCase();
+    const text = `${e.goal} ${e.task} ${e.c} ${e.error} ${e.cause} ${e.why}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   const order = params.get("s") || "n";
@@ -87,7 +89,7 @@ function listRow(e) {
     e[key].toLocaleString("en"));
   const cells = [
     cell("n", { class: "muted" }, String(e.n)),
-    cell("goal", { class: "task", title: e.task }, link, below),
+    cell("goal", { class: "task", title: e.task }, link, below, whyLine(e)),
     cell("c", null, conditionNames.get(e.c)), cell("type", null, typeNames.get(e.type)),
     cell("outcome", null, outcomeBadge(e)),
   ];
@@ -158,6 +160,7 @@ function showList(params) {
     const field = form.elements[name];
     if (field !== document.activeElement) field.value = params.get(name) || "";
   }
+  drawSet(params);
   if (STEP_FIELDS.some((name) => name !== "x" && params.get(name))) byId("step-filters").open = true;
   // Whoever comes back finds the list as it was left.
   const key = `${listHash(params)} ${data.episodes.length}`;

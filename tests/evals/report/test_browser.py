@@ -85,7 +85,7 @@ def test_filters_live_in_the_address(report: Path, opened: Open) -> None:
 
 def test_stepping_through_an_episode_with_the_keyboard(report: Path, opened: Open) -> None:
     page = opened(report, "#/episodes?c=B")
-    page.locator("#list tbody a").nth(1).click()
+    page.locator("#list tbody tr").nth(1).get_by_role("link").click()
     where = page.locator("#where")
     expect(where).to_have_text("Step 1 of 6")
     page.keyboard.press("j")

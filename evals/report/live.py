@@ -1,0 +1,173 @@
+"""Run folders as they grow: what a page that follows them is given.
+
+Files are read again when they have changed, but no more often than pays: the tables of a large
+run take longer than an episode does, and whoever reads them needs no new ones every second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rpms.evals.in_flight import InFlight, read_in_flight
+from rpms.evals.report import build_report
+from rpms.evals.report.page import log_name, render_index, render_page
+from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_layout import EPISODES, MANIFEST, slug
+from rpms.vocabulary.errors import RpmsError
+
+PATIENCE = 4.0
+"""Nothing is made anew before so many times as long as making it took the last time."""
+
+
+Made = TypeVar("Made")
+
+
+class Aging(Generic[Made]):
+    """Something made from files: made again after they changed, but not at once."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        """Nothing is made before somebody asks."""
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: tuple[Made, str] | None = None
+        self._not_before = 0.0
+
+    def version(self, stamp: str) -> str:
+        """Of which state of the files it would be now; ``stamp`` marks the present one."""
+        if self._made is None or time.monotonic() >= self._not_before:
+            return stamp
+        return self._made[1]
+
+    def get(self, stamp: str) -> tuple[Made, str]:
+        """It, and the state of the files that it was made from."""
+        with self._lock:
+            version = self.version(stamp)
+            if self._made is None or version != self._made[1]:
+                began = time.monotonic()
+                self._made = self._make(), version
+                ended = time.monotonic()
+                self._not_before = ended + PATIENCE * (ended - began)
+            return self._made
+
+
+class Followed:
+    """One run folder, read again as it grows."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is read before somebody asks."""
+        self.folder = folder
+        self._run = Aging(lambda: read_run(folder))
+        self._report = Aging(lambda: build_report(self.run()))
+
+    def run(self) -> Run:
+        """What is there now."""
+        return self._run.get(self._stamp())[0]
+
+    def page(self) -> str:
+        """The report page, as of now."""
+        return render_page(*self._report.get(self._stamp()))
+
+    def state(self) -> dict[str, Any]:
+        """How the run stands: progress, what it has cost, and what is in flight."""
+        run, flight = self.run(), read_in_flight(self.folder)
+        tokens, usd = (flight.tokens, flight.usd) if flight else _spent(run)
+        return {
+            "version": self._report.version(self._stamp()),
+            "going": flight is not None,
+            "done": run.done,
+            "planned": run.planned,
+            "tokens": tokens,
+            "usd": usd,
+            "flying": _flying(flight),
+        }
+
+    def log(self, name: str) -> bytes | None:
+        """An episode's step log by the name on the page; None for anything else.
+
+        The name is only compared with those of finished episodes, so no other file is reached.
+        """
+        run = self.run()
+        for episode in run.episodes.values():
+            if log_name(run, episode) == name:
+                try:
+                    return run.log_file(episode).read_bytes()
+                except OSError:
+                    return None
+        return None
+
+    def _stamp(self) -> str:
+        marks = []
+        for name in (MANIFEST, EPISODES):
+            try:
+                found = (self.folder / name).stat()
+                marks.append(f"{found.st_mtime_ns:x}.{found.st_size:x}")
+            except OSError:
+                marks.append("-")
+        return "-".join(marks)
+
+
+def _flying(flight: InFlight | None) -> list[dict[str, Any]]:
+    if flight is None:
+        return []
+    return [
+        {
+            "c": key.condition,
+            "task": key.task,
+            "repeat": key.repeat,
+            "trial": key.trial,
+            "seconds": round(max(0.0, time.time() - since), 1),
+        }
+        for key, since in flight.episodes
+    ]
+
+
+def _spent(run: Run) -> tuple[int | None, float | None]:
+    """What sessions wrote down when they ended; nothing is known of killed ones."""
+    told = [session.spent for session in run.manifest.sessions if session.spent]
+    paid = [one.usd for one in told if one.usd is not None]
+    return sum(one.tokens for one in told) if told else None, sum(paid) if paid else None
+
+
+class Shelf:
+    """All runs of some folders; one that is begun while they are watched is found as well."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Refused where a folder holds no run."""
+        self._folders = folders
+        self._known: dict[str, Followed] = {}
+        for folder in folders:
+            if not _runs_in(folder):
+                raise RpmsError(
+                    f"no {MANIFEST} in {folder} or below it; give a folder that 'rpms eval' wrote"
+                )
+
+    def runs(self) -> dict[str, Followed]:
+        """By a name for the address, in the order they were given."""
+        found = dict.fromkeys(run for folder in self._folders for run in _runs_in(folder))
+        self._known = {
+            name: self._known.get(name) or Followed(run)
+            for name, run in ((slug(str(run)), run) for run in found)
+        }
+        return self._known
+
+    def index(self) -> str:
+        """A page that lists the runs and how they stand."""
+        return render_index([_told(name, run) for name, run in self.runs().items()])
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    if (folder / MANIFEST).is_file():
+        return [folder]
+    return sorted(file.parent for file in folder.rglob(MANIFEST) if file.is_file())
+
+
+def _told(name: str, run: Followed) -> dict[str, Any]:
+    about: dict[str, Any] = {"name": name, "folder": str(run.folder), "error": ""}
+    try:
+        return {**about, **run.state(), "run": run.run()}
+    except (RpmsError, OSError) as error:
+        return {**about, "error": str(error)}

@@ -1,0 +1,143 @@
+"""A run followed in a real browser, wide and narrow: it grows, and what is open stays open."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from rpms.evals.budget import Total
+from rpms.evals.in_flight import FlightNotes
+from rpms.evals.report.live import Shelf
+from rpms.evals.run_layout import JobKey
+from rpms.viewing import ViewServer
+from tests.evals.report.conftest import PATIENCE_MS, Open
+from tests.evals.report.test_live import add, growing
+from tests.evals.sample_runs import task_id, write_run
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(params=[1400, 390])
+def followed(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens a page of these runs; nothing may leave the server or complain."""
+    heard: list[str] = []
+    servers = []
+    context = browser.new_context(viewport={"width": request.param, "height": 900})
+
+    def open_page(*folders: Path, address: str = "") -> Page:
+        server = ViewServer(Shelf(folders))
+        servers.append(server)
+        threading.Thread(target=server.serve_forever).start()
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: heard.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+        page.on("request", lambda asked: (
+            None if asked.url.startswith(f"http://127.0.0.1:{server.server_port}/")
+            else heard.append(f"request: {asked.url}")))  # fmt: skip
+        page.goto(server.address + address)
+        return page
+
+    yield open_page
+    context.close()
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+    assert heard == []
+
+
+def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path), address="#/episodes")
+    rows = page.locator("#list tbody tr")
+    expect(rows).to_have_count(1)
+    expect(page.locator("#live")).to_contain_text("Stopped before its end")
+    page.get_by_role("searchbox", name="Task or error").fill("mug")
+    page.locator("#list tbody a").first.focus()
+    FlightNotes(tmp_path).note([JobKey("A", "a <b>task</b> in flight")], Total(1234, 0.5))
+    add(tmp_path, 1, False)
+    expect(rows).to_have_count(2)
+    expect(page.locator("#live")).to_contain_text("Going on")
+    expect(page.locator("#live")).to_contain_text("2 of 4 episodes")
+    expect(page.locator("#live")).to_contain_text("1,234 tokens, $0.5000 so far")
+    page.get_by_text("1 in flight").click()
+    expect(page.locator("#live li")).to_contain_text("a <b>task</b> in flight")
+    assert page.get_by_role("searchbox", name="Task or error").input_value() == "mug"
+    assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY")
+    add(tmp_path, 2, True)
+    expect(rows).to_have_count(3)
+    expect(page.locator("#live details")).to_have_attribute("open", "")
+    expect(page.locator("nav .count")).to_have_text("3")
+
+
+def test_an_open_step_and_open_panels_stay(tmp_path: Path, followed: Open) -> None:
+    address = f"#/episode/A/{quote(task_id(0), safe='')}/3"
+    page = followed(growing(tmp_path), address=address)
+    expect(page.locator("#where")).to_have_text("Step 3 of 6")
+    page.get_by_text(re.compile(r"^Prompt \(")).click()
+    expect(page.locator("[data-panel=prompt]")).to_have_attribute("open", "")
+    page.locator("#next").focus()
+    add(tmp_path, 1, False)
+    expect(page.locator("nav .count")).to_have_text("2")
+    expect(page.locator("#where")).to_have_text("Step 3 of 6")
+    expect(page.locator("[data-panel=prompt]")).to_have_attribute("open", "")
+    assert page.evaluate("document.activeElement.id") == "next"
+    page.keyboard.press("n")  # the next one of the list, which was not there at first
+    expect(page.locator("#where")).to_have_text("Step 1 of 12")
+
+
+def test_tables_follow_and_lead_to_episodes(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path))
+    main = page.locator("#table-main tbody tr").first
+    expect(main).to_contain_text("100.0%")
+    page.get_by_text("Protocol", exact=True).click()
+    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
+    page.evaluate("window.kept = document.querySelector('#table-main tbody tr')")
+    add(tmp_path, 1, False)
+    expect(main).to_contain_text("50.0%")
+    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
+    assert page.evaluate("window.kept.isConnected"), "what is the same stays in its place"
+    row = page.locator("#table-causes tbody tr").filter(has_text="drift")
+    row.get_by_role("link").click()
+    expect(page.locator("#list tbody tr")).to_have_count(1)
+    expect(page.locator("#chosen")).to_contain_text("Where lost episodes went wrong: drift, A")
+    add(tmp_path, 2, False)
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    page.locator("#list p.why a").first.click()
+    expect(page.locator("#where")).to_have_text("Step 4 of 12")
+    expect(page.locator("#view-episode p.why")).to_contain_text("the belief was wrong at step 4")
+    page.go_back()
+    page.locator("#unset").click()
+    expect(page.locator("#list tbody tr")).to_have_count(3)
+
+
+def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open) -> None:
+    growing(tmp_path / "one")
+    write_run(tmp_path / "two", {"A": [True, False]})
+    page = followed(tmp_path)
+    expect(page.locator("tbody tr")).to_have_count(2)
+    add(tmp_path / "one", 1, False)
+    expect(page.locator("tbody tr").first).to_contain_text("2 of 4")
+    write_run(tmp_path / "three", {"A": [True]}, logs=False)
+    expect(page.locator("tbody tr")).to_have_count(3)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator("tbody a").first.click()
+    expect(page.locator("#live")).to_contain_text("2 of 4 episodes")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("h1")).to_have_text("Runs")
+
+
+def test_trouble_is_said_and_the_page_stays(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path))
+    broken = "new Response('episodes.jsonl:1: torn', {status: 500})"
+    page.evaluate(f"void (window.fetch = () => Promise.resolve({broken}))")
+    expect(page.locator("#live")).to_contain_text("episodes.jsonl:1: torn")
+    page.evaluate("void (window.fetch = () => Promise.reject(new TypeError()))")
+    expect(page.locator("#live")).to_contain_text("'rpms view' does not answer")
+    expect(page.locator("#table-main")).to_be_visible()

@@ -1,0 +1,108 @@
+"""What is being played now: told while a run goes on, and worth nothing when it is old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rpms.evals import in_flight
+from rpms.evals.budget import Total
+from rpms.evals.in_flight import IN_FLIGHT, FlightNotes, InFlight, read_in_flight
+from rpms.evals.plan import make_plan
+from rpms.evals.presets import letters
+from rpms.evals.run_layout import JobKey
+from rpms.evals.runner import Run, local_pool
+from rpms.nodes.context import RunContext
+
+FIRST, SECOND = JobKey("A", "one"), JobKey("B", "two", 2, 3)
+
+
+class Clock:
+    """A time that stands still until it is moved."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(in_flight, "time", made)
+    return made
+
+
+def test_episodes_are_told_with_since_when(tmp_path: Path, clock: Clock) -> None:
+    notes = FlightNotes(tmp_path)
+    notes.note([FIRST], Total(10, 0.5))
+    clock.now += 2
+    notes.note([FIRST, SECOND], Total(20, 1.0))
+    found = read_in_flight(tmp_path)
+    assert found and (found.tokens, found.usd) == (20, 1.0)
+    assert [tuple(one) for one in found.episodes] == [(FIRST, 1000.0), (SECOND, 1002.0)]
+    notes.end()
+    notes.end()
+    assert read_in_flight(tmp_path) is None and not list(tmp_path.iterdir())
+
+
+def test_nothing_is_written_more_often_than_needed(tmp_path: Path, clock: Clock) -> None:
+    notes = FlightNotes(tmp_path)
+    notes.note([FIRST], Total())
+    clock.now += in_flight.APART_S / 2
+    notes.note([SECOND], Total())
+    clock.now += in_flight.APART_S / 2
+    assert [one.key for one in found(tmp_path).episodes] == [FIRST]
+    notes.note([SECOND], Total())
+    assert [one.key for one in found(tmp_path).episodes] == [SECOND]
+    clock.now += in_flight.BEAT_S
+    notes.note([SECOND], Total(7))
+    assert found(tmp_path).tokens == 7
+
+
+def found(folder: Path) -> InFlight:
+    told = read_in_flight(folder)
+    assert told
+    return told
+
+
+def test_a_file_that_a_killed_run_left_counts_no_more(tmp_path: Path, clock: Clock) -> None:
+    FlightNotes(tmp_path).note([FIRST], Total())
+    assert read_in_flight(tmp_path)
+    clock.now += in_flight.FRESH_S
+    assert read_in_flight(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"at": "now"}', "[" * 100_000, "\xff"])
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / IN_FLIGHT).write_text(text, encoding="latin-1")
+    assert read_in_flight(tmp_path) is None
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
+    notes = FlightNotes(tmp_path / "gone")
+    notes.note([FIRST], Total())
+    notes.end()
+    assert read_in_flight(tmp_path / "gone") is None
+
+
+def test_a_real_run_tells_what_it_plays_and_tidies_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_flight, "APART_S", 0.0)
+    plan = make_plan("alfworld", "generated_unseen", letters(["A", "B"], RunContext()), 2)
+    seen: set[JobKey] = set()
+
+    def watch(progress: object) -> None:
+        told = read_in_flight(tmp_path)
+        if told:
+            seen.update(one.key for one in told.episodes)
+
+    run = Run(plan, tmp_path)
+    try:
+        run.play(local_pool(plan, 0), 4, watch)
+    finally:
+        run.close()
+    assert seen and seen <= {job.key for job in plan.jobs()}
+    assert not (tmp_path / IN_FLIGHT).exists()
