@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +30,7 @@ from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.nodes.context import OLD_GUARDS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import is_file, read_bytes
-from rpms.vocabulary.turn import ERRORS, FailureMode
+from rpms.vocabulary.turn import ERRORS, FailureMode, repeated_refusals
 
 
 class _Data(BaseModel):
@@ -144,15 +143,6 @@ def _renamed(context: dict[str, Any]) -> dict[str, Any]:
     if guard not in OLD_GUARDS:
         return context
     return {**context, "guard": OLD_GUARDS[guard], "reasks": 1}
-
-
-def repeated_refusals(history: list[Any]) -> int:
-    """P1 cycles: refused actions that are the very action refused in the step before."""
-    refused = [
-        turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None
-        for turn in history
-    ]
-    return sum(bool(now) and now == before for before, now in pairwise(refused))
 
 
 class Episode(_Data):

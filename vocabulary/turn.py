@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -56,3 +57,12 @@ class Message(TypedDict):
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+def repeated_refusals(history: list[Any]) -> int:
+    """P1 cycles: refused actions that are the very action refused in the step before."""
+    refused = [
+        turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None
+        for turn in history
+    ]
+    return sum(bool(now) and now == before for before, now in pairwise(refused))

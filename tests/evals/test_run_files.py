@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.evals.report import build_report
-from rpms.evals.run_files import read_run, repeated_refusals
+from rpms.evals.run_files import read_run
 from rpms.evals.run_layout import slug, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
@@ -97,21 +97,6 @@ def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {"A": [True]})
     (folder / "episodes.jsonl").unlink()
     assert read_run(folder).episodes == {}
-
-
-def test_the_same_refused_action_again_is_a_cycle() -> None:
-    turns = [
-        ("go", True),
-        ("go", True),
-        ("go", False),
-        ("go", True),
-        ("take", True),
-        ("take", True),
-    ]
-    history = [{"action": action, "failed": failed} for action, failed in turns]
-    assert repeated_refusals(history) == 2
-    assert repeated_refusals([{"action": "", "failed": True}] * 3) == 0  # nothing was read
-    assert repeated_refusals([]) == repeated_refusals([1, None, "x"]) == 0
 
 
 def test_cycles_are_counted_as_a_run_is_read(tmp_path: Path) -> None:
