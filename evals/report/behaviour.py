@@ -64,6 +64,7 @@ def reliability_table(run: Run) -> Table:
         ]
         behind = [
             [e for e in judged if e.invalid_actions],
+            [e for e in judged if e.repeated],
             [e for e in judged if e.format_errors],
             [e for e in judged if e.drift_steps],
         ]
