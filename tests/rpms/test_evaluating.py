@@ -254,7 +254,7 @@ def test_a_run_grows_and_plays_nothing_twice(
         (("--arm", "mine:model=no_such_module:make"), "cannot load the model"),
         (("--arm", "A", "--arm", "A"), "two arms are called 'A'"),
         (("--plan", "/nowhere.yaml"), "/nowhere.yaml"),
-        (("--trials", "0"), "--trials and --repeats must be at least 1"),
+        (("--trials", "0"), "'--trials': Input should be greater than or equal to 1"),
         (("--tasks", "nowhere"), "no task 'nowhere'"),
         (("--limit", "1", "--ray", "127.0.0.1:9"), "Ray"),
     ],
