@@ -21,7 +21,7 @@ from rpms.evals.run_files import Episode, Manifest, first_problem
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import parse_json, read_bytes
-from rpms.vocabulary.writing import make_folder, reason_of, write_whole
+from rpms.vocabulary.writing import make_folder, reason_of, refuse_special, write_whole
 
 LOCK = ".lock"
 
@@ -34,7 +34,7 @@ class RunWriter:
         self.folder = folder
         make_folder(folder)
         try:
-            self._lock = (folder / LOCK).open("w")
+            self._lock = refuse_special(folder / LOCK).open("w")
         except OSError as error:
             raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
         try:
@@ -109,7 +109,7 @@ class RunWriter:
                 write_whole(step_log_file(self.folder, *key_of(line)), steps, durable=True)
             if self._lines is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-                self._lines = os.open(self.folder / EPISODES, flags, 0o666)
+                self._lines = os.open(refuse_special(self.folder / EPISODES), flags, 0o666)
             while data:
                 data = data[os.write(self._lines, data) :]
             os.fsync(self._lines)

@@ -80,7 +80,7 @@ def read_game(file: Path) -> dict[str, Any]:
     try:
         data = parse_json(read_bytes(file), str(file))
     except RpmsError as error:
-        raise RpmsError(f"cannot read the game file: {error}; fetch it again") from error
+        raise RpmsError(f"cannot read game file: {error}; fetch it again") from error
     if not isinstance(data, dict) or not isinstance(data.get("grammar"), str):
         raise RpmsError(f"{file} is not an ALFWorld game: it has no 'grammar'; fetch it again")
     return data

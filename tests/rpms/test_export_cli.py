@@ -31,7 +31,7 @@ def test_a_line_for_each_episode(
     assert rpms(monkeypatch, "export", run, "--format", format, "--out", out) == 0
     assert len([json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]) == 3
     told = capsys.readouterr().out
-    assert "3 episodes; 1 have no step log and were left out" in told
+    assert "3 episodes; 1 have no step log that can be read and were left out" in told
     assert [file.name for file in out.parent.iterdir()] == ["out.jsonl"]
 
 
