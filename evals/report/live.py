@@ -18,6 +18,7 @@ from rpms.evals.report.page import log_name, render_index, render_page
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import EPISODES, MANIFEST, slug
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_file, is_folder
 
 PATIENCE = 4.0
 """Nothing is made anew before so many times as long as making it took the last time."""
@@ -65,18 +66,22 @@ class Followed:
 
     def run(self) -> Run:
         """What is there now."""
-        return self._run.get(self._stamp())[0]
+        return self._read()[0]
+
+    def _read(self) -> tuple[Run, str]:
+        return self._run.get(self._stamp())
 
     def page(self) -> str:
         """The report page, as of now."""
-        return render_page(*self._report.get(self._stamp()))
+        # By what was read and not by what lies there: both are made anew only after a while.
+        return render_page(*self._report.get(self._read()[1]))
 
     def state(self) -> dict[str, Any]:
         """How the run stands: progress, what it has cost, and what is in flight."""
-        run, flight = self.run(), read_in_flight(self.folder)
+        (run, version), flight = self._read(), read_in_flight(self.folder)
         tokens, usd = (flight.tokens, flight.usd) if flight else _spent(run)
         return {
-            "version": self._report.version(self._stamp()),
+            "version": self._report.version(version),
             "going": flight is not None,
             "done": run.done,
             "planned": run.planned,
@@ -160,9 +165,11 @@ class Shelf:
 
 
 def _runs_in(folder: Path) -> list[Path]:
-    if (folder / MANIFEST).is_file():
+    if is_file(folder / MANIFEST):
         return [folder]
-    return sorted(file.parent for file in folder.rglob(MANIFEST) if file.is_file())
+    if not is_folder(folder):
+        return []
+    return sorted(file.parent for file in folder.rglob(MANIFEST) if is_file(file))
 
 
 def _told(name: str, run: Followed) -> dict[str, Any]:

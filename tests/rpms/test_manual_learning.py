@@ -82,7 +82,7 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
     [
         ([], "either --explore N or --from-runs DIR"),
         (["--explore", "1", "--from-runs", "x"], "either --explore N or --from-runs DIR"),
-        (["--explore", "-1"], "there is no home to explore"),
+        (["--explore", "-1"], "'--explore': Input should be greater"),
         (["--explore", "1", "--revise"], "--revise needs runs"),
         (["--explore", "1", "--domain"], "--domain needs runs"),
         (["--from-runs", "no-such-folder"], "no manifest.json in no-such-folder"),

@@ -87,8 +87,8 @@ def test_a_budget_stops_the_run_with_one_line_and_more_of_it_goes_on(
     ("words", "said"),
     [
         (("--budget-usd", "1"), "none is known for 'openai:cheap' at this address"),
-        (("--budget-usd", "-1"), "must not be negative"),
-        (("--budget-tokens", "-1"), "must not be negative"),
+        (("--budget-usd", "-1"), "'--budget-usd': Input should be greater"),
+        (("--budget-tokens", "-1"), "'--budget-tokens': Input should be greater"),
         (("--context-tokens", "100"), "raise --context-tokens"),
     ],
 )

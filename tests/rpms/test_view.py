@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,7 +107,11 @@ def test_a_run_that_breaks_while_it_is_followed_is_one_line(
 ) -> None:
     first, second = runs(server)
     (tmp_path / "one" / "manifest.json").write_text("{}\n")
-    status, _, body = ask(server, f"/{first}")
+    for _ in range(600):  # what took long to build is shown a little longer
+        status, _, body = ask(server, f"/{first}")
+        if status != 200:
+            break
+        time.sleep(0.1)
     assert status == 500 and body.count(b"\n") == 1 and b"manifest.json: format" in body
     assert ask(server, f"/{second}")[0] == 200
 
