@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from rpms.evals.distilling import Assignment, Lesson, play
+from rpms.evals.worker import die_with_parent
 
 AHEAD = 4
 """Lessons that each process may be ahead of the one that is written: memory stays bounded."""
@@ -22,7 +23,8 @@ def taught(assignments: Iterable[Assignment], workers: int) -> Iterator[Lesson]:
         yield from map(play, assignments)
         return
     # A fresh interpreter: forking would copy the locks of this process's threads.
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    fresh = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=fresh, initializer=die_with_parent)
     left = iter(assignments)
     waiting: deque[Future[Lesson]] = deque()
 
