@@ -37,7 +37,7 @@ lint: setup-dev ## ruff (lint and format) and mypy
 	$(BIN)/mypy
 
 test: lint ## lint, then the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 clean: ## remove .venv and every cache in this clone
 	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -47,9 +47,6 @@ NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
 NO_STOCK = "stock TextWorld is not installed (pip install 'rpms[textworld]')"
 
 
-STARTING = ("engine", "server", "browser", "local")
-
-
 def pytest_report_header() -> list[str]:
     """Say on which games, browser and model this run's results stand."""
     absent = " and ".join(missing())
@@ -64,16 +61,10 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests need a browser; which ones were left out is said at the end.
-
-    Files that start engines, servers or browsers come first: two processes share the files out
-    between them, and a long one at the end would leave one of them idle.
-    """
+    """Browser tests need a browser; which ones were left out is said at the end."""
     for item in items:
         if BROWSER is None and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
-    long = {item.path for item in items if any(map(item.get_closest_marker, STARTING))}
-    items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

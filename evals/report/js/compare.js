@@ -114,9 +114,10 @@ async function showComparison(first, second, task, number) {
     parting.textContent = "These two conditions have no finished task in common.";
     return;
   }
+  const asked = location.hash;
   try {
     const logs = await Promise.all(sides.map(loadLog));
-    if (pairing.sides !== sides) return;
+    if (location.hash !== asked || pairing.sides !== sides) return;  // as in showEpisode
     pairing.logs = logs;
     pairing.parted = partingStep(...logs);
     const jump = el("button", { type: "button", id: "jump",

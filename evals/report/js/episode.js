@@ -91,9 +91,11 @@ async function showEpisode(condition, task, number, reading) {
   }
   view.replaceChildren(...episodeHead(e).filter(Boolean), el("div", { id: "steps-of" },
     el("p", { class: "muted" }, "Reading the step log.")));
+  const asked = location.hash;
   try {
     const log = await loadLog(e);
-    if (viewer.episode !== e || viewer.reading !== reading) return;
+    // Whoever has left meanwhile is not brought back: drawing a step writes the address.
+    if (location.hash !== asked || viewer.episode !== e || viewer.reading !== reading) return;
     if (!log.steps.length) throw new Error("This episode ended before its first step.");
     viewer.log = log;
     viewer.step = Math.min(Math.max(1, number || 1), log.steps.length);

@@ -145,6 +145,31 @@ def test_rows_by_keyboard(page_file: Path, opened: Open) -> None:
     expect(page.locator("#list a.hit").first).to_be_focused()
 
 
+def test_whoever_leaves_before_a_log_is_read_is_not_brought_back(
+    page_file: Path, opened: Open
+) -> None:
+    page = opened(page_file, "#/episodes")
+    page.evaluate("""() => {
+      const read = Response.prototype.json;
+      Response.prototype.json = async function () {
+        const found = await read.call(this);
+        await new Promise((free) => { window.free = free; });
+        return found;
+      };
+    }""")
+    page.locator("#list a.row-link").nth(1).click()
+    expect(page.locator("#view-episode .about")).to_contain_text("B rules")
+    # The log is there before the browser tells the page that the address has changed.
+    page.evaluate("""async () => {
+      while (!window.free) await new Promise((later) => setTimeout(later, 10));
+      location.hash = "#/episodes";
+      window.free();
+    }""")
+    expect(page.locator("#list a.row-link").nth(1)).to_be_focused()
+    expect(page.locator("#view-episode")).to_be_hidden()
+    assert page.url.endswith("#/episodes")
+
+
 def test_conditions_keep_the_order_of_the_run(page_file: Path, opened: Open) -> None:
     page = opened(page_file, "#/episodes")
     wanted = ["D full", "B rules", "A baseline"]
