@@ -40,6 +40,7 @@ from rpms.options import (
     TimeoutOption,
     WithoutOption,
     choose,
+    conditions_option,
     limit_option,
     print_json,
 )
@@ -207,11 +208,7 @@ def graph() -> None:
 def demo(
     tasks: Annotated[int, limit_option("How many; 0: some of every type.")] = 0,
     conditions: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.conditions,
-            help="Which, by comma; else those of the preset 'demo'.",
-        ),
+        str, conditions_option("Which, by comma; else those of the preset 'demo'.")
     ] = "",
     env: Annotated[
         str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")

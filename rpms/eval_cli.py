@@ -31,6 +31,7 @@ from rpms.options import (
     WithoutOption,
     WorkersOption,
     choose,
+    conditions_option,
     limit_option,
     refuse_empty,
 )
@@ -49,11 +50,7 @@ def evaluate(
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.conditions,
-            help="By comma, as B or B+verify; A,B,C,D by default.",
-        ),
+        str, conditions_option("By comma, as B or B+verify; A,B,C,D by default.")
     ] = "",
     preset: Annotated[
         str,

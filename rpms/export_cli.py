@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from rpms import completion
-from rpms.options import EnvOption, RulesOption, SplitOption, limit_option, refuse_empty
+from rpms.options import (
+    EnvOption,
+    RulesOption,
+    SplitOption,
+    conditions_option,
+    limit_option,
+    refuse_empty,
+)
 from rpms.vocabulary.limits import MOST_WORKERS
 
 
@@ -39,10 +46,7 @@ def export(
             help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
         ),
     ],
-    conditions: Annotated[
-        str,
-        typer.Option(autocompletion=completion.conditions, help="Which, by comma; else all."),
-    ] = "",
+    conditions: Annotated[str, conditions_option("Which, by comma; else all.")] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
     per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
     most: Annotated[

@@ -114,6 +114,11 @@ MaxStepsOption = Annotated[
 ]
 
 
+def conditions_option(help: str) -> Any:
+    """``--conditions``: names by comma, completed by the shell."""
+    return typer.Option(autocompletion=completion.conditions, help=help)
+
+
 def limit_option(help: str) -> Any:
     """``--limit`` and its like: how many tasks."""
     return typer.Option(min=0, max=MOST_TASKS, help=help)

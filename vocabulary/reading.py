@@ -33,12 +33,15 @@ def is_folder(path: Path | str) -> bool:
     return os.path.isdir(path)
 
 
+NOT_THERE = (0, 0)
+
+
 def stamp_of(file: Path) -> tuple[int, int]:
     """What tells one content of a file from another; the same for all that are not there."""
     try:
         found = file.stat()
     except (OSError, ValueError):
-        return 0, 0
+        return NOT_THERE
     return found.st_mtime_ns, found.st_size
 
 

@@ -18,7 +18,7 @@ from rpms.evals.report.page import log_name, render_index, render_page
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import EPISODES, MANIFEST, slug
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_file, is_folder
+from rpms.vocabulary.reading import is_file, is_folder, stamp_of
 
 PATIENCE = 4.0
 """Nothing is made anew before so many times as long as making it took the last time."""
@@ -105,14 +105,8 @@ class Followed:
         return None
 
     def _stamp(self) -> str:
-        marks = []
-        for name in (MANIFEST, EPISODES):
-            try:
-                found = (self.folder / name).stat()
-                marks.append(f"{found.st_mtime_ns:x}.{found.st_size:x}")
-            except OSError:
-                marks.append("-")
-        return "-".join(marks)
+        stamps = (stamp_of(self.folder / name) for name in (MANIFEST, EPISODES))
+        return "-".join(f"{changed:x}.{size:x}" for changed, size in stamps)
 
 
 def _flying(flight: InFlight | None) -> list[dict[str, Any]]:

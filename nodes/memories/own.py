@@ -35,7 +35,7 @@ from rpms.nodes.memories.lessons import learn
 from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules import Manual
 from rpms.vocabulary.belief import in_order, kind_of
-from rpms.vocabulary.reading import stamp_of
+from rpms.vocabulary.reading import NOT_THERE, stamp_of
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from rpms.vocabulary.record import EpisodeRecord
 
@@ -216,11 +216,10 @@ def open_memory(
 ) -> MemoryIndex:
     """A snapshot, loaded once per process and content; a world without one has an empty memory."""
     path = Path(file) if file else get_environment(env).memory
-    if not file and not path.exists():
+    stamp = stamp_of(path)
+    if not file and stamp == NOT_THERE:
         return MemoryIndex()
-    return _open(
-        path, env, stamp_of(path), _asked(control), _categories(manual or load_manual(env))
-    )
+    return _open(path, env, stamp, _asked(control), _categories(manual or load_manual(env)))
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import children, wait_until_gone
+
 CALLED = (
     "-m",
     "rpms",
@@ -23,26 +25,6 @@ CALLED = (
 )
 
 
-def children(pid: int) -> set[int]:
-    """Processes of that parent, by /proc; those of a process that is gone have another one."""
-    found = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after_name = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(after_name[1]) == pid and after_name[0] != "Z":
-            found.add(int(stat.parent.name))
-    return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about processes")
 def test_nobody_plays_on_when_the_writer_is_killed(tmp_path: Path) -> None:
     out = tmp_path / "lines.jsonl"
@@ -55,8 +37,4 @@ def test_nobody_plays_on_when_the_writer_is_killed(tmp_path: Path) -> None:
         started = children(writer.pid)
         assert len(started) >= 2
         os.kill(writer.pid, signal.SIGKILL)
-    for _ in range(600):
-        if not any(map(alive, started)):
-            break
-        time.sleep(0.1)
-    assert not any(map(alive, started))
+    wait_until_gone(started)

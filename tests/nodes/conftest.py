@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from importlib import import_module
@@ -17,7 +18,8 @@ from rpms.envs import live
 from rpms.envs.base import Outcome, Task
 from rpms.graph import build_graph
 from rpms.nodes.context import RunContext
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeOutput, EpisodeState
+from tests.openai_server import OpenAIServer
 from tests.paper_entries import PAPER
 
 TASK = Task(
@@ -162,3 +164,29 @@ def runtime() -> Callable[..., Runtime[RunContext]]:
         return Runtime(context=RunContext.for_condition(condition, **settings))
 
     return make
+
+
+@pytest.fixture(params=["sync", "async"])
+def play_online(
+    request: pytest.FixtureRequest,
+    openai_server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+    play_script: Callable[..., list[EpisodeState]],
+) -> Callable[..., EpisodeOutput]:
+    """An episode against the server, as a plain run and on an event loop."""
+    play_script("A", script=[])  # puts the recorded game underneath
+    put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def episode(
+        max_steps: int = 2, cache: str = "", model: str = "openai:odd", **settings: Any
+    ) -> EpisodeOutput:
+        context = RunContext.for_condition(
+            "A", model=model, base_url=openai_server.url, max_steps=max_steps, **settings
+        )
+        app = build_graph(reply_cache=cache)
+        if request.param == "sync":
+            return app.invoke({}, context=context)
+        return asyncio.run(app.ainvoke({}, context=context))
+
+    return episode

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,39 +9,18 @@ from typing import Any
 
 import pytest
 
-from rpms.envs import Outcome, get_environment
-from rpms.graph import build_graph
+from rpms.envs import get_environment
 from rpms.models.replies import MOST_TOKENS, TOKEN_CHARACTERS
-from rpms.nodes.context import RunContext
-from rpms.nodes.state import EpisodeOutput, EpisodeState
-from tests.nodes.conftest import put_underneath
+from rpms.nodes.state import EpisodeOutput
 from tests.openai_server import Answer, OpenAIServer, reply_body
 
 LONGEST = get_environment("alfworld").max_tokens * TOKEN_CHARACTERS
 Run = Callable[..., EpisodeOutput]
 
 
-@pytest.fixture(params=["sync", "async"])
-def run(
-    request: pytest.FixtureRequest,
-    openai_server: OpenAIServer,
-    monkeypatch: pytest.MonkeyPatch,
-    play_script: Callable[..., list[EpisodeState]],
-) -> Run:
-    play_script("A", script=[])  # puts the recorded game underneath
-    put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-    def episode(max_steps: int = 2, cache: str = "", **settings: Any) -> EpisodeOutput:
-        context = RunContext.for_condition(
-            "A", model="openai:odd", base_url=openai_server.url, max_steps=max_steps, **settings
-        )
-        app = build_graph(reply_cache=cache)
-        if request.param == "sync":
-            return app.invoke({}, context=context)
-        return asyncio.run(app.ainvoke({}, context=context))
-
-    return episode
+@pytest.fixture
+def run(play_online: Run) -> Run:
+    return play_online
 
 
 @pytest.mark.parametrize(

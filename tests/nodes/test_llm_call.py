@@ -29,35 +29,15 @@ from tests.openai_server import Answer, OpenAIServer
 Run = Callable[..., EpisodeOutput]
 
 
-@pytest.fixture(params=["sync", "async"])
-def run(
-    request: pytest.FixtureRequest,
-    openai_server: OpenAIServer,
-    monkeypatch: pytest.MonkeyPatch,
-    play_script: Callable[..., list[EpisodeState]],
-) -> Run:
-    """An episode against the server, with the real policy but shorter pauses."""
-    play_script("A", script=[])  # puts the recorded game underneath
-    put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+@pytest.fixture
+def run(play_online: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """With the real policy but shorter pauses, and each episode with a model of its own."""
     quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
     monkeypatch.setattr(rpms.graph.build, "RETRY", quick)
     names = itertools.count()
-
-    def episode(max_steps: int = 2, **settings: Any) -> EpisodeOutput:
-        context = RunContext.for_condition(
-            "A",
-            model=f"openai:scripted-{next(names)}",
-            base_url=openai_server.url,
-            max_steps=max_steps,
-            **settings,
-        )
-        app = build_graph()
-        if request.param == "sync":
-            return app.invoke({}, context=context)
-        return asyncio.run(app.ainvoke({}, context=context))
-
-    return episode
+    return lambda *words, **settings: play_online(
+        *words, **{"model": f"openai:scripted-{next(names)}", **settings}
+    )
 
 
 def test_replies_and_usage_are_recorded(run: Run, openai_server: OpenAIServer) -> None:

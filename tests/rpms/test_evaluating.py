@@ -22,9 +22,9 @@ from rpms.nodes.context import RunContext
 from tests.command_line import Done
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
+from tests.processes import PATIENCE_S, children, running, wait_until_gone
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 300
 """A net for what would never end; nothing here waits for it."""
 
 
@@ -84,24 +84,6 @@ def wait_for_lines(folder: Path, count: int, process: subprocess.Popen[str]) -> 
         assert process.poll() is None, "the run ended before it was interrupted"
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def wait_until_gone(pids: list[int]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while alive := [pid for pid in pids if _runs(pid)]:
-        assert time.monotonic() < end, f"still running: {alive}"
-        time.sleep(0.05)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Gate:
@@ -186,7 +168,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
     wait_for_lines(tmp_path / "run", 3, process)
     workers = children(process.pid)
     for pid in [process.pid, *workers]:  # a terminal sends it to the whole group
-        if _runs(pid):
+        if running(pid):
             os.kill(pid, signal.SIGINT)
     # The model is still silent: nothing but the signal ends the run.
     _, said = process.communicate(timeout=PATIENCE_S)

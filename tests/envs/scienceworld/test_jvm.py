@@ -12,6 +12,7 @@ import pytest
 from rpms.envs.scienceworld.jvm import FLAGS, Jvm
 from rpms.envs.scienceworld.simulator import Simulator, _jar
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from tests.processes import running
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 
@@ -25,18 +26,6 @@ if child:
     print(simulator.pid, child, flush=True)
 time.sleep(300)
 """
-
-
-def running(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits to be collected does not."""
-    status = Path(f"/proc/{pid}/stat")
-    if status.parent.parent.joinpath("self").exists():
-        return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def gone(pid: int, seconds: float = 300) -> bool:

@@ -1,0 +1,36 @@
+"""Processes that a test started, directly or not: which there are, and that they end."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+PATIENCE_S = 300
+
+
+def children(pid: int) -> list[int]:
+    """Those that a process has started."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def running(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits to be collected does not."""
+    if not Path("/proc/self").exists():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    """Fails with those that go on."""
+    end = time.monotonic() + PATIENCE_S
+    while alive := [pid for pid in pids if running(pid)]:
+        assert time.monotonic() < end, f"still running: {alive}"
+        time.sleep(0.05)
