@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.nn import functional
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -31,9 +32,13 @@ class LoraLinear(nn.Module):  # type: ignore[misc]
         nn.init.zeros_(self.lora_B.weight)
 
     def forward(self, x: Any) -> Any:
-        """The sum of both; the small matrices keep their full precision."""
-        small = self.lora_B(self.lora_A(x.to(self.lora_A.weight.dtype)))
-        return self.base(x) + (small * self.scale).to(x.dtype)
+        """The sum of both, in the model's own precision.
+
+        The small matrices are kept and changed in full precision; multiplying in it would keep a
+        copy of every input for the way back, more than training all weights takes.
+        """
+        inner = functional.linear(x, self.lora_A.weight.to(x.dtype))
+        return self.base(x) + self.scale * functional.linear(inner, self.lora_B.weight.to(x.dtype))
 
 
 def add_lora(model: Any, rank: int, alpha: float) -> dict[str, Any]:
