@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from rpms.memory_store.schemas import only_kind
@@ -73,6 +74,11 @@ class Moment:
     def upcoming(self) -> tuple[str, ...]:
         """The actions that complete this sub-goal and those after it, in order."""
         return _from_here(self.manual, self.goal["type"], self.sub_goal["name"])
+
+    @cached_property
+    def places(self) -> list[str]:
+        """The places of this home, ``drawer 10`` behind ``drawer 9``."""
+        return sorted(self.belief["places"], key=in_order)
 
 
 def instantiate(entry: Mapping[str, Any], now: Moment) -> Advice | None:
@@ -256,13 +262,12 @@ def _one_of(now: Moment, kind: str) -> str:
     is, then the lowest number.
     """
     belief = now.belief
-    used = [
+    used = (
         place for thing, place in belief["last_seen"].items()
-        if kind_of(thing) == now.goal["object"] and kind == now.goal["destination"]
-    ]  # fmt: skip
-    here = [belief["location"] or "", *belief["reachable"]]
-    others = sorted(belief["places"], key=in_order)
-    known = [*used, *here, *others, *belief["last_seen"], *belief["holding"]]
+        if kind == now.goal["destination"] and kind_of(thing) == now.goal["object"]
+    )  # fmt: skip
+    here = (belief["location"] or "", *belief["reachable"])
+    known = chain(used, here, now.places, belief["last_seen"], belief["holding"])
     return next((name for name in known if kind_of(name) == kind), _UNKNOWN)
 
 

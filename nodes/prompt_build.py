@@ -111,14 +111,18 @@ def _conversation(
 
     ``closing`` stands right before the newest observation and moves on with it.
     """
-    messages = [Message(role="system", content=system), *examples[:-1]]
     before = [examples[-1]["content"], NEW_TASK] if examples else []
     start = [*before, *opening, *([] if history else closing), first]
-    messages.append(Message(role="user", content="\n\n".join(start)))
-    for number, turn in enumerate(history, start=1):
-        seen = [*closing, turn["observation"]] if number == len(history) else [turn["observation"]]
-        messages.append(Message(role="assistant", content=said(turn)))
-        messages.append(Message(role="user", content="\n\n".join(seen)))
+    messages: list[Message] = [
+        {"role": "system", "content": system},
+        *examples[:-1],
+        {"role": "user", "content": "\n\n".join(start)},
+    ]
+    for turn in history:
+        messages.append({"role": "assistant", "content": said(turn)})
+        messages.append({"role": "user", "content": turn["observation"]})
+    if history and closing:
+        messages[-1]["content"] = "\n\n".join((*closing, messages[-1]["content"]))
     return messages
 
 

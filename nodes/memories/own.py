@@ -162,7 +162,8 @@ def _where_found(index: MemoryIndex, now: Moment) -> Iterator[Recall]:
     belief = now.belief
     known = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
     seen = {kind_of(name) for name in known}
-    left = sorted((p for p in belief["places"] if p not in belief["searched"]), key=in_order)
+    searched = set(belief["searched"])
+    left = [place for place in now.places if place not in searched]
     for kind in dict.fromkeys((now.goal["object"], now.goal["destination"])):
         if kind in seen and kind != now.sub_goal["target"]:
             continue
