@@ -12,7 +12,7 @@ from rpms.envs.alfworld.stock import missing_stock
 from rpms.evals.bench.engine import PARTS as BENCHED
 from rpms.evals.bench.engine import bench_engine
 from rpms.evals.bench.memory import SIZES, bench_memory
-from rpms.evals.bench.pipeline import bench_pipeline
+from rpms.evals.bench.pipeline import bench_pipeline, bench_stages
 from rpms.evals.bench.startup import bench_startup
 from rpms.evals.bench.throughput import bench_throughput
 from rpms.prefix_bench import print_prefix
@@ -38,6 +38,7 @@ def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -
         console.print(memory_table(largest))
     if only in ("", "pipeline"):
         console.print(pipeline_table(games))
+        console.print(stages_table(games))
     if only in ("", "throughput"):
         console.print(throughput_table(latency))
     if only in ("", "prefix"):
@@ -97,6 +98,15 @@ def pipeline_table(games: int) -> Table:
             table.add_row(name, f"{found[key]:.2f} ms", f"{to_engine:.1f}x", f"{to_moving:.2f}x")
         else:
             table.add_row(name, "not installed", "", "")
+    return table
+
+
+def stages_table(games: int) -> Table:
+    """What each stage takes within a running agent, which is more than it would take alone."""
+    found = bench_stages(games)
+    table = Table("each stage where it runs, with what it calls", "processor time", "of all")
+    for name, spent in found.items():
+        table.add_row(name, f"{spent:.2f} ms", f"{spent / sum(found.values()):.0%}")
     return table
 
 

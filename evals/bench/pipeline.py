@@ -3,7 +3,8 @@
 The same actions are played three times: through the whole agent, by our engine alone and (a few
 of them) by stock TextWorld. LangGraph's own share is measured with the same graph and stages that
 do nothing, the chat model interface by asking the same model outside of the graph. Processor time
-is compared, which a busy machine disturbs least, and what is compared takes turns.
+is compared, which a busy machine disturbs least, and what is compared takes turns. What each stage
+takes where it runs is measured in a run of its own: looking on costs something too.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
 
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
@@ -28,6 +30,8 @@ from rpms.graph.build import STAGES, RpmsGraph, build_graph
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.reset_env import make_reset_env
+from rpms.nodes.stage import Stage
+from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
 
@@ -58,6 +62,34 @@ class Script(BaseChatModel):
         return self._generate(messages)
 
 
+class Watched(Stage):
+    """A stage whose processor time is added up, with what it calls: engine, chat model."""
+
+    def __init__(self, stage: Stage, spent: dict[str, float]) -> None:
+        """``spent`` has the seconds by stage."""
+        self.name, self._stage, self._spent = stage.name, stage, spent
+
+    async def ainvoke(
+        self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
+    ) -> EpisodeState:
+        """The stage's own update."""
+        began = time.process_time()
+        update = await self._stage.ainvoke(input, config)
+        self._spent[self.name] = self._spent.get(self.name, 0.0) + time.process_time() - began
+        return update
+
+
+def bench_stages(episodes: int = 4, steps: int = 40) -> dict[str, float]:
+    """Milliseconds of processor time per step that each stage takes where it runs."""
+    tasks, walks = _played(episodes, steps)
+    spent: dict[str, float] = {}
+    context = RunContext(max_steps=steps)
+    asyncio.run(_episode(tasks[0], walks[0], context))  # loads rules, memory and templates
+    for task, walk in zip(tasks, walks, strict=True):
+        asyncio.run(_episode(task, walk, context, spent))
+    return {name: seconds * 1000 / (episodes * steps) for name, seconds in spent.items()}
+
+
 def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
     """Milliseconds of processor time per step, and what they are to each other.
 
@@ -68,10 +100,7 @@ def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
         ``to_langgraph``, ``to_engine``, ``own_to_engine`` and ``to_stock`` are ratios. What
         concerns stock TextWorld is left out where it is not installed.
     """
-    if min(episodes, steps) < 1:
-        raise RpmsError("bench: needs at least one episode and one step")
-    tasks = get_environment("alfworld").tasks("generated_unseen", episodes)[:episodes]
-    walks = [_walk(task, steps) for task in tasks]
+    tasks, walks = _played(episodes, steps)
     engine = _engine(tasks, walks) / (episodes * steps)
     spent = asyncio.run(_in_turns(tasks, walks, steps))
     whole, moving, interface = (seconds / (episodes * steps) for seconds in spent)
@@ -90,6 +119,14 @@ def bench_pipeline(episodes: int = 4, steps: int = 40) -> dict[str, float]:
         "to_engine": pipeline / engine,
         "own_to_engine": (pipeline - moving) / engine,
     }
+
+
+def _played(episodes: int, steps: int) -> tuple[list[Task], list[list[str]]]:
+    """Generated homes, and what is done in each."""
+    if min(episodes, steps) < 1:
+        raise RpmsError("bench: needs at least one episode and one step")
+    tasks = get_environment("alfworld").tasks("generated_unseen", episodes)[:episodes]
+    return tasks, [_walk(task, steps) for task in tasks]
 
 
 def _walk(task: Task, steps: int) -> list[str]:
@@ -148,10 +185,17 @@ async def _in_turns(
     return whole, moving, interface
 
 
-async def _episode(task: Task, walk: list[str], context: RunContext) -> tuple[float, list[Message]]:
+async def _episode(
+    task: Task, walk: list[str], context: RunContext, by_stage: dict[str, float] | None = None
+) -> tuple[float, list[Message]]:
     """Everything after the game has started (starting it is not a step), and the last prompt."""
     model = Script(lines=walk)
-    graph = build_graph({"reset_env": make_reset_env(partial(_this, task))}, model=model)
+    first = {"reset_env": make_reset_env(partial(_this, task))}
+    graph = build_graph(first, model=model)
+    if by_stage is not None:
+        own = {name: graph.builder.nodes[name].runnable for name in STAGES[1:]}
+        watched = {name: Watched(cast(Stage, stage), by_stage) for name, stage in own.items()}
+        graph = build_graph({**first, **watched})
     asked: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
     began, prompt = 0.0, list[Message]()
     async for update in graph.astream(asked, context=context, stream_mode="updates"):

@@ -34,7 +34,7 @@ from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.lessons import learn
 from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules import Manual
-from rpms.vocabulary.belief import in_order, kind_of
+from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.reading import NOT_THERE, stamp_of
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from rpms.vocabulary.record import EpisodeRecord

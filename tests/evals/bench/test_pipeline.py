@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.evals.bench.pipeline import bench_pipeline
+from rpms.evals.bench.pipeline import bench_pipeline, bench_stages
+from rpms.graph.build import STAGES
 from rpms.vocabulary.errors import RpmsError
 
 
@@ -16,6 +17,14 @@ def test_a_step_is_taken_apart_into_engine_langgraph_and_ours() -> None:
     assert found["to_langgraph"] == pytest.approx(found["pipeline_ms"] / found["langgraph_ms"])
     assert found["to_engine"] == pytest.approx(found["pipeline_ms"] / found["engine_ms"])
     assert found["own_to_engine"] == pytest.approx(found["own_ms"] / found["engine_ms"])
+
+
+@pytest.mark.engine
+def test_every_stage_that_is_visited_is_told_apart() -> None:
+    """The guard is off, so its stage is not among them."""
+    found = bench_stages(episodes=1, steps=5)
+    assert list(found) == [name for name in STAGES[1:] if name != "action_arbitration"]
+    assert all(spent > 0 for spent in found.values())
 
 
 def test_nonsense_is_refused() -> None:
