@@ -41,8 +41,8 @@ MOSTLY_BEHIND: dict[Words, Words] = {
     ("learn",): ("--split", "nowhere"),
 }
 SELDOM = 0.1
-LEFT_OUT = {"--ray", "--base-url", "--help", "--version", "--engine"}
-"""A cluster, a server and another engine are not started; help and version are all alike."""
+LEFT_OUT = {"--ray", "--help", "--version"}
+"""A cluster is not started; help and version are all alike."""
 
 
 TREE = get_command(cli.app)
