@@ -218,9 +218,9 @@ def demo(
 ) -> None:
     """Watch every mechanism at work with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
-    from rpms.evals.arms import listed
 
-    run_demo(listed(conditions), env, split, tasks, out)
+    chosen = [name.strip() for name in conditions.split(",")] if conditions else []
+    run_demo(chosen, env, split, tasks, out)
 
 
 @app.command()

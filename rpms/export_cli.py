@@ -80,13 +80,12 @@ def export(
     With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
     decisions become training data.
     """
-    from rpms.evals.arms import listed
     from rpms.exporting import Expertise, export_expert, export_folder
     from rpms.vocabulary.errors import RpmsError
 
     if expert == (folder is not None):
         raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
-    chosen = listed(conditions)
+    chosen = [name.strip() for name in conditions.split(",")] if conditions else []
     if folder is not None:
         print(export_folder(folder, format, Path(out), chosen, prompts, per, most))
         return

@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,10 @@ from tests.openai_server import OpenAIServer, serving
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# What is started in the background ignores Ctrl-C, and so do its children: they are tested with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ARCHIVES = Path(__file__).resolve().parents[1].parent / "shared" / "alfworld"
 HAVE_OFFICIAL = (ARCHIVES / "valid_seen.tar.xz").is_file()
