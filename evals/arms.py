@@ -76,7 +76,7 @@ def choose_arms(
     if preset:
         found = {label: Variant(one) for label, one in preset_contexts(preset, base).items()}
     elif conditions or not arms:
-        wanted = [name.strip() for name in (conditions or "A,B,C,D").split(",")]
+        wanted = condition_names(conditions or "A,B,C,D")
         found = {label: Variant(one) for label, one in letters(wanted, base).items()}
     for text in arms:
         label, variant = parse_arm(text, base)
@@ -165,6 +165,11 @@ def _fitting(name: str, value: Any, kind: Any, where: str) -> Any:
 
 def _switch(value: Any) -> bool | None:
     return value if isinstance(value, bool) else SWITCH.get(str(value).lower())
+
+
+def condition_names(text: str) -> list[str]:
+    """``--conditions`` as it was typed; an empty name between two commas is no condition either."""
+    return [name.strip() for name in text.split(",")] if text else []
 
 
 def listed(text: str) -> Sequence[str]:

@@ -104,9 +104,10 @@ def pipeline_table(games: int) -> Table:
 def stages_table(games: int) -> Table:
     """What each stage takes within a running agent, which is more than it would take alone."""
     found = bench_stages(games)
+    all_of_them = sum(found.values())
     table = Table("each stage where it runs, with what it calls", "processor time", "of all")
     for name, spent in found.items():
-        table.add_row(name, f"{spent:.2f} ms", f"{spent / sum(found.values()):.0%}")
+        table.add_row(name, f"{spent:.2f} ms", f"{spent / all_of_them:.0%}")
     return table
 
 

@@ -218,9 +218,9 @@ def demo(
 ) -> None:
     """Watch every mechanism at work with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
+    from rpms.evals.arms import condition_names
 
-    chosen = [name.strip() for name in conditions.split(",")] if conditions else []
-    run_demo(chosen, env, split, tasks, out)
+    run_demo(condition_names(conditions), env, split, tasks, out)
 
 
 @app.command()

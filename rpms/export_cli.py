@@ -80,12 +80,13 @@ def export(
     With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
     decisions become training data.
     """
+    from rpms.evals.arms import condition_names
     from rpms.exporting import Expertise, export_expert, export_folder
     from rpms.vocabulary.errors import RpmsError
 
     if expert == (folder is not None):
         raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
-    chosen = [name.strip() for name in conditions.split(",")] if conditions else []
+    chosen = condition_names(conditions)
     if folder is not None:
         print(export_folder(folder, format, Path(out), chosen, prompts, per, most))
         return

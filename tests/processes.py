@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 PATIENCE_S = 300
+"""A net for what would never end; nothing here waits for it."""
 
 
 def children(pid: int) -> list[int]:

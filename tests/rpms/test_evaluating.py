@@ -25,7 +25,6 @@ from tests.paper_entries import refusals
 from tests.processes import PATIENCE_S, children, running, wait_until_gone
 
 ROOT = Path(__file__).resolve().parents[2]
-"""A net for what would never end; nothing here waits for it."""
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from rpms.envs.scienceworld.jvm import FLAGS, Jvm
 from rpms.envs.scienceworld.simulator import Simulator, _jar
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from tests.processes import running
+from tests.processes import running, wait_until_gone
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 
@@ -28,13 +27,6 @@ time.sleep(300)
 """
 
 
-def gone(pid: int, seconds: float = 300) -> bool:
-    end = time.monotonic() + seconds
-    while running(pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not running(pid)
-
-
 def test_the_jvm_goes_when_its_parent_is_killed() -> None:
     """Even while a child that the parent forked lives on with copies of its files."""
     with subprocess.Popen([sys.executable, "-c", PARENT], cwd=ROOT, stdout=-1) as parent:
@@ -45,7 +37,7 @@ def test_the_jvm_goes_when_its_parent_is_killed() -> None:
             parent.send_signal(signal.SIGKILL)
             parent.wait()
             assert running(child)
-            assert gone(jvm)
+            wait_until_gone([jvm])
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -55,7 +47,7 @@ def test_close_ends_the_jvm() -> None:
     assert jvm.alive()
     assert running(jvm.pid)
     jvm.close()
-    assert gone(jvm.pid, 0)
+    assert not running(jvm.pid)
     assert not jvm.alive()
 
 
@@ -63,7 +55,7 @@ def test_a_forgotten_jvm_goes_too() -> None:
     jvm = Jvm(_jar())
     pid = jvm.pid
     del jvm
-    assert gone(pid)
+    wait_until_gone([pid])
 
 
 def test_a_jvm_that_does_not_start_says_why() -> None:
