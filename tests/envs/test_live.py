@@ -1,26 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rpms.envs import get_environment, live
-from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs import live
 from rpms.envs.base import Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.turn import Turn
+from tests.envs.playing import Player, in_threads, turn
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
 
 
 class Echo:
@@ -74,13 +65,6 @@ class EchoWorld:
         return self.opened[-1]
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_open() -> Iterator[None]:
-    live.close_all()
-    yield
-    live.close_all()
-
-
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> EchoWorld:
     found = EchoWorld()
@@ -90,183 +74,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> EchoWorld:
 
 def echo_task(name: str = "t", source: str = "") -> Task:
     return Task(env="echo", split="s", index=0, id=name, goal="", source=source)
-
-
-def turn(step: int, action: str, observation: str) -> Turn:
-    return Turn(
-        step=step, thought="", action=action, observation=observation, failed=False, reply=""
-    )
-
-
-class Player:
-    """Plays an episode as the graph does: history and state grow by what came back."""
-
-    def __init__(self, name: str, task: Task) -> None:
-        self.name, self.task = name, task
-        self.history: list[Turn] = []
-        self.world: dict[str, Any] | None = None
-        self.first = live.start(name, task)
-
-    def play(self, action: str) -> Outcome:
-        outcome = live.play(self.name, self.task, self.history, action, self.world)
-        self.world = outcome.world
-        self.history.append(turn(len(self.history) + 1, action, outcome.observation))
-        return outcome
-
-
-@pytest.fixture(scope="module")
-def solved() -> list[tuple[Task, list[str]]]:
-    """One game of each type, with a plan that wins it, in the agent's wording."""
-    world = get_environment("alfworld")
-    tasks = [
-        Task(env="alfworld", split="g", index=i, id=f.parent.name, goal="", source=str(f))
-        for i, f in enumerate(ensure_games("generated_seen", 6))
-    ]
-    plans = [json.loads(Path(task["source"]).read_text())["walkthrough"] for task in tasks]
-    return [
-        (task, [world.read_action(a) for a in plan])
-        for task, plan in zip(tasks, plans, strict=True)
-    ]
-
-
-@pytest.mark.engine
-def test_an_episode_from_start_to_win(solved: list[tuple[Task, list[str]]]) -> None:
-    for task, plan in solved:
-        player = Player("one", task)
-        assert player.first.startswith("You are in the middle of a room.")
-        outcomes = [player.play(action) for action in plan]
-        assert [o.won for o in outcomes] == [False] * (len(plan) - 1) + [True]
-        assert outcomes[-1].done and outcomes[-1].score == 1.0
-        live.finish("one", task)
-        assert live.inspect("one", lambda game: game.facts()) is None
-
-
-@pytest.mark.engine
-def test_a_lost_episode_is_rebuilt_and_goes_on_as_if_never_lost(
-    solved: list[tuple[Task, list[str]]],
-) -> None:
-    for task, plan in solved:
-        whole = Player("whole", task)
-        for action in plan:
-            whole.play(action)
-        torn = Player("torn", task)
-        for index, action in enumerate(plan):
-            if index in (1, len(plan) // 2, len(plan) - 1):
-                live.close_all()
-            outcome = torn.play(action)
-        assert torn.history == whole.history
-        assert outcome.won
-
-
-@pytest.mark.engine
-def test_a_state_of_plain_data_comes_back_without_replay(
-    solved: list[tuple[Task, list[str]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the action itself is played; the record before it is not played again."""
-    played: list[str] = []
-    step = AlfworldGame.step
-    monkeypatch.setattr(
-        AlfworldGame, "step", lambda self, action: played.append(action) or step(self, action)
-    )
-    task, plan = solved[2]
-    player = Player("one", task)
-    for action in plan:
-        live.close_all()
-        outcome = player.play(action)
-    assert outcome.won
-    assert played == plan
-    # Without a state the record is enough, as in checkpoints of older versions.
-    live.close_all()
-    player.world = None
-    player.play("look")
-    assert played == [*plan, *plan, "look"]
-
-
-@pytest.mark.engine
-def test_a_state_that_belongs_elsewhere_is_refused(solved: list[tuple[Task, list[str]]]) -> None:
-    (task, plan), (other, _) = solved[0], solved[1]
-    player = Player("one", task)
-    for action in plan[:2]:
-        player.play(action)
-    live.close_all()
-    with pytest.raises(EnvironmentFault, match="not the game"):
-        live.play("one", other, player.history, plan[2], player.world)
-    with pytest.raises(EnvironmentFault, match="where its record ends"):
-        live.play("one", task, player.history[:1], plan[2], player.world)
-    assert live.play("one", task, player.history, plan[2], player.world).observation
-
-
-@pytest.mark.engine
-def test_more_episodes_than_are_kept_at_hand(
-    solved: list[tuple[Task, list[str]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "KEPT", 2)
-    players = [(Player(f"e{n}", task), plan) for n, (task, plan) in enumerate(solved)]
-    for at in range(max(len(plan) for _, plan in players)):
-        for player, plan in players:
-            if at < len(plan):
-                assert player.play(plan[at]).won == (at == len(plan) - 1)
-
-
-@pytest.mark.engine
-def test_another_process_takes_an_episode_up(
-    solved: list[tuple[Task, list[str]]], tmp_path: Path
-) -> None:
-    task, plan = solved[0]
-    player = Player("one", task)
-    for action in plan[:-1]:
-        player.play(action)
-    record = tmp_path / "record.json"
-    record.write_text(json.dumps([task, player.history, plan[-1], player.world]))
-    program = (
-        "import json, sys; from pathlib import Path; from rpms.envs import live;"
-        "task, history, action, world = json.loads(Path(sys.argv[1]).read_text());"
-        "print(live.play('one', task, history, action, world).won)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(record)],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.stdout.strip() == "True", done.stderr
-
-
-@pytest.mark.engine
-def test_a_replay_that_differs_from_its_record_is_refused(
-    solved: list[tuple[Task, list[str]]],
-) -> None:
-    task, plan = solved[3]
-    player = Player("one", task)
-    for action in plan[:3]:
-        player.play(action)
-    truth = player.history[1]["observation"]
-    forged = [dict(entry) for entry in player.history]
-    forged[1]["observation"] = "On the moon 1, you see nothing."
-    live.close_all()
-    with pytest.raises(EnvironmentFault) as caught:
-        live.play("one", task, forged, plan[3])  # type: ignore[arg-type]
-    message = str(caught.value)
-    assert "step 2" in message and f"'{plan[1]}'" in message
-    assert "'On the moon 1, you see nothing.'" in message and repr(truth) in message
-    assert "one" in message and task["id"] in message
-    # The half-played game is gone, and the true record still leads on.
-    assert live.inspect("one", lambda game: True) is None
-    assert player.play(plan[3]).observation != "Nothing happens."
-
-
-@pytest.mark.engine
-def test_an_older_state_of_an_episode_continues_from_its_own_point(
-    solved: list[tuple[Task, list[str]]],
-) -> None:
-    task, plan = solved[5]
-    player = Player("one", task)
-    for action in plan[:2]:
-        player.play(action)
-    earlier, world = list(player.history), player.world
-    first = player.play(plan[2])
-    player.play(plan[3])
-    assert first.observation != "Nothing happens."
-    assert live.play("one", task, earlier, plan[2]) == first
-    assert live.play("one", task, earlier, plan[2], world) == first
 
 
 def test_replies_without_an_action_never_reached_the_simulator(world: EchoWorld) -> None:
@@ -347,11 +154,6 @@ def test_a_simulator_that_fails_is_given_up_and_the_episode_rebuilt(
     assert player.play("c").observation == "t 3 c"
 
 
-def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, range(count)))
-
-
 def test_calls_from_many_threads_run_on_one(world: EchoWorld) -> None:
     def episode(number: int) -> list[str]:
         player = Player(f"e{number}", echo_task(f"t{number}"))
@@ -362,16 +164,6 @@ def test_calls_from_many_threads_run_on_one(world: EchoWorld) -> None:
     assert world.overlaps == 0
     assert len(world.threads) == 1
     assert threading.get_ident() not in world.threads
-
-
-@pytest.mark.engine
-def test_threads_playing_real_games_all_win(solved: list[tuple[Task, list[str]]]) -> None:
-    def episode(number: int) -> bool:
-        task, plan = solved[number]
-        player = Player(f"e{number}", task)
-        return [player.play(action).won for action in plan][-1]
-
-    assert in_threads(len(solved), episode) == [True] * 6
 
 
 async def test_an_event_loop_plays_the_same_episode(world: EchoWorld) -> None:

@@ -1,0 +1,38 @@
+"""Playing an episode as the graph does, for tests of what keeps games at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rpms.envs import live
+from rpms.envs.base import Outcome, Task
+from rpms.vocabulary.turn import Turn
+
+
+def turn(step: int, action: str, observation: str) -> Turn:
+    return Turn(
+        step=step, thought="", action=action, observation=observation, failed=False, reply=""
+    )
+
+
+class Player:
+    """Plays an episode as the graph does: history and state grow by what came back."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name, self.task = name, task
+        self.history: list[Turn] = []
+        self.world: dict[str, Any] | None = None
+        self.first = live.start(name, task)
+
+    def play(self, action: str) -> Outcome:
+        outcome = live.play(self.name, self.task, self.history, action, self.world)
+        self.world = outcome.world
+        self.history.append(turn(len(self.history) + 1, action, outcome.observation))
+        return outcome
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
