@@ -1,187 +1,23 @@
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from rpms.evals.plan import make_plan
-from rpms.evals.run_layout import EPISODES, MANIFEST, step_log_file
+from rpms.evals.run_layout import EPISODES, step_log_file
 from rpms.evaluating import Effort
 from rpms.nodes.context import RunContext
 from tests.command_line import Done
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
-from tests.processes import PATIENCE_S, children, running, wait_until_gone
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """No key, and a response cache of the test's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return {**kept, "RPMS_RESPONSE_CACHE": str(tmp_path / "responses.sqlite")}
-
-
-Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture
-def start(environment: dict[str, str]) -> Iterator[Start]:
-    """Starts ``rpms eval`` as a process of its own; none is left behind."""
-    started: list[subprocess.Popen[str]] = []
-
-    def run(out: Path, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "rpms.cli", "eval", "--out", str(out), *words]
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def rpms_eval(start: Start) -> Callable[..., Done]:
-    def run(out: Path, *words: str) -> Done:
-        process = start(out, *words)
-        told, said = process.communicate(timeout=PATIENCE_S)
-        return Done(process.returncode, told, said)
-
-    return run
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    file = folder / EPISODES
-    text = file.read_text() if file.exists() else ""
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-
-
-def keys(folder: Path) -> list[tuple[str, str]]:
-    return [(line["condition"], line["task"]) for line in lines(folder)]
-
-
-def wait_for_lines(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while len(lines(folder)) < count:
-        assert process.poll() is None, "the run ended before it was interrupted"
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-class Gate:
-    """A model whose replies depend on the prompt, and that falls silent until it is opened.
-
-    So a run is in the middle for as long as the test wants it to be.
-    """
-
-    def __init__(self, replies: int) -> None:
-        self._left = replies
-        self._lock = threading.Lock()
-        self.opened = threading.Event()
-
-    def __call__(self, request: dict[str, Any]) -> Answer:
-        with self._lock:
-            self._left -= 1
-            silent = self._left < 0
-        if silent:
-            self.opened.wait()
-        mark = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()[0]
-        return Answer(f"Action: {('look', 'inventory', 'open fridge 1')[mark % 3]}")
-
-
-class Gated(NamedTuple):
-    gate: Gate
-    words: tuple[str, ...]
-
-
-@pytest.fixture
-def gated(openai_server: OpenAIServer) -> Iterator[Gated]:
-    """A run of 16 episodes, two at a time, that stands still after 3 of them or a few more."""
-    gate = Gate(replies=15)
-    openai_server.plays_by(gate)
-    words = ["--conditions", "A,B", "--limit", "8", "--workers", "2", "--concurrency", "2"]
-    words += ["--max-steps", "3", "--model", "openai:m", "--base-url", openai_server.url]
-    yield Gated(gate, tuple(words))
-    gate.opened.set()
-
-
-@pytest.mark.engine
-def test_a_run_killed_with_9_goes_on_where_it_was(
-    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done], gated: Gated
-) -> None:
-    killed = start(tmp_path / "run", *gated.words)
-    wait_for_lines(tmp_path / "run", 3, killed)
-    workers = children(killed.pid)
-    assert len(workers) >= 2
-    killed.kill()
-    killed.wait()
-    wait_until_gone(workers)
-    file = tmp_path / "run" / EPISODES
-    kept = file.read_bytes()
-    kept = kept[: kept.rfind(b"\n") + 1]
-    assert 3 <= kept.count(b"\n") < 16
-    file.write_bytes(kept + b'{"condition": "A", "task": "torn')  # killed while writing
-    gated.gate.opened.set()
-    done = rpms_eval(tmp_path / "run", *gated.words)
-    assert done.code == 0, done.err
-    assert "episodes were finished before" in done.err
-    assert file.read_bytes().startswith(kept)
-    found = keys(tmp_path / "run")
-    assert len(found) == 16 and set(Counter(found).values()) == {1}
-    manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
-    assert manifest["finished"] and len(manifest["sessions"]) == 2
-    whole = rpms_eval(tmp_path / "whole", *gated.words, "--no-cache")
-    assert whole.code == 0
-    assert histories(tmp_path / "run") == histories(tmp_path / "whole")
-
-
-def histories(folder: Path) -> dict[tuple[str, str], list[str]]:
-    return {
-        (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
-        for line in lines(folder)
-    }
-
-
-@pytest.mark.engine
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
-    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done], gated: Gated
-) -> None:
-    process = start(tmp_path / "run", *gated.words)
-    wait_for_lines(tmp_path / "run", 3, process)
-    workers = children(process.pid)
-    for pid in [process.pid, *workers]:  # a terminal sends it to the whole group
-        if running(pid):
-            os.kill(pid, signal.SIGINT)
-    # The model is still silent: nothing but the signal ends the run.
-    _, said = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert "Traceback" not in said
-    finished = len(lines(tmp_path / "run"))
-    assert f"stopped; {finished} of 16 episodes are finished" in said
-    assert "Run the same command again to go on." in said
-    wait_until_gone(workers)
-    assert (tmp_path / "run" / EPISODES).read_bytes().endswith(b"\n")
-    gated.gate.opened.set()
-    assert rpms_eval(tmp_path / "run", *gated.words).code == 0
-    assert set(Counter(keys(tmp_path / "run")).values()) == {1}
-    assert len(keys(tmp_path / "run")) == 16
+from tests.processes import PATIENCE_S
+from tests.rpms.conftest import ROOT
+from tests.rpms.runs import histories, keys, lines
 
 
 @pytest.mark.engine
