@@ -33,22 +33,28 @@ def reason_of(error: OSError | ValueError) -> str:
 def refuse_special(file: Path) -> Path:
     """Where a file will lie, links followed; a device, a pipe or a folder is refused.
 
-    Worth asking before hours of work whose end is one file.
+    Worth asking before hours of work whose end is one file. A link to an open stream names what
+    the stream has long lost (``/tmp/#7 (deleted)``), so the file itself is asked, not that name.
     """
     try:
         target = Path(os.path.realpath(file))
         into = Path(os.path.realpath(file.parent))
-        found = target.stat().st_mode
+        found = file.stat().st_mode
+        plain = stat.S_ISREG(found) and target.exists() and target.samefile(file)
     except FileNotFoundError:
-        found = stat.S_IFREG
+        found, plain = stat.S_IFREG, True
     except (OSError, ValueError) as error:
         raise RpmsError(f"cannot write {file}: {reason_of(error)}") from error
     if stat.S_ISDIR(found):
         raise RpmsError(f"cannot write {file}: it is a folder; give a file")
-    system = any(into.is_relative_to(place) for place in _NOT_FOR_FILES)
-    if not stat.S_ISREG(found) or (system and not into.is_relative_to(_FOR_FILES)):
+    if not plain or _of_the_system(into) or _of_the_system(target):
         raise RpmsError(f"cannot write {file}: it is a device or a pipe; give a plain file")
     return target
+
+
+def _of_the_system(place: Path) -> bool:
+    within = any(place.is_relative_to(system) for system in _NOT_FOR_FILES)
+    return within and not place.is_relative_to(_FOR_FILES)
 
 
 def make_folder(folder: Path) -> None:

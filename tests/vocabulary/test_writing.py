@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,24 +20,45 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     assert file.read_bytes() == b"\xff" and [*file.parent.iterdir()] == [file]
 
 
-@pytest.fixture
-def piped_output() -> Iterator[None]:
-    """Standard output as a pipe, whatever the test run itself writes to."""
-    kept, (reads, writes) = os.dup(1), os.pipe()
-    os.dup2(writes, 1)
-    yield
-    os.dup2(kept, 1)
-    for one in (kept, reads, writes):
-        os.close(one)
+@contextmanager
+def output(stream: int) -> Iterator[None]:
+    """Another standard output; inside the test, for pytest puts its own there before each."""
+    kept = os.dup(1)
+    os.dup2(stream, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
-@pytest.mark.usefixtures("piped_output")
 @pytest.mark.parametrize("place", ["/dev/null", "/dev/stdout", "/dev/fd/1", "/proc/self/mem"])
-def test_devices_and_streams_are_never_replaced(place: str) -> None:
-    before = os.stat(place)
-    with pytest.raises(RpmsError, match=f"cannot write {place}: it is a device or a pipe"):
-        write_whole(Path(place), "x")
-    assert os.stat(place).st_mode == before.st_mode
+def test_devices_and_streams_are_never_replaced(place: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(place)
+    reads, writes = os.pipe()
+    with open(reads, "rb"), open(writes, "wb"), output(writes):
+        before = os.stat(place)
+        for name in (place, str(tmp_path / "link")):
+            with pytest.raises(RpmsError, match=f"cannot write {name}: it is a device or a pipe"):
+                write_whole(Path(name), "x")
+        assert os.stat(place).st_mode == before.st_mode
+
+
+@pytest.mark.parametrize("name", ["", "/below", "/generated/far/below"])
+@pytest.mark.parametrize("taken", [False, True])
+def test_the_lost_name_of_an_open_stream_is_never_written(
+    name: str, taken: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    with (tmp_path / "stream").open("wb") as stream, output(stream.fileno()):
+        (tmp_path / "stream").unlink()
+        if taken:
+            Path(os.path.realpath("/dev/stdout")).mkdir()
+        before = sorted(tmp_path.rglob("*"))
+        for place in ("/dev/stdout", tmp_path / "link"):
+            with pytest.raises(RpmsError, match=f"cannot write {place}{name}: "):
+                write_whole(Path(f"{place}{name}"), "x")
+        assert sorted(tmp_path.rglob("*")) == before and stream.tell() == 0
 
 
 def test_pipes_links_to_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
