@@ -12,7 +12,7 @@ from rpms.evals.plan import make_plan
 from rpms.evals.run_layout import EPISODES, step_log_file
 from rpms.evaluating import Effort
 from rpms.nodes.context import RunContext
-from tests.command_line import Done
+from tests.command_line import Done, in_process
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
 from tests.processes import PATIENCE_S
@@ -77,16 +77,21 @@ def test_a_run_grows_and_plays_nothing_twice(
     ],
 )
 def test_bad_input_gets_one_line(
-    tmp_path: Path, rpms_eval: Callable[..., Done], words: tuple[str, ...], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    said: str,
 ) -> None:
-    done = rpms_eval(tmp_path / "run", *words)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = in_process(monkeypatch, capsys)("eval", "--out", tmp_path / "run", *words)
     assert done.code == 2
     assert said in done.err and len(done.err.strip().splitlines()) == 1
     assert lines(tmp_path / "run") == []
 
 
 def served(server: OpenAIServer, *more: str) -> tuple[str, ...]:
-    words = ("--conditions", "A,B", "--limit", "2", "--workers", "2", "--max-steps", "3")
+    words = ("--conditions", "A,B", "--limit", "2", "--workers", "0", "--max-steps", "3")
     return (*words, "--model", "openai:m", "--base-url", server.url, *more)
 
 
@@ -94,7 +99,7 @@ def served(server: OpenAIServer, *more: str) -> tuple[str, ...]:
 def test_a_second_identical_run_makes_no_calls(
     tmp_path: Path, rpms_eval: Callable[..., Done], openai_server: OpenAIServer
 ) -> None:
-    assert rpms_eval(tmp_path / "first", *served(openai_server)).code == 0
+    assert rpms_eval(tmp_path / "first", *served(openai_server, "--workers", "2")).code == 0
     assert len(openai_server.requests) == 2 * 2 * 3
     done = rpms_eval(tmp_path / "second", *served(openai_server))
     assert done.code == 0 and len(openai_server.requests) == 12
@@ -169,7 +174,7 @@ def test_without_a_terminal_lines_tell_of_progress_and_the_last_names_the_report
 @pytest.mark.engine
 def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[..., Done]) -> None:
     done = rpms_eval(
-        tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "1", "--max-steps", "4",
+        tmp_path / "run", "--preset", "scf", "--limit", "1", "--workers", "0", "--max-steps", "4",
         "--memory", str(refusals(tmp_path / "memory.jsonl", 0, ("mug 1", "look"))),
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -186,7 +191,7 @@ def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms_eval: Callable[...,
 def test_memory_can_be_learned_from_a_run_and_used_in_the_next(
     tmp_path: Path, rpms_eval: Callable[..., Done]
 ) -> None:
-    words = ("--split", "generated_seen", "--conditions", "B", "--limit", "3", "--workers", "1")
+    words = ("--split", "generated_seen", "--conditions", "B", "--limit", "3", "--workers", "0")
     assert rpms_eval(tmp_path / "seen", *words).code == 0
     memory = tmp_path / "memory.jsonl"
     learned = subprocess.run(

@@ -62,7 +62,7 @@ def test_a_refused_key_is_in_no_file_and_no_message(
     openai_server.plays(Answer(status=401, error=error))
     words = ("--model", "openai:m", "--base-url", openai_server.url)
     run = tmp_path / "run"
-    few = ("--conditions", "A", "--limit", "5", "--workers", "1", "--concurrency", "2")
+    few = ("--conditions", "A", "--limit", "5", "--workers", "0", "--concurrency", "2")
     stopped = rpms("eval", "--out", str(run), *few, *words)
     assert stopped.returncode == 2 and "Incorrect API key provided: Bearer ***" in stopped.stderr
     assert openai_server.headers[0]["authorization"] == f"Bearer {KEY}"

@@ -55,7 +55,7 @@ def test_a_failed_episode_costs_the_others_nothing_and_is_played_again(
         return Answer(status=400, error="no such thing") if broken else Answer("Action: look")
 
     openai_server.plays_by(rule)
-    words = ("--limit", "3", "--max-steps", "2", "--workers", "2", "--model", "openai:m",
+    words = ("--limit", "3", "--max-steps", "2", "--workers", "0", "--model", "openai:m",
              "--base-url", openai_server.url)  # fmt: skip
     code, told, said = learn(tmp_path, *words)
     assert code == 2, said

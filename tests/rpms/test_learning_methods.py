@@ -15,7 +15,7 @@ from rpms.memory_store import Header, Note, read_header, read_notes, write_notes
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("--limit", "3", "--workers", "1")
+SMALL = ("--limit", "3", "--workers", "0")
 
 
 def rpms(folder: Path, *words: str) -> tuple[int, str, str]:
