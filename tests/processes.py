@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 PATIENCE_S = 300
 """A net for what would never end; nothing here waits for it."""
@@ -35,3 +38,12 @@ def wait_until_gone(pids: list[int]) -> None:
     while alive := [pid for pid in pids if running(pid)]:
         assert time.monotonic() < end, f"still running: {alive}"
         time.sleep(0.05)
+
+
+def wait_until(ready: Callable[[], object], process: subprocess.Popen[Any]) -> None:
+    """Something comes about while a process runs; fails if it ends before."""
+    end = time.monotonic() + PATIENCE_S
+    while not ready():
+        assert process.poll() is None, "it ended before that"
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.02)

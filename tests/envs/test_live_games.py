@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def solved() -> Solved:
         (task, [world.read_action(a) for a in plan])
         for task, plan in zip(tasks, plans, strict=True)
     ]
+
+
+def begun(task: Task, actions: Sequence[str]) -> Player:
+    """An episode in the middle."""
+    player = Player("one", task)
+    for action in actions:
+        player.play(action)
+    return player
 
 
 def test_an_episode_from_start_to_win(solved: Solved) -> None:
@@ -89,9 +98,7 @@ def test_a_state_of_plain_data_comes_back_without_replay(
 
 def test_a_state_that_belongs_elsewhere_is_refused(solved: Solved) -> None:
     (task, plan), (other, _) = solved[0], solved[1]
-    player = Player("one", task)
-    for action in plan[:2]:
-        player.play(action)
+    player = begun(task, plan[:2])
     live.close_all()
     with pytest.raises(EnvironmentFault, match="not the game"):
         live.play("one", other, player.history, plan[2], player.world)
@@ -113,9 +120,7 @@ def test_more_episodes_than_are_kept_at_hand(
 
 def test_another_process_takes_an_episode_up(solved: Solved, tmp_path: Path) -> None:
     task, plan = solved[0]
-    player = Player("one", task)
-    for action in plan[:-1]:
-        player.play(action)
+    player = begun(task, plan[:-1])
     record = tmp_path / "record.json"
     record.write_text(json.dumps([task, player.history, plan[-1], player.world]))
     program = (
@@ -134,9 +139,7 @@ def test_a_replay_that_differs_from_its_record_is_refused(
     solved: Solved,
 ) -> None:
     task, plan = solved[3]
-    player = Player("one", task)
-    for action in plan[:3]:
-        player.play(action)
+    player = begun(task, plan[:3])
     truth = player.history[1]["observation"]
     forged = [dict(entry) for entry in player.history]
     forged[1]["observation"] = "On the moon 1, you see nothing."
@@ -156,9 +159,7 @@ def test_an_older_state_of_an_episode_continues_from_its_own_point(
     solved: Solved,
 ) -> None:
     task, plan = solved[5]
-    player = Player("one", task)
-    for action in plan[:2]:
-        player.play(action)
+    player = begun(task, plan[:2])
     earlier, world = list(player.history), player.world
     first = player.play(plan[2])
     player.play(plan[3])

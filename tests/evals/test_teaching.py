@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.processes import children, wait_until_gone
+from tests.processes import children, wait_until, wait_until_gone
 
 CALLED = (
     "-m",
@@ -31,9 +30,7 @@ def test_nobody_plays_on_when_the_writer_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, *CALLED, "--out", str(out)], stderr=subprocess.DEVNULL
     ) as writer:
-        while not out.exists() or not out.stat().st_size:
-            assert writer.poll() is None
-            time.sleep(0.1)
+        wait_until(lambda: out.exists() and out.stat().st_size, writer)
         started = children(writer.pid)
         assert len(started) >= 2
         os.kill(writer.pid, signal.SIGKILL)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from rpms.memory_store import load_index, parse_entry, read_snapshot, write_snapshot
 from rpms.vocabulary.errors import RpmsError
+from tests.processes import wait_until
 
 
 @pytest.fixture
@@ -86,6 +87,7 @@ def test_a_memory_of_another_world_is_refused(snapshot: Path) -> None:
 
 WRITER = """
 import sys
+from functools import partial
 from pathlib import Path
 from rpms.memory_store import parse_entry, write_snapshot, read_snapshot
 file = Path(sys.argv[1])
@@ -109,10 +111,8 @@ def test_killed_while_writing_leaves_the_old_file_intact(snapshot: Path) -> None
         stdout=subprocess.PIPE, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, text=True,
     )  # fmt: skip
     assert writer.stdout is not None
-    deadline = time.monotonic() + 300
-    while not any(p.stat().st_size > 1_000_000 for p in snapshot.parent.glob(".memory*")):
-        assert time.monotonic() < deadline and writer.poll() is None
-        time.sleep(0.02)
+    parts = partial(snapshot.parent.glob, ".memory*")
+    wait_until(lambda: any(part.stat().st_size > 1_000_000 for part in parts()), writer)
     writer.send_signal(signal.SIGKILL)
     assert writer.wait(timeout=300) == -signal.SIGKILL
     assert snapshot.read_bytes() == before

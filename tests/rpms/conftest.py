@@ -1,4 +1,4 @@
-"""``rpms eval`` as a process of its own."""
+"""The command line inside the test's process, and ``rpms eval`` as a process of its own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Done
+from tests.command_line import Done, Rpms, in_process
 from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
+    """Commands in this process, without keys."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return in_process(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from rpms import cli
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.graph import STAGES
 from rpms.models import open_model
-from tests.command_line import Done, Rpms, in_process
+from tests.command_line import Done, Rpms
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,15 +25,11 @@ REQUIRED = {
 
 
 @pytest.fixture
-def rpms(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Rpms:
-    """The command line inside this process, without keys and without official games."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+def rpms(rpms: Rpms, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rpms:
+    """Also without official games."""
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     open_model.cache_clear()
-    return in_process(monkeypatch, capsys)
+    return rpms
 
 
 def in_a_process(*words: str) -> Done:

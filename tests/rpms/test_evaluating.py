@@ -12,7 +12,7 @@ from rpms.evals.plan import make_plan
 from rpms.evals.run_layout import EPISODES, step_log_file
 from rpms.evaluating import Effort
 from rpms.nodes.context import RunContext
-from tests.command_line import Done, in_process
+from tests.command_line import Done, Rpms
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
 from tests.processes import PATIENCE_S
@@ -77,14 +77,9 @@ def test_a_run_grows_and_plays_nothing_twice(
     ],
 )
 def test_bad_input_gets_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    said: str,
+    tmp_path: Path, rpms: Rpms, words: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = in_process(monkeypatch, capsys)("eval", "--out", tmp_path / "run", *words)
+    done = rpms("eval", "--out", tmp_path / "run", *words)
     assert done.code == 2
     assert said in done.err and len(done.err.strip().splitlines()) == 1
     assert lines(tmp_path / "run") == []

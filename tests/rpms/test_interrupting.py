@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,17 +18,9 @@ import pytest
 from rpms.evals.run_layout import EPISODES, MANIFEST
 from tests.command_line import Done
 from tests.openai_server import Answer, OpenAIServer
-from tests.processes import PATIENCE_S, children, running, wait_until_gone
+from tests.processes import PATIENCE_S, children, running, wait_until, wait_until_gone
 from tests.rpms.conftest import Start
 from tests.rpms.runs import histories, keys, lines
-
-
-def wait_for_lines(folder: Path, count: int, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while len(lines(folder)) < count:
-        assert process.poll() is None, "the run ended before it was interrupted"
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class Gate:
@@ -58,6 +49,11 @@ class Gated(NamedTuple):
     words: tuple[str, ...]
 
 
+class Halted(NamedTuple):
+    process: subprocess.Popen[str]
+    workers: list[int]
+
+
 @pytest.fixture
 def gated(openai_server: OpenAIServer) -> Iterator[Gated]:
     """A run of 16 episodes, two at a time, that stands still after 3 of them or a few more."""
@@ -69,13 +65,19 @@ def gated(openai_server: OpenAIServer) -> Iterator[Gated]:
     gate.opened.set()
 
 
+@pytest.fixture
+def halted(tmp_path: Path, start: Start, gated: Gated) -> Halted:
+    """That run in the middle, and its workers."""
+    process = start(tmp_path / "run", *gated.words)
+    wait_until(lambda: len(lines(tmp_path / "run")) >= 3, process)
+    return Halted(process, children(process.pid))
+
+
 @pytest.mark.engine
 def test_a_run_killed_with_9_goes_on_where_it_was(
-    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done], gated: Gated
+    tmp_path: Path, rpms_eval: Callable[..., Done], gated: Gated, halted: Halted
 ) -> None:
-    killed = start(tmp_path / "run", *gated.words)
-    wait_for_lines(tmp_path / "run", 3, killed)
-    workers = children(killed.pid)
+    killed, workers = halted
     assert len(workers) >= 2
     killed.kill()
     killed.wait()
@@ -101,11 +103,9 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
 
 @pytest.mark.engine
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
-    tmp_path: Path, start: Start, rpms_eval: Callable[..., Done], gated: Gated
+    tmp_path: Path, rpms_eval: Callable[..., Done], gated: Gated, halted: Halted
 ) -> None:
-    process = start(tmp_path / "run", *gated.words)
-    wait_for_lines(tmp_path / "run", 3, process)
-    workers = children(process.pid)
+    process, workers = halted
     for pid in [process.pid, *workers]:  # a terminal sends it to the whole group
         if running(pid):
             os.kill(pid, signal.SIGINT)

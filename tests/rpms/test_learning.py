@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from rpms.envs import get_environment
 from rpms.memory_store import read_snapshot
 from tests.evals.sample_runs import write_run
 from tests.openai_server import Answer, OpenAIServer
+from tests.processes import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 300
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:
@@ -77,10 +76,7 @@ def test_an_interrupted_round_goes_on_where_it_stopped(tmp_path: Path) -> None:
     words = ("--limit", "6", "--workers", "1", "--concurrency", "1")
     process = start(tmp_path, *words)
     try:
-        end = time.monotonic() + PATIENCE_S
-        while len(played(tmp_path)) < 2:
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda: len(played(tmp_path)) >= 2, process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE_S)
     finally:

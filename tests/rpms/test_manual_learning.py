@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rpms.nodes.manual import load_manual
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
 NAME = "examples.lighthouse.world:WORLD"
@@ -17,11 +17,6 @@ WRONG = """actions:
   - {id: E-OPEN, name: open, syntax: "open {place}",
      preconditions: [at(place), closed(place), holding(place)], effects: [open(place)]}
 """
-
-
-@pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    return in_process(monkeypatch, capsys)
 
 
 def played(rpms: Rpms, out: Path, split: str, *more: str) -> Path:

@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
-
-
-@pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    return in_process(monkeypatch, capsys)
 
 
 @pytest.fixture(params=["pipe", "null"])

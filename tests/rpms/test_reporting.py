@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import LABEL, write_run
 
 
 @pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
+def rpms(rpms: Rpms, monkeypatch: pytest.MonkeyPatch) -> Rpms:
     monkeypatch.setenv("COLUMNS", "100")
-
-    return in_process(monkeypatch, capsys)
+    return rpms
 
 
 @pytest.fixture

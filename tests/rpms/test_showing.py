@@ -10,17 +10,11 @@ from rich.table import Table
 
 from rpms.console import Console
 from rpms.showing import say
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
 # The window's title, the clipboard, a cleared screen, a link, the cursor one up, C1 and bidi.
 HOSTILE = "\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x1b]8;;http://x\x1b\\here\x1b[1A\x9b2J\u202eabc\r"
-
-
-@pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    return in_process(monkeypatch, capsys)
 
 
 def obeyed(text: str) -> set[str]:

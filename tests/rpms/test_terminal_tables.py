@@ -11,7 +11,7 @@ from rich.console import Console
 from rpms.evals.report import read_report
 from rpms.evals.tables import Cell, Table, count, label
 from rpms.terminal_tables import fitting, print_rows
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 
 WIDE = {
@@ -21,9 +21,9 @@ WIDE = {
 
 
 @pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
+def rpms(rpms: Rpms, monkeypatch: pytest.MonkeyPatch) -> Rpms:
     monkeypatch.delenv("COLUMNS", raising=False)
-    return in_process(monkeypatch, capsys)
+    return rpms
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from rpms.evals.presets import preset_contexts
 from rpms.evaluating import as_arms
 from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import BadSetting, RpmsError
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 
 # A command, and options with a value that is wrong whatever else is given.
@@ -68,11 +68,9 @@ CASES = [
 
 
 @pytest.fixture
-def rpms(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Rpms:
+def rpms(rpms: Rpms, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rpms:
     monkeypatch.chdir(tmp_path)
-    return in_process(monkeypatch, capsys)
+    return rpms
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 
 from rpms.evals.report.live import Shelf
 from rpms.viewing import HOST, ViewServer
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 
 NET_S = 60.0
@@ -116,10 +116,7 @@ def test_a_run_that_breaks_while_it_is_followed_is_one_line(
     assert ask(server, f"/{second}")[0] == 200
 
 
-def test_bad_folders_and_ports_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rpms = in_process(monkeypatch, capsys)
+def test_bad_folders_and_ports_are_one_line(tmp_path: Path, rpms: Rpms) -> None:
     folder = write_run(tmp_path / "run", {"A": [True]}, logs=False)
     with socket.socket() as taken:
         taken.bind((HOST, 0))
