@@ -28,7 +28,7 @@ TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
 
 
 def main() -> None:
-    """Write envs/alfworld/prompts/examples/<goal type>.json and .2.json for all six types."""
+    """Write rpms/envs/alfworld/prompts/examples/<goal type>.json and .2.json for all six types."""
     folder = ENVIRONMENT.prompts / "examples"
     folder.mkdir(exist_ok=True)
     game = AlfworldGame()

@@ -24,7 +24,7 @@ CHARACTERS = 9000
 
 
 def main() -> None:
-    """Write envs/scienceworld/prompts/examples/<family>.json for all four families."""
+    """Write rpms/envs/scienceworld/prompts/examples/<family>.json for all four families."""
     folder = ENVIRONMENT.prompts / "examples"
     graph, context = build_graph(), RunContext.for_condition("B")
     wanted = set(ENVIRONMENT.goal_types())

@@ -14,7 +14,7 @@ from rpms.memory_store.entries import CriticalFailure, Failure, Found, Schema, S
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.signature import read_signature
 
-SNAPSHOT = Path(__file__).parents[2] / "memory_store" / "snapshots" / "alfworld.jsonl"
+SNAPSHOT = Path(__file__).parents[2] / "rpms" / "memory_store" / "snapshots" / "alfworld.jsonl"
 
 
 @pytest.fixture(scope="module")

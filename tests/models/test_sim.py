@@ -208,15 +208,15 @@ def test_no_text_upsets_it(said: list[tuple[str, list[str]]]) -> None:
 
 
 def rule_ids() -> Iterator[str]:
-    for file in (ROOT / "rules").rglob("*.yaml"):
+    for file in (ROOT / "rpms/rules").rglob("*.yaml"):
         yield from re.findall(r"\bid: ([A-Z][\w-]+)", file.read_text(encoding="utf-8"))
 
 
 def world_words() -> set[str]:
     """Kinds of things and places, and the types of tasks, of both worlds."""
-    household = json.dumps(yaml.safe_load((ROOT / "envs/alfworld/homes.yaml").read_text()))
+    household = json.dumps(yaml.safe_load((ROOT / "rpms/envs/alfworld/homes.yaml").read_text()))
     found = set(re.findall(r"[a-z]{4,}", household))
-    for file in (ROOT / "envs").glob("*/prompts/examples/*.json"):
+    for file in (ROOT / "rpms/envs").glob("*/prompts/examples/*.json"):
         said = json.loads(file.read_text(encoding="utf-8"))
         text = "\n".join(message["content"] for message in said["messages"])
         found |= set(re.findall(r"\ba ([a-z]+) \d", text))

@@ -121,7 +121,7 @@ def _connect(address: str, workers: int) -> Any:
     except ImportError as error:
         raise RpmsError("Ray is not installed: pip install 'rpms[ray]'") from error
     _knock(address)
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     options: dict[str, Any] = {
         "logging_level": "ERROR",
