@@ -77,9 +77,7 @@ def build_graph(
             builder.add_node(name, stage)
     builder.add_edge(START, "reset_env")
     for name, route in routing.ROUTES.items():
-        builder.add_conditional_edges(name, route, route.ends)
-        made = builder.branches[name]
-        made[route.name] = routing.Edge(*made[route.name])
+        builder.add_conditional_edges(name, route)
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
     return builder.compile(checkpointer=checkpointer, store=store, name="rpms")
