@@ -92,14 +92,14 @@ class RunWriter:
         file = self.folder / EPISODES
         if not (arms and file.exists()):
             return
-        sides: dict[bool, bytes] = {True: b"", False: b""}
+        sides: dict[bool, list[bytes]] = {True: [], False: []}
         for line in read_bytes(file).splitlines(keepends=True):
-            sides[_arm_of(line) in arms] += line
+            sides[_arm_of(line) in arms].append(line)
         with self._kept():
             with refuse_special(self.folder / DROPPED).open("ab") as dropped:
-                dropped.write(sides[True])
+                dropped.writelines(sides[True])
                 os.fsync(dropped.fileno())
-            write_whole(file, sides[False], durable=True)
+            write_whole(file, b"".join(sides[False]), durable=True)
 
     def lines(self, name: str = EPISODES) -> Iterator[dict[str, Any]]:
         """Every episode that was written, also those that a later line supersedes."""
