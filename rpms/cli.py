@@ -46,9 +46,10 @@ from rpms.options import (
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
-from rpms.showing import say
+from rpms.showing import say, say_place
 from rpms.typed import in_typed_words
 from rpms.view_cli import view
+from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.limits import MOST_STEPS
 from rpms.vocabulary.secrets import redact
@@ -151,6 +152,7 @@ def run(
     if as_json:
         print_json(result)
     if result["failure_mode"] in ERRORS:
+        say_place(result["error_place"])
         kind = result["failure_mode"].replace("_", " ")
         raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
 
@@ -282,6 +284,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
     except (RpmsError, EnvironmentFault) as error:
+        say_place(place_of(error.__cause__))
         fail(in_typed_words(error, sys.argv[1:]))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -301,6 +304,9 @@ def main() -> None:
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
             fail(f"{error.format_message()} (see: rpms --help)")
+        if place := place_of(error):
+            say_place(place)
+            fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")
         raise
     raise SystemExit(code if isinstance(code, int) else 0)
 

@@ -24,6 +24,7 @@ from rpms.options import (
     MethodOption,
     ModelOption,
     PatienceOption,
+    ReplayOption,
     RulesOption,
     ScfOption,
     SplitOption,
@@ -95,6 +96,7 @@ def evaluate(
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,
+    replay_arm: ReplayOption = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
     truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
@@ -165,5 +167,8 @@ def evaluate(
         arms, out=out, env=asked.env, split=asked.split, limit=asked.limit, spread=asked.spread,
         tasks=asked.tasks, types=asked.types, trials=asked.trials, repeats=asked.repeats,
         truth=truth, cache=not no_cache,
-        effort=Effort(workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)),
+        effort=Effort(
+            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens),
+            replay_arm or (),
+        ),
     )  # fmt: skip

@@ -39,6 +39,7 @@ class Effort:
         ray: address of a Ray cluster to play on; ``local`` starts one.
         keep_failed: leave episodes alone that ended in an error; else they are played again.
         budget: what the run folder may cost.
+        replay_arms: arms whose episodes are dropped and played again, e.g. with changed code.
     """
 
     workers: int | None = None
@@ -46,6 +47,7 @@ class Effort:
     ray: str = ""
     keep_failed: bool = False
     budget: Budget = NO_LIMIT
+    replay_arms: Sequence[str] = ()
 
     def suited_to(self, plan: RunPlan) -> Effort:
         """One episode at a time for a local model, which answers one request at a time.
@@ -134,7 +136,7 @@ def play_plan(
     capacity = capacity_of(plan.env, workers, effort.concurrency)
     run = Run(
         plan, Path(out), keep_failed=effort.keep_failed, budget=effort.budget,
-        workers=workers, concurrency=effort.concurrency, ray=effort.ray,
+        replay=effort.replay_arms, workers=workers, concurrency=effort.concurrency, ray=effort.ray,
     )  # fmt: skip
     try:
         with watched(run, out, show, strict) as watch:

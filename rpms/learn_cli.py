@@ -13,6 +13,7 @@ from rpms.options import (
     MaxStepsOption,
     ModelOption,
     PatienceOption,
+    ReplayOption,
     RulesOption,
     SplitOption,
     WithoutOption,
@@ -49,6 +50,7 @@ def learn(
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
     max_steps: MaxStepsOption = 0,
+    replay_arm: ReplayOption = None,
     base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,
     patience: PatienceOption = 300.0,
@@ -65,5 +67,5 @@ def learn(
     learn_all(
         out, env=env, split=split, context=context, method=method, rounds=rounds, limit=limit,
         from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        effort=Effort(workers, concurrency),
+        effort=Effort(workers, concurrency, replay_arms=replay_arm or ()),
     )  # fmt: skip

@@ -102,6 +102,10 @@ ExamplesOption = Annotated[int, typer.Option(help="Solved tasks in the prompt, 0
 ListOption = Annotated[
     bool, typer.Option("--action-list", help="Show what the world would accept, step by step.")
 ]
+ReplayOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LABEL", help="Drop what this arm has played and play it again."),
+]
 WorkersOption = Annotated[
     int | None,
     typer.Option(min=0, max=MOST_WORKERS, help="Environment processes; 0: none, play in this one."),

@@ -7,11 +7,20 @@ coloured, they become plain text.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TextIO
 
+from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.plain_text import visible
 
 
 def say(*words: object, file: TextIO | None = None, **options: Any) -> None:
     """``print`` for texts that others wrote."""
     print(*(visible(str(word)) for word in words), file=file, **options)
+
+
+def say_place(place: ErrorPlace | None, what: str = "raised") -> None:
+    """The last calls before an error, on standard error; nothing where nobody knows them."""
+    if place:
+        stage = f" in stage {place['stage']}" if place["stage"] else ""
+        say(f"rpms: {what}{stage}:\n{place['frames'].rstrip()}", file=sys.stderr)

@@ -70,7 +70,8 @@ def summary(result: EpisodeOutput, env: str, split: str, context: RunContext) ->
             key: result.get(key)
             for key in (
                 "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode",
-                "error", "prompt_tokens", "cached_tokens", "output_tokens", "history",
+                "error", "error_place", "prompt_tokens", "cached_tokens", "output_tokens",
+                "history",
             )
         },
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -19,7 +20,7 @@ from rich.progress import (
 from rpms.console import Console
 from rpms.evals.progress import RunProgress
 from rpms.evals.runner import Run, Watch
-from rpms.showing import say
+from rpms.showing import say, say_place
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.plain_text import visible
 from rpms.vocabulary.turn import ERRORS
@@ -28,6 +29,8 @@ EVERY_S = 30.0
 """How often a log gets a line while nobody watches a terminal."""
 SHARE = 0.1
 """And after how much of the run."""
+PLACES = 3
+"""So many places where episodes broke off are shown."""
 
 
 @contextmanager
@@ -54,28 +57,43 @@ def watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Itera
     except KeyboardInterrupt:
         say(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
-            f"in {out}. Run the same command again to go on.",
+            f"in {out}. {run.again} to go on.",
             file=sys.stderr,
         )
         raise
+    finally:
+        if show:
+            _say_places(run.progress)
     if show:
         total = run.progress.total
         say(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
         say(f"{spending(run.progress)} in this session")
     if strict:
-        _complain(run.progress, out)
+        _complain(run, out)
     if show:
         say(f"look into it: rpms report {out}")
 
 
-def _complain(progress: RunProgress, out: str) -> None:
-    failed = [ended for ended in progress.history if ended.mode in ERRORS]
+def _say_places(progress: RunProgress) -> None:
+    """Each place where episodes broke off once, the most frequent first."""
+    places = [ended.place for ended in progress.history if ended.place]
+    known = {(place["file"], place["line"]): place for place in places}
+    for where, count in Counter((one["file"], one["line"]) for one in places).most_common(PLACES):
+        say_place(known[where], f"{count} episode{'s' * (count > 1)} broke off")
+    if (more := len(known) - PLACES) > 0:
+        say(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
+
+
+def _complain(run: Run, out: str) -> None:
+    history = run.progress.history
+    failed = [ended for ended in history if ended.mode in ERRORS]
     if failed:
-        kind = str(failed[0].mode).replace("_", " ")
+        kind, place = str(failed[0].mode).replace("_", " "), failed[0].place
+        where = f" at {place['file']}:{place['line']}" if place else ""
         raise RpmsError(
-            f"{len(failed)} of the {len(progress.history)} episodes played now ended in an error; "
-            f"the first, a {kind}: {failed[0].error}. Run the same command again to play them "
-            f"again; 'rpms report {out}' shows what is there"
+            f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
+            f"first, a {kind}{where}: {failed[0].error}. {run.again} to play them again; 'rpms "
+            f"report {out}' shows what is there"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -18,6 +19,7 @@ from rpms.evals.step_log import StepLog, decision_counts, drift_counts, look_at_
 from rpms.graph.build import RpmsGraph
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
+from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.secrets import redact
 
@@ -94,11 +96,21 @@ class Recorder:
         self.state |= {
             "failure_mode": "model_error" if of_the_model else "infrastructure_error",
             "error": text if known else f"{type(error).__name__}: {text}",
+            "error_place": place_of(error, anywhere=not known),
             "success": False,
         }
 
     def result(self) -> EpisodeResult:
         """The line and the log, whatever state the episode was left in."""
+        try:
+            return self._result()
+        except Exception as error:  # a world of somebody's own is asked here, too
+            if not self.state.get("error"):
+                self.fail(error)
+            self.log = StepLog(self.job.condition, self.job.task["id"], self.env)
+            return self._result()
+
+    def _result(self) -> EpisodeResult:
         steps, task = self.log.steps, self.job.task
         goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
         knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
@@ -118,6 +130,7 @@ class Recorder:
             "score": self.state.get("score", 0.0),
             "failure_mode": self.state.get("failure_mode"),
             "error": self.state.get("error", ""),
+            "error_place": self.state.get("error_place"),
             **{name: self.state.get(name, 0) for name in COUNTS},
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
@@ -171,7 +184,8 @@ async def play_job(
     except Exception as error:  # one episode's trouble must not be another's
         recorder.fail(error)
         if episode_id := recorder.state.get("episode_id"):
-            await live.afinish(episode_id, job.task)
+            with suppress(Exception):  # a game of somebody's own may not even close
+                await live.afinish(episode_id, job.task)
     finally:
         place.leave()
     return recorder.result()

@@ -35,6 +35,7 @@ COLUMNS = {
 }  # fmt: skip
 # One column each would be a column per rule; the frame ``obedience`` has them tidy.
 _NESTED = (
+    "error_place",
     "vetoes",
     "after_veto",
     "obeyed",

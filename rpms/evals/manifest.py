@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
@@ -99,10 +99,11 @@ def _kept(context: RunContext) -> dict[str, Any]:
     return {**asdict(context), "base_url": redact(context.base_url)}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: dict[str, Any], new: dict[str, Any], anew: Collection[str] = ()) -> list[str]:
     """What would make the rest of a run another experiment than its beginning.
 
-    More tasks, arms, trials and repeats would not: a run may grow.
+    More tasks, arms, trials and repeats would not: a run may grow. Nor would other code, rules or
+    memory in the arms of ``anew``, which have no results yet.
     """
     found = []
     for name in ("env", "split"):
@@ -113,10 +114,12 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     shared = [label for label in before if label in after]
     for label in shared:
         found += _compare(f"condition {label}", before[label], after[label])
+    played = [label for label in shared if label not in anew]
+    for label in played:
         swapped = (m.get("swapped", {}).get(label, {}) for m in (old, new))
         found += _compare(f"condition {label}", *swapped)
-    if shared:
-        found += _compare_hashes(old.get("hashes", {}), new["hashes"], shared)
+    if played:
+        found += _compare_hashes(old.get("hashes", {}), new["hashes"], played)
     return found
 
 
@@ -134,13 +137,24 @@ def _compare_hashes(old: dict[str, Any], new: dict[str, Any], shared: list[str])
     return _compare("hashes", *sides)
 
 
-def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The manifest of a run that goes on, with whatever is asked for now added to it."""
-    if found := differences(old, new):
+def grown(
+    folder: Path, old: dict[str, Any], new: dict[str, Any], anew: Collection[str] = ()
+) -> dict[str, Any]:
+    """The manifest of a run that goes on, with whatever is asked for now added to it.
+
+    The arms of ``anew`` have no results yet: their code, rules and memory are those of now.
+    """
+    if found := differences(old, new, anew):
+        changed = [
+            label for label in new["conditions"] if differences(old, new, {*anew, label}) != found
+        ]
+        drop = "".join(f", or --replay-arm {label}" for label in changed)
         raise RpmsError(
             f"{folder} holds a run with other settings: {'; '.join(found)}. Give the settings it "
-            "was started with, or another --out"
+            f"was started with, or another --out{drop}"
+            + (", which drops the arm's episodes and plays them again" if drop else "")
         )
+    afresh = {*old["conditions"]} <= {*anew}
     tasks = {task["id"]: task for task in [*old["tasks"], *new["tasks"]]}
     models = [*old["model_label"].split(", "), *new["model_label"].split(", ")]
     often = {
@@ -148,12 +162,13 @@ def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, A
         for name in ("trials", "repeats")
     }
     merged = {
-        name: _added(old.get(name, {}), new[name]) for name in ("conditions", "swapped", "memories")
+        name: _added(old.get(name, {}), new[name], anew)
+        for name in ("conditions", "swapped", "memories")
     }
     before = old.get("hashes", {})
-    hashes = _added(before, new["hashes"])
+    hashes = _added(before, new["hashes"], before if afresh else ())
     for kind in ("memory", "rules_of"):
-        hashes[kind] = _added(before.get(kind, {}), new["hashes"][kind])
+        hashes[kind] = _added(before.get(kind, {}), new["hashes"][kind], anew)
     return {
         **old,
         **merged,
@@ -165,9 +180,10 @@ def grown(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, A
     }
 
 
-def _added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """What was there, as it was, and what is new."""
-    return {**old, **{name: value for name, value in new.items() if name not in old}}
+def _added(old: dict[str, Any], new: dict[str, Any], anew: Collection[str]) -> dict[str, Any]:
+    """What was there, as it was, and what is new; what is ``anew`` is only as it is now."""
+    kept = {name: value for name, value in old.items() if name not in anew or name in new}
+    return {**kept, **{name: v for name, v in new.items() if name not in old or name in anew}}
 
 
 def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rpms.evals.plan import Ending
 from rpms.evals.run_layout import JobKey
+from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 
@@ -25,6 +26,7 @@ class Ended(NamedTuple):
 
     mode: FailureMode | None
     error: str
+    place: ErrorPlace | None = None
 
 
 @dataclass
@@ -65,7 +67,7 @@ class RunProgress:
         self.cache_hits += line["cache_hits"]
         if line["cost_usd"] is not None:
             self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
-        self.history.append(Ended(line["failure_mode"], line["error"]))
+        self.history.append(Ended(line["failure_mode"], line["error"], line.get("error_place")))
 
     def judge(self, line: Mapping[str, Any], tokens: int) -> None:
         """Note whether anything still works; ``tokens`` are of all calls, those in flight too."""

@@ -28,6 +28,7 @@ from rpms.evals.bounded import Amount, Count, Moment, Plain, Real, Times, Whole
 from rpms.evals.log_files import is_damaged
 from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.nodes.context import OLD_GUARDS, RunContext
+from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import is_file, read_bytes
 from rpms.vocabulary.turn import ERRORS, FailureMode, repeated_refusals
@@ -163,6 +164,7 @@ class Episode(_Data):
     repeated: Count = 0
     failure_mode: FailureMode | None
     error: str = ""
+    error_place: ErrorPlace | None = None  # only of errors in the user's own code
     prompt_tokens: Count = 0
     cached_tokens: Count = 0
     output_tokens: Count = 0

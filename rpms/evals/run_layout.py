@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
+DROPPED = "dropped.jsonl"
 STEPS = "steps"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from rpms.evals.plan import Ending
 from rpms.evals.run_files import Episode, Manifest, first_problem
-from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, key_of, step_log_file
+from rpms.evals.run_layout import DROPPED, EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import parse_json, read_bytes
 from rpms.vocabulary.writing import make_folder, reason_of, refuse_special, write_whole
@@ -84,9 +84,26 @@ class RunWriter:
             found[key_of(episode)] = Ending(mode, episode if whole_lines else None)
         return found
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Every episode that was written, also those that a later line supersedes."""
+    def drop(self, arms: Collection[str]) -> None:
+        """Take the episodes of some arms out of the run; their lines stay, in a file of their own.
+
+        What they cost was spent all the same.
+        """
         file = self.folder / EPISODES
+        if not (arms and file.exists()):
+            return
+        sides: dict[bool, list[bytes]] = {True: [], False: []}
+        for line in read_bytes(file).splitlines(keepends=True):
+            sides[_arm_of(line) in arms].append(line)
+        with self._kept():
+            with refuse_special(self.folder / DROPPED).open("ab") as dropped:
+                dropped.writelines(sides[True])
+                os.fsync(dropped.fileno())
+            write_whole(file, b"".join(sides[False]), durable=True)
+
+    def lines(self, name: str = EPISODES) -> Iterator[dict[str, Any]]:
+        """Every episode that was written, also those that a later line supersedes."""
+        file = self.folder / name
         self.damaged = 0
         if not file.exists():
             return
@@ -132,3 +149,11 @@ class RunWriter:
             os.close(self._lines)
             self._lines = None
         self._lock.close()
+
+
+def _arm_of(line: bytes) -> str:
+    """A damaged line is nobody's, and stays where it is."""
+    try:
+        return str(parse_json(line, "")["condition"])
+    except (RpmsError, LookupError, TypeError):
+        return ""

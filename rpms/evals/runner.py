@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from rpms.evals.manifest import commit, grown, make_manifest, now
 from rpms.evals.plan import Ending, Job, RunPlan, remaining
 from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
 from rpms.evals.progress import RunProgress, Standing
-from rpms.evals.run_layout import JobKey
+from rpms.evals.run_layout import DROPPED, JobKey
 from rpms.evals.run_writer import RunWriter
 from rpms.evals.worker import WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.turn import ERRORS
 
 ATTEMPTS = 3
 """How often an episode may lose its worker before it counts as an infrastructure error."""
@@ -133,17 +135,25 @@ class Run:
         *,
         keep_failed: bool = False,
         budget: Budget = NO_LIMIT,
+        replay: Collection[str] = (),
         **informative: Any,
     ) -> None:
-        """Take the folder; arms that were played there with other settings are refused."""
+        """Take the folder; arms that were played there with other settings are refused.
+
+        What the arms of ``replay`` have played is dropped.
+        """
+        if unknown := sorted({*replay} - {*plan.conditions}):
+            arms = ", ".join(plan.conditions)
+            raise RpmsError(f"--replay-arm {unknown[0]}: no such arm here; the arms are {arms}")
         self.plan = plan
+        self.again = "Run the same command again" + (" without --replay-arm" if replay else "")
         for context in plan.conditions.values():
             budget.check(context.model, context.base_url)
         self._writer = RunWriter(folder)
         try:
-            self._manifest = self._open(make_manifest(plan, **informative))
-            finished = self._writer.finished(whole_lines=plan.trials > 1)
-            before = spent_before(self._writer.lines(), self._manifest["sessions"])
+            finished = self._open(make_manifest(plan, **informative), replay)
+            lines = chain(self._writer.lines(DROPPED), self._writer.lines())
+            before = spent_before(lines, self._manifest["sessions"])
             self.damaged = self._writer.damaged
         except BaseException:
             self._writer.close()
@@ -154,13 +164,19 @@ class Run:
         self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
         self.progress.resume(_ended(plan, self.jobs, finished))
 
-    def _open(self, fresh: dict[str, Any]) -> dict[str, Any]:
+    def _open(self, fresh: dict[str, Any], replay: Collection[str]) -> dict[JobKey, Ending]:
+        """Write the manifest; what is finished. An arm without results may have other code now."""
         old = self._writer.manifest()
+        found = self._writer.finished(whole_lines=self.plan.trials > 1)
+        finished = {key: ending for key, ending in found.items() if key.condition not in replay}
+        played = {key.condition for key, ending in finished.items() if ending.mode not in ERRORS}
+        anew = self.plan.conditions.keys() - played
         session = {"started": fresh["created"], "commit": commit()}
-        manifest = grown(self._writer.folder, old, fresh) if old else {**fresh, "finished": None}
-        manifest["sessions"] = [*(old or {}).get("sessions", []), session]
-        self._writer.write_manifest(manifest)
-        return manifest
+        self._manifest = grown(self._writer.folder, old, fresh, anew) if old else fresh
+        self._manifest["sessions"] = [*(old or {}).get("sessions", []), session]
+        self._writer.drop(replay)
+        self._writer.write_manifest(self._manifest)
+        return finished
 
     def play(self, pool: Pool, capacity: int, watch: Watch, metered: bool = False) -> None:
         """Play what is left; the files are whole whenever this is interrupted.

@@ -13,6 +13,7 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import Reply, read_action
 from rpms.nodes.stage import compute
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import FailureMode, Turn
 
@@ -32,7 +33,7 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         if _listing(runtime, update):
             update["commands"] = episodes.commands(*_now(state, update))
     except EnvironmentFault as fault:
-        update = _broken(fault)
+        update = broken(fault)
     if update["done"]:
         episodes.finish(state["episode_id"], state["spec"])
     return update
@@ -51,7 +52,7 @@ async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> E
         if _listing(runtime, update):
             update["commands"] = await episodes.acommands(*_now(state, update))
     except EnvironmentFault as fault:
-        update = _broken(fault)
+        update = broken(fault)
     if update["done"]:
         await episodes.afinish(state["episode_id"], state["spec"])
     return update
@@ -129,8 +130,14 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
     return "format" if format_errors * 2 > steps else "timeout"
 
 
-def _broken(fault: EnvironmentFault) -> EpisodeState:
-    return EpisodeState(failure_mode="infrastructure_error", error=str(fault), done=True)
+def broken(fault: EnvironmentFault, stage: str = "env_step") -> EpisodeState:
+    """The end of an episode whose world failed."""
+    return EpisodeState(
+        failure_mode="infrastructure_error",
+        error=str(fault),
+        error_place=place_of(fault, stage),
+        done=True,
+    )
 
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:

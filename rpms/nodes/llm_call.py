@@ -27,6 +27,7 @@ from rpms.nodes.reply_grammar import choices_of, held_to
 from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import Message, Usage
 
@@ -112,7 +113,10 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     said = str(error.error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
     text = redact(said.splitlines()[0])[:LONGEST_ERROR] if said else ""
     return EpisodeState(
-        failure_mode="model_error", error=f"{type(error.error).__name__}: {text}", done=True
+        failure_mode="model_error",
+        error=f"{type(error.error).__name__}: {text}",
+        error_place=place_of(error.error, error.node),
+        done=True,
     )
 
 

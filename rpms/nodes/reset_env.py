@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.context import RunContext, settings
+from rpms.nodes.env_step import broken
 from rpms.nodes.shown import check_shown
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState, afresh
@@ -75,7 +76,7 @@ def _opened(fresh: EpisodeState, observation: str) -> EpisodeState:
 
 
 def _broken(fresh: EpisodeState, fault: EnvironmentFault) -> EpisodeState:
-    return {**fresh, "failure_mode": "infrastructure_error", "error": str(fault), "done": True}
+    return {**fresh, **broken(fault, "reset_env")}
 
 
 def _fresh(context: RunContext, spec: Task) -> EpisodeState:
@@ -123,6 +124,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         score=0.0,
         failure_mode=None,
         error="",
+        error_place=None,
         reply="",
         usage=Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False),
         action="",

@@ -19,6 +19,7 @@ from rpms.envs.base import Task
 from rpms.rules.manual import ActiveRules
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.decision import Choice, Decision
+from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import FailureMode, Message, Turn, Usage
@@ -82,6 +83,7 @@ class EpisodeOutput(TypedDict, total=False):
         format_errors: replies from which no action could be read.
         failure_mode: None on success.
         error: the message behind a model or infrastructure error.
+        error_place: where in your own code it was raised, if it was there.
         prompt_tokens: as reported by the model, else estimated.
         output_tokens: likewise.
         cached_tokens: prompt tokens that the provider read from its own cache.
@@ -103,6 +105,7 @@ class EpisodeOutput(TypedDict, total=False):
     format_errors: int
     failure_mode: FailureMode | None
     error: str
+    error_place: ErrorPlace | None
     prompt_tokens: int
     output_tokens: int
     cached_tokens: int

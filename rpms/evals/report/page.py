@@ -218,6 +218,7 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "drift": episode.drift_steps,
         "mode": episode.failure_mode or "",
         "error": episode.error,
+        "place": episode.error_place,
         "cause": cause.kind,
         "at": cause.step,
         "why": cause.text,

@@ -52,11 +52,22 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "D scf=off": [True] * 10 + [False] * 2,
     }
     lines = {
-        ("A", 0): {"failure_mode": "model_error", "error": "401: no key for </td><b>you</b>"},
+        ("A", 0): {
+            "failure_mode": "model_error",
+            "error": "401: no key for </td><b>you</b>",
+            "error_place": PLACE,
+        },
         ("A", 2): {"failure_mode": "wrong_termination", "steps": 3},
     }
     write_run(folder, wins, lines=lines)
     return write_report(read_report(folder))[-1]
+
+
+PLACE = {
+    "stage": "llm_call", "file": "/home/me/mine.py", "line": 7,
+    "frames": "", "traceback": '  File "/home/me/mine.py", line 7, in ask\n    <b>you</b>\n',
+}  # fmt: skip
+"""Where an error was raised in somebody's own code."""
 
 
 def prompt_of(number: int) -> list[str]:

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from rpms.evals.report import read_report
 from rpms.evals.report.files import write_report
-from tests.evals.report.conftest import COUNT_UNPACKED, Open
+from tests.evals.report.conftest import COUNT_UNPACKED, PLACE, Open
 from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line
 
@@ -141,6 +141,9 @@ def test_foreign_text_stays_text(report: Path, opened: Open) -> None:
     expect(page.locator("#view-episode")).to_contain_text("</script><script>window.hacked")
     page.goto(f"{report.as_uri()}#/episode/A/{quote(task_id(0), safe='')}/1")
     expect(page.locator(".notice", has_text="401")).to_contain_text("</td><b>you</b>")
+    raised = page.locator(".panel", has_text="Where it was raised")
+    expect(raised).to_contain_text("stage llm_call, /home/me/mine.py:7")
+    expect(raised.locator("pre")).to_have_text(PLACE["traceback"])
     assert page.evaluate("window.hacked") is None
     assert page.locator("main img, main b").count() == 0
 

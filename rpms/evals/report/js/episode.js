@@ -19,6 +19,12 @@ function otherConditions(e) {
     .map(([c, name]) => el("a", { href: compareLink(e.c, c, e.task) }, name));
 }
 
+// Where an error was raised in somebody's own code.
+const placePanel = (place) => panel("Where it was raised",
+  el("p", null, place.stage ? `stage ${place.stage}, ` : "",
+    el("code", null, `${place.file}:${place.line}`)),
+  el("pre", null, place.traceback));
+
 function episodeHead(e) {
   const others = otherConditions(e);
   return [
@@ -36,6 +42,7 @@ function episodeHead(e) {
       el("span", null, `${e.steps} steps, ${e.invalid} refused, ${e.drift} with drift`),
       el("code", null, e.task)),
     e.error ? el("p", { class: "notice" }, e.error) : whyLine(e),
+    e.place ? placePanel(e.place) : null,
   ];
 }
 
