@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
-from rpms.vocabulary.belief import kind_of
+from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.signature import GoalSignature
 
 BLANK = re.compile(r"\{([^{}]+)\}")
@@ -64,6 +64,33 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
                 here = there
         lifted.append(rule.syntax.format(**filled))
     return lifted or _walk_alone(manual, goal, actions)
+
+
+def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
+    """Whether an action is done at what is no place: the manual allows no walk to such a thing."""
+    matched = match_action(manual, action)
+    if matched is None:
+        return False
+    rule, names = matched
+    known = (*rule.preconditions, *rule.effects)
+    return any(
+        evaluate(condition, belief, manual.world, {walked: name}) is False
+        for parameter, name in names.items()
+        if f"at({parameter})" in known
+        for walked, condition in _of_places(manual)
+    )
+
+
+@lru_cache(maxsize=64)
+def _of_places(manual: Manual) -> tuple[tuple[str, Predicate], ...]:
+    """What the manual's walks want a place to be, each with the parameter that stands for it."""
+    lasting = {"place", *manual.world.affordances}
+    return tuple(
+        (rule.parameters[0], condition)
+        for rule in filter(_walks, manual.actions)
+        for condition in map(parse_predicate, rule.preconditions)
+        if condition.name in lasting
+    )
 
 
 def _walks(rule: ActionRule) -> bool:
