@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
@@ -68,28 +68,16 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
 
 def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
     """Whether an action is done at what is no place: the manual allows no walk to such a thing."""
-    matched = match_action(manual, action)
-    if matched is None:
-        return False
-    rule, names = matched
-    known = (*rule.preconditions, *rule.effects)
-    return any(
-        evaluate(condition, belief, manual.world, {walked: name}) is False
-        for parameter, name in names.items()
-        if f"at({parameter})" in known
-        for walked, condition in _of_places(manual)
-    )
-
-
-@lru_cache(maxsize=64)
-def _of_places(manual: Manual) -> tuple[tuple[str, Predicate], ...]:
-    """What the manual's walks want a place to be, each with the parameter that stands for it."""
+    rule, names = match_action(manual, action) or (None, {})
+    known = (*rule.preconditions, *rule.effects) if rule else ()
+    there = [name for parameter, name in names.items() if f"at({parameter})" in known]
     lasting = {"place", *manual.world.affordances}
-    return tuple(
-        (rule.parameters[0], condition)
-        for rule in filter(_walks, manual.actions)
-        for condition in map(parse_predicate, rule.preconditions)
+    return any(
+        evaluate(condition, belief, manual.world, {walk.parameters[0]: name}) is False
+        for walk in (filter(_walks, manual.actions) if there else ())
+        for condition in map(parse_predicate, walk.preconditions)
         if condition.name in lasting
+        for name in there
     )
 
 
