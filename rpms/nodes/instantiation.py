@@ -14,13 +14,15 @@ from itertools import chain
 from typing import Any
 
 from rpms.memory_store.schemas import only_kind
+from rpms.nodes.wording import in_words, reason
 from rpms.rules import Manual, already_done, imagine, match_action, needed_actions, refers_to
-from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.predicates import evaluate, is_predicate, parse_predicate
 from rpms.rules.roles import (
     NAMED_OBJECT,
     OBJECT,
     blanks,
     fill,
+    goes_nowhere,
     is_place,
     lift,
     parts,
@@ -32,20 +34,6 @@ from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
 from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
 
-# Conditions in the memory's own words: they were observed, not read in the manual.
-WORDS = {
-    "at": "at {0}",
-    "holding": "holding {0}",
-    "in_inventory": "holding {0}",
-    "hand_empty": "a free hand",
-    "open": "{0} open",
-    "accessible": "{0} open",
-    "closed": "{0} shut",
-    "in": "{0} in or on {1}",
-    "here": "{0} in sight",
-    "visible": "{0} in sight",
-    "activated": "{0} running",
-}
 _UNKNOWN = "?"
 
 
@@ -163,15 +151,19 @@ def _lesson(entry: Mapping[str, Any], now: Moment) -> Advice | None:
     action = fill(lifted, cast(now, blanks(lifted)))
     if not action or _UNKNOWN in action:
         return None
-    matched = match_action(now.manual, action)
-    violated = entry.get("violated", [])
-    if matched is None or not violated:
-        return new_advice([action], needs=[entry["corrective_rule"]])
-    names = matched[1]
-    truths = [evaluate(parse_predicate(t), now.belief, now.manual.world, names) for t in violated]
-    if False not in truths:
+    manual, belief = now.manual, now.belief
+    if goes_nowhere(manual, action, belief):
         return None
-    return new_advice([action], needs=[f"only when {in_words(text, names)}" for text in violated])
+    if not (violated := entry.get("violated", [])):
+        return new_advice([action], needs=[entry["corrective_rule"]])
+    matched = match_action(manual, action)
+    if matched is None or not all(is_predicate(text, manual.world) for text in violated):
+        return None  # learned by another manual: nobody can tell whether it is missing again
+    world, names = manual.world, matched[1]
+    missing = [t for t in violated if evaluate(parse_predicate(t), belief, world, names) is False]
+    if not missing:
+        return None
+    return new_advice([action], needs=[reason(text, names, world) for text in missing])
 
 
 def _schema(entry: Mapping[str, Any], now: Moment) -> Advice | None:
@@ -195,13 +187,11 @@ def _schema(entry: Mapping[str, Any], now: Moment) -> Advice | None:
         return None
     worked = [use["before"] for use in entry["uses"] if use["worked"]]
     still = {text for text in entry["effects"] if all(held.get(text) for held in worked)}
+    world = now.manual.world
     return new_advice(
         [action],
-        needs=[in_words(text, filled) for text in entry["preconditions"]],
-        then=[
-            f"{'still ' if text in still else ''}{in_words(text, filled)}"
-            for text in entry["effects"]
-        ],
+        needs=[in_words(text, filled, world) for text in entry["preconditions"]],
+        then=[in_words(t, filled, world, still=t in still) for t in entry["effects"]],
     )
 
 
@@ -212,15 +202,6 @@ def _usual_kind(entry: Mapping[str, Any], rule: ActionRule, parameter: str, now:
     if is_place(rule, parameter):
         return only_kind(seen) or tool_kind(rule, parameter) or wanted[1]
     return next((kind for kind in wanted if kind in seen), wanted[0])
-
-
-def in_words(text: str, names: Mapping[str, str]) -> str:
-    """A condition with names filled in, as someone would say it who saw it."""
-    predicate = parse_predicate(text)
-    arguments = [names.get(argument, argument) for argument in predicate.arguments]
-    form = WORDS.get(predicate.name, f"{predicate.name.replace('_', ' ')}: {', '.join(arguments)}")
-    words = form.format(*arguments)
-    return words if predicate.positive else f"not {words}"
 
 
 def cast(now: Moment, roles: Iterable[str]) -> dict[str, str]:

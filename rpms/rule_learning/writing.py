@@ -41,8 +41,8 @@ def tier_of(rules: Hypotheses) -> dict[str, Any]:
             found[section] = tables[section]
     if shared:
         found["built_together"] = shared
-    if tables.get("phrases"):
-        found["wording"] = {"phrases": tables["phrases"]}
+    if wording := {name: tables[name] for name in ("phrases", "recalled") if tables.get(name)}:
+        found["wording"] = wording
     return {**found, "actions": actions}
 
 
@@ -149,6 +149,7 @@ def _tables(rule: Hypothesis, name: str, tables: dict[str, Any]) -> list[str]:
         _section(tables, "ruled_out")[own] = bad
         said = f"a {' or '.join(good)}" if len(good) <= NAMED else f"of a kind to {name}"
         _section(tables, "phrases")[own] = f"{{0}} is {said}"
+        _section(tables, "recalled")[own] = f"{{0}} is {{how}}fit for '{name.replace('_', ' ')}'"
         conditions.append(f"{own}({parameters[at]})")
     if rule.tables.pair:
         place, thing = _sides(rule)

@@ -234,6 +234,12 @@ def evaluate(
     return truth if truth is None or predicate.positive else not truth
 
 
+def is_predicate(text: str, world: World) -> bool:
+    """Whether this world can say if it holds."""
+    name = parse_predicate(text).name
+    return name in PREDICATES or name in world.affordances or name in world.predicates
+
+
 def _composed(
     choices: Sequence[Sequence[str]], belief: Belief, world: World, arguments: Sequence[str]
 ) -> Truth:
@@ -249,7 +255,8 @@ def _composed(
     return found
 
 
-# How a precondition reads in a prompt, a diagnosis or a corrective rule; a world may have its own.
+# How a precondition reads in the manual and in a diagnosis; a world may have its own. What memory
+# says of the same is said in other words (nodes/wording.py): the two are told apart in experiments.
 PHRASES: dict[str, str] = {
     "at": "be at {0}",
     "not at": "not be at {0} already",
@@ -282,5 +289,6 @@ def phrase(predicate: Predicate, bindings: Mapping[str, str], world: World) -> s
     key = predicate.name if predicate.positive else f"not {predicate.name}"
     if key in phrases:
         return phrases[key].format(*names)
-    words = phrases.get(predicate.name, f"{{0}} is {predicate.name}").format(*names)
+    plain = f"{{0}} is {predicate.name}" if names else predicate.name.replace("_", " ")
+    words = phrases.get(predicate.name, plain).format(*names)
     return words if predicate.positive else f"not: {words}"

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
-from rpms.vocabulary.belief import kind_of
+from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.signature import GoalSignature
 
 BLANK = re.compile(r"\{([^{}]+)\}")
@@ -64,6 +64,21 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
                 here = there
         lifted.append(rule.syntax.format(**filled))
     return lifted or _walk_alone(manual, goal, actions)
+
+
+def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
+    """Whether an action is done at what is no place: the manual allows no walk to such a thing."""
+    rule, names = match_action(manual, action) or (None, {})
+    known = (*rule.preconditions, *rule.effects) if rule else ()
+    there = [name for parameter, name in names.items() if f"at({parameter})" in known]
+    lasting = {"place", *manual.world.affordances}
+    return any(
+        evaluate(condition, belief, manual.world, {walk.parameters[0]: name}) is False
+        for walk in (filter(_walks, manual.actions) if there else ())
+        for condition in map(parse_predicate, walk.preconditions)
+        if condition.name in lasting
+        for name in there
+    )
 
 
 def _walks(rule: ActionRule) -> bool:

@@ -260,13 +260,15 @@ class Wording(_Strict):
 
     ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
-    says how a predicate reads where this world says it in its own words.
+    says how a predicate reads where this world says it in its own words, and ``recalled`` how
+    memory says it, with ``{how}`` where "not" or "still" goes.
     """
 
     anything: frozenset[str] = frozenset()
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
+    recalled: dict[str, str] = {}
 
 
 class EnvironmentTier(_Strict):

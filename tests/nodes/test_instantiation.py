@@ -120,6 +120,32 @@ def test_a_lesson_is_said_where_it_would_happen_again() -> None:
     assert walked is not None and walked["actions"] == ["go to fridge 1"]
 
 
+def test_only_what_is_missing_now_is_said() -> None:
+    entry = lesson("put {object} in/on {destination}", "at(place)", "accessible(place)")
+    now = {"holding": ["cup 2"], "location": "cabinet 1"}
+    shut = instantiate(entry, moment(**now, containers={"cabinet 1": "closed"}))
+    assert shut is not None and shut["needs"] == ["only when cabinet 1 is not shut"]
+    never = lesson("heat {object} with {a fridge}", "kind(place, microwave)")
+    advice = instantiate(never, moment(holding=["cup 2"]))
+    assert advice is not None and advice["needs"] == ["fridge 1 is no microwave"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        lesson("go to {a book}", "place(place)"),  # as older memories have it
+        lesson("open {a book}", "at(place)"),
+        lesson("heat {object} with {a book}", "kind(place, microwave)"),
+        lesson("go to book", "place(place)"),
+        lesson("heat {object} with {a microwave}", "at(place)", "magic(object)"),
+        lesson("dance with {object}", "at(place)"),
+    ],
+)
+def test_a_lesson_about_no_place_or_of_another_manual_is_not_said(entry: dict[str, Any]) -> None:
+    now = {"location": "desk 1", "holding": ["cup 2"], "last_seen": {"book 1": "desk 1"}}
+    assert instantiate(entry, moment(**now)) is None
+
+
 def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     entry = {
         "type": "schema", "action_type": "heat", "preconditions": ["at(place)"],

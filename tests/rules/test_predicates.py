@@ -210,6 +210,7 @@ def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
         ("kind(p, microwave)", "desk 1 is a microwave"),
         ("heatable(o)", "mug 1 is heatable"),
         ("not holding(o)", "not: hold mug 1"),
+        ("not looked_around", "not: looked around"),
     ],
 )
 def test_predicates_in_words(text: str, words: str) -> None:

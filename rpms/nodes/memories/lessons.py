@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from rpms.envs import Environment, get_environment
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
+from rpms.nodes.wording import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
 from rpms.rules import (
     Manual,
     check_action,
@@ -24,7 +25,7 @@ from rpms.rules import (
     needed_actions,
 )
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.roles import lift
+from rpms.rules.roles import goes_nowhere, lift
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, kind_of
@@ -84,8 +85,9 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             continue
         signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}
         yield from _used(manual, action, before, None if turn["failed"] else belief)
-        # None if it was about a thing that the goal does not ask for.
-        lifted = lift(manual, gamma, [action])
+        # Nothing if it was about a thing that the goal does not ask for, or that is no place.
+        nowhere = goes_nowhere(manual, action, before)
+        lifted = None if nowhere else lift(manual, gamma, [action])
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
         if lifted and (turn["failed"] or fatal):
             told = {**signed, "failed_action": action, "lifted": lifted[-1]}
@@ -175,10 +177,13 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
     violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
     matched = match_action(manual, action)
     if matched is None:
-        kind, told = "unknown_action", f"'{action.split()[0] if action else ''}' was not understood"
+        kind, told = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
+    elif violated:
+        blanks = {name: f"<{name}>" for name in matched[1]}
+        reasons = "; ".join(reason(text, blanks, manual.world) for text in violated)
+        kind, told = "precondition_not_met", f"{blank_syntax(matched[0])}: {reasons}"
     else:
-        kind = "precondition_not_met" if violated else "unexplained"
-        told = f"{blank_syntax(matched[0])} wants {', '.join(violated) or 'something unknown'}"
+        kind, told = "unexplained", UNEXPLAINED
     return {
         "type": "failure",
         "violated": violated,
@@ -194,7 +199,7 @@ def _critical(score: float) -> dict[str, Any]:
     return {
         "type": "critical_failure",
         "failure_message": f"score = {score:.0f}, terminated",
-        "corrective_rule": f"it ended the task with score {score:.0f}: be sure the task wants it",
+        "corrective_rule": FATAL.format(score),
         "occurrence_count": 1,
     }
 

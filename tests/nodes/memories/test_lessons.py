@@ -114,6 +114,18 @@ def test_what_concerns_another_thing_than_the_goals_is_not_told() -> None:
     assert {e.type for e in learn([record(turns, success=False)])} == {"schema", "found"}
 
 
+@pytest.mark.parametrize(
+    "action", ["go to pen 1", "go to pen", "open pen 1", "put mug 1 in/on pen 1", "go to mug 1",
+               "take mug 1 from pen 1", "heat mug 1 with pen 1"],
+)  # fmt: skip
+def test_a_refusal_at_what_is_no_place_is_not_told(action: str) -> None:
+    turns = [TURNS[0], (action, "Nothing happens.")]
+    assert not [e for e in learn([record(turns, success=False)]) if e.type == "failure"]
+    there = [TURNS[0], (action.replace("pen 1", "fridge 1"), "Nothing happens.")]
+    if there != turns:
+        assert [e.type for e in learn([record(there, success=False)]) if e.type == "failure"]
+
+
 def test_the_same_experience_twice_is_one_entry_counted_twice() -> None:
     once, twice = learn([record()]), learn([record(), record()])
     assert [entry.id for entry in once] == [entry.id for entry in twice]
@@ -304,9 +316,16 @@ def test_an_unknown_command_becomes_a_lesson() -> None:
     turns = [("pick up thermometer", UNKNOWN), ("dance", UNKNOWN)]
     found = [entry for entry in learn([science_record(turns, 0)]) if entry.type == "failure"]
     rules = {entry.failed_action: entry.corrective_rule for entry in found}
-    assert "visible(object)" in rules["pick up thermometer"]
+    assert rules["pick up thermometer"] == "pick up <object>: only when <object> is in sight"
     assert rules["dance"] == "'dance' was not understood"
     assert all(entry.failure_message == UNKNOWN for entry in found)
+
+
+def test_a_walk_to_what_is_no_place_is_not_told_of_rooms_either() -> None:
+    turns = [(f"{walk} {name}", UNKNOWN) for walk in ("teleport to", "go to")
+             for name in ("stove", "metal pot", "attic", "foundry")]  # fmt: skip
+    found = [entry for entry in learn([science_record(turns, 0)]) if entry.type == "failure"]
+    assert {entry.failed_action for entry in found} == {"teleport to foundry", "go to foundry"}
 
 
 def test_science_snippets_write_down_what_compat_asks_for() -> None:
