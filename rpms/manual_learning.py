@@ -62,8 +62,8 @@ def learn_by_exploring(study: Study, homes: int) -> None:
     def report(number: int, experience: Experience) -> None:
         so_far[:] = [experience]
         rules = Hypotheses(experience)
-        played = sum(sum(one.uses.values()) for one in experience.evidence.values())
-        say(f"home {number}/{len(tasks)}: {played} commands, {describe(rules)}", flush=True)
+        far = f"home {number}/{len(tasks)}: {experience.commands} commands"
+        say(f"{far}, {describe(rules)}", flush=True)
         if number in KEPT and number < len(tasks):
             _write(study, rules, study.out / "after" / str(number), f"{number} homes")
 
@@ -146,8 +146,9 @@ def describe(rules: Hypotheses) -> str:
     kept = sum(len(rule.kept) + len(rule.ways) + len(rule.tables.single) + bool(rule.tables.pair)
                for rule in found)  # fmt: skip
     odd = sum(rule.unexplained for rule in found)
-    known = f"{len(rules.rules)} of {len(rules.experience.templates)} actions seen to work"
-    return f"{known}, {kept} conditions, {odd} refusals unexplained"
+    worked, all_ = len(rules.experience.worked), len(rules.experience.templates)
+    now = f"now {kept} conditions, {odd} refusals unexplained"  # what is refuted is given up
+    return f"{worked} of {all_} actions seen to work; {now}"
 
 
 def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
