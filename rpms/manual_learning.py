@@ -9,6 +9,7 @@ from pathlib import Path
 from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
+from rpms.models.faults import fault_line
 from rpms.models.opening import default_timeout, open_model
 from rpms.models.replies import taken_in
 from rpms.nodes.manual import load_manual
@@ -23,7 +24,6 @@ from rpms.rules.audit import audit
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.secrets import redact
 
 PROPOSAL_TOKENS = 256
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -174,7 +174,7 @@ def _asked(study: Study, prompt: str) -> str:
     except RpmsError:
         raise
     except Exception as error:  # every client raises its own kinds
-        raise RpmsError(f"{study.model}: no proposal could be had: {redact(str(error))}") from error
+        raise RpmsError(f"{study.model}: no proposal could be had: {fault_line(error)}") from error
 
 
 def _write(
