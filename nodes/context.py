@@ -80,6 +80,10 @@ class RunContext:
             le=MOST_TIMES,
         ),
     ] = 2
+    fall_back: Annotated[
+        bool, _about("Fall back", "Whether guard verify, when asking again did not help, may play "
+                     "another action than the model's last; else that one is played.")
+    ] = True  # fmt: skip
     layout: Annotated[
         Layout, _about("Prompt layout", "Order of the prompt blocks; cache_friendly keeps the "
                        "beginning the same from step to step.")
