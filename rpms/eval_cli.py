@@ -17,6 +17,7 @@ from rpms.options import (
     EngineOption,
     EnvOption,
     ExamplesOption,
+    FallBackOption,
     GuardOption,
     LayoutOption,
     ListOption,
@@ -104,6 +105,7 @@ def evaluate(
     arbitration: ArbitrationOption = "hard+soft",
     guard: GuardOption = "off",
     reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
+    fall_back: FallBackOption = True,
     layout: LayoutOption = "paper",
     theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
     k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
@@ -137,6 +139,7 @@ def evaluate(
         arbitration=arbitration,  # type: ignore[arg-type]
         guard=guard,  # type: ignore[arg-type]
         reasks=reasks,
+        fall_back=fall_back,
         layout=layout,  # type: ignore[arg-type]
         theta=theta,
         k=k,

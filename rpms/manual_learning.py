@@ -9,6 +9,7 @@ from pathlib import Path
 from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
+from rpms.models.faults import fault_line
 from rpms.models.opening import default_timeout, open_model
 from rpms.models.replies import taken_in
 from rpms.nodes.manual import load_manual
@@ -23,7 +24,6 @@ from rpms.rules.audit import audit
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.secrets import redact
 
 PROPOSAL_TOKENS = 256
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -62,8 +62,8 @@ def learn_by_exploring(study: Study, homes: int) -> None:
     def report(number: int, experience: Experience) -> None:
         so_far[:] = [experience]
         rules = Hypotheses(experience)
-        played = sum(sum(one.uses.values()) for one in experience.evidence.values())
-        say(f"home {number}/{len(tasks)}: {played} commands, {describe(rules)}", flush=True)
+        far = f"home {number}/{len(tasks)}: {experience.commands} commands"
+        say(f"{far}, {describe(rules)}", flush=True)
         if number in KEPT and number < len(tasks):
             _write(study, rules, study.out / "after" / str(number), f"{number} homes")
 
@@ -146,8 +146,9 @@ def describe(rules: Hypotheses) -> str:
     kept = sum(len(rule.kept) + len(rule.ways) + len(rule.tables.single) + bool(rule.tables.pair)
                for rule in found)  # fmt: skip
     odd = sum(rule.unexplained for rule in found)
-    known = f"{len(rules.rules)} of {len(rules.experience.templates)} actions seen to work"
-    return f"{known}, {kept} conditions, {odd} refusals unexplained"
+    worked, all_ = len(rules.experience.worked), len(rules.experience.templates)
+    now = f"now {kept} conditions, {odd} refusals unexplained"  # what is refuted is given up
+    return f"{worked} of {all_} actions seen to work; {now}"
 
 
 def _conclude(study: Study, rules: Hypotheses, source: str) -> None:
@@ -173,7 +174,7 @@ def _asked(study: Study, prompt: str) -> str:
     except RpmsError:
         raise
     except Exception as error:  # every client raises its own kinds
-        raise RpmsError(f"{study.model}: no proposal could be had: {redact(str(error))}") from error
+        raise RpmsError(f"{study.model}: no proposal could be had: {fault_line(error)}") from error
 
 
 def _write(

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
-from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.errors import RpmsError, meant
 from rpms.vocabulary.imports import is_path, look_here, paths_allowed
 
 GROUP = "rpms.worlds"
@@ -57,6 +57,9 @@ def _find(name: str) -> EntryPoint:
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
-    known = ", ".join(environment_names())
+    known = environment_names()
     other = "; or give MODULE:ATTRIBUTE" if paths_allowed() else ""
-    raise RpmsError(f"unknown environment '{name}'; known environments: {known}{other}")
+    raise RpmsError(
+        f"unknown environment '{name}'{meant([name], known)}; known environments: "
+        f"{', '.join(known)}{other}"
+    )

@@ -41,7 +41,9 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     if not (context.get("rules") or context.get("memory")):
         idle.add("layout")  # the baseline has no blocks to put in order
     if context.get("guard") != "verify":
-        idle.add("reasks")
+        idle |= {"reasks", "fall_back"}
+    elif not context.get("reasks"):
+        idle.add("fall_back")  # who is never asked again is never overruled
     return {name: value for name, value in context.items() if name not in idle}
 
 

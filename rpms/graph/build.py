@@ -10,20 +10,19 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
 import rpms.nodes as stages
 from rpms.graph import routing
+from rpms.graph.entry import RpmsGraph
 from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import FIRST_TRIES, RETRY
-from rpms.nodes.stage import Stage, known
+from rpms.nodes.stage import Stage, current, known
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
 Swapped = Callable[..., Any] | Runnable[Any, Any]
-RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 
 STAGES: tuple[str, ...] = (
     "reset_env",
@@ -80,7 +79,8 @@ def build_graph(
         builder.add_conditional_edges(name, route)
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
-    return builder.compile(checkpointer=checkpointer, store=store, name="rpms")
+    compiled = builder.compile(checkpointer=checkpointer, store=store, name="rpms")
+    return RpmsGraph(**vars(compiled))
 
 
 def refuse_non_model(model: object) -> None:
@@ -128,13 +128,18 @@ def _checked(name: str, stage: Swapped) -> Any:
     if iscoroutinefunction(stage):
 
         @wraps(stage)
-        async def acall(*args: Any, **kwargs: Any) -> Any:
-            return known(name, await stage(*args, **kwargs))
+        async def acall(state: Any, **kwargs: Any) -> Any:
+            return known(name, await stage(state, **_resolved(name, state, kwargs)))
 
         return acall
 
     @wraps(stage)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return known(name, stage(*args, **kwargs))
+    def call(state: Any, **kwargs: Any) -> Any:
+        return known(name, stage(state, **_resolved(name, state, kwargs)))
 
     return call
+
+
+def _resolved(name: str, state: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What LangGraph gives to a stage, with the settings that the episode goes on under."""
+    return given | {"runtime": current(name, state)} if "runtime" in given else given

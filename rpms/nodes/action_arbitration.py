@@ -53,8 +53,8 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
     """Read the reply and the situation; return the decision, and what is to be played.
 
     ``verify`` sends a vetoed action back, with what would mend it, and falls back when that does
-    not help; ``offer`` only notes what speaks against it; ``policy`` plays the nearest action of
-    the shortlist instead.
+    not help, if it may; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
+    action of the shortlist instead.
     """
     context = settings(runtime.context)
     mode, now = context.guard, situation(state, context)
@@ -65,23 +65,30 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
     if against is None:
         return _decide(state, proposal, "accepted", None, proposal)
     if mode == "verify":
-        return _verify(state, now, proposal, against, context.reasks)
+        return _verify(state, now, proposal, against, context)
     return _decide(state, proposal, "insisted", against, proposal)
 
 
 def _verify(
-    state: EpisodeState, now: Situation, proposal: str, against: Veto, reasks: int
+    state: EpisodeState, now: Situation, proposal: str, against: Veto, context: RunContext
 ) -> EpisodeState:
-    """Ask again, unless that was done often enough or the same action comes back."""
+    """Ask again, unless that was done often enough or the same action comes back.
+
+    No other action is played than the model's own unless it was asked, and the run allows it.
+    """
     step = state["steps"] + 1
     before = [one["proposal"] for one in state["decisions"] if one["step"] == step]
     mended = mend(now.manual, proposal, now.belief)
     told = in_words(mended) if mended else ""
-    if state["asked_again"] < reasks and proposal not in before:
+    if state["asked_again"] < context.reasks and proposal not in before:
         update = _decide(state, proposal, "asked_again", against, "", told)
         update["prompt"] = [*state["prompt"], *_question(state, against, told)]
         update["asked_again"] = state["asked_again"] + 1
         return update
+    if not (context.fall_back and state["asked_again"]):
+        if proposal:
+            return _decide(state, proposal, "insisted", against, proposal)
+        before = []
     played = _fall_back(now, [proposal, *reversed(before)])
     return _decide(state, proposal, "fell_back", against, played, told)
 

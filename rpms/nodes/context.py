@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
-from rpms.vocabulary.errors import BadSetting, RpmsError
+from rpms.vocabulary.errors import BadSetting, RpmsError, meant
 from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES, MOST_TOKENS
 
 Scf = Literal["off", "occupancy", "preconditions"]
@@ -52,6 +52,9 @@ def _about(title: str, description: str, **limits: Any) -> Any:
 class RunContext:
     """What is on, and how the model is called; a value that is not possible is refused at once."""
 
+    named: ClassVar[frozenset[str]] = frozenset()
+    """The settings that the caller named, be it with their defaults."""
+
     rules: Annotated[bool, _about("Rules", "Inject the rule manual.")] = True
     memory: Annotated[bool, _about("Memory", "Retrieve, filter and arbitrate past experience.")] = (
         True
@@ -77,6 +80,10 @@ class RunContext:
             le=MOST_TIMES,
         ),
     ] = 2
+    fall_back: Annotated[
+        bool, _about("Fall back", "Whether guard verify, when asking again did not help, may play "
+                     "another action than the model's last; else that one is played.")
+    ] = True  # fmt: skip
     layout: Annotated[
         Layout, _about("Prompt layout", "Order of the prompt blocks; cache_friendly keeps the "
                        "beginning the same from step to step.")
@@ -178,6 +185,14 @@ class RunContext:
                      "as some published runs do; the paper does not.")
     ] = False  # fmt: skip
 
+    def __new__(cls, *values: Any, **named: Any) -> RunContext:
+        """Note which settings the caller named; a server gives the others their defaults."""
+        refuse_unknown(named)
+        made = super().__new__(cls)
+        placed = (field.name for field in fields(cls)[: len(values)])
+        object.__setattr__(made, "named", frozenset((*placed, *named)))
+        return made
+
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""
         try:
@@ -237,7 +252,19 @@ class RunContext:
 
     def with_(self, **changes: Any) -> RunContext:
         """A copy with some settings changed."""
-        return replace(self, **changes)
+        changed = replace(self, **changes)
+        object.__setattr__(changed, "named", self.named | changes.keys())
+        return changed
+
+    def over(self, begun: Mapping[str, Any] | None) -> RunContext:
+        """What an episode that began with these settings goes on with: only what is named changes.
+
+        A run that is taken up again stays the same experiment, also on a server, which makes a
+        context of defaults where the caller gave none.
+        """
+        if not begun or begun is self.plain or begun == self.plain:
+            return self
+        return settings({**begun, **{name: getattr(self, name) for name in self.named}})
 
 
 def condition_name(typed: str) -> str:
@@ -250,15 +277,22 @@ def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
     """The context as a RunContext: it may come as a dictionary, or not at all."""
     if isinstance(context, RunContext):
         return context
-    refuse_unknown(context or ())
+    if not isinstance(context, Mapping | None):
+        raise RpmsError(
+            f"the context must be a RunContext or a dictionary of its settings, not a "
+            f"{type(context).__name__}; a parent graph with a context of its own calls this one "
+            "in a function, with context=RunContext(...)"
+        )
+    refuse_unknown(context or {})
     return RunContext(**(context or {}))
 
 
-def refuse_unknown(names: Mapping[str, Any] | tuple[()]) -> None:
+def refuse_unknown(names: Mapping[str, Any]) -> None:
     """Name the settings that are not there; a misspelt one would otherwise do nothing."""
-    known = {field.name for field in fields(RunContext)}
-    if unknown := sorted(set(names) - known):
-        raise RpmsError(f"unknown setting {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+    known = sorted(field.name for field in fields(RunContext))
+    if unknown := sorted({*map(str, names)} - {*known}):
+        near = meant(unknown, known)
+        raise RpmsError(f"unknown setting {', '.join(unknown)}{near}; known: {', '.join(known)}")
 
 
 @cache

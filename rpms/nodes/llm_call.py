@@ -18,6 +18,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import hold
+from rpms.models.faults import fault_line
 from rpms.models.replies import CAPPED, taken_in
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat, reply_tokens
@@ -28,7 +29,6 @@ from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.error_place import place_of
-from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import Message, Usage
 
 # Calls are made from here so that a synchronous run can give up on one that hangs; the context
@@ -39,8 +39,6 @@ _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
 }  # fmt: skip
 KEPT_OPEN = 64
-LONGEST_ERROR = 1000
-"""Characters kept of an error."""
 
 
 def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
@@ -110,11 +108,9 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     """End the episode and say why; a model error is never counted as a failure of the agent."""
     episodes.finish(state["episode_id"], state["spec"])
-    said = str(error.error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
-    text = redact(said.splitlines()[0])[:LONGEST_ERROR] if said else ""
     return EpisodeState(
         failure_mode="model_error",
-        error=f"{type(error.error).__name__}: {text}",
+        error=fault_line(error.error),
         error_place=place_of(error.error, error.node),
         done=True,
     )

@@ -94,6 +94,7 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         task_id=spec["id"],
         settings=context.plain,
         condition=context.condition,
+        changes=[],
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
         first_observation="",
         observation="",

@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 
 from rpms.nodes.context import RunContext, settings
-from rpms.nodes.state import STATE_KEYS, EpisodeState
+from rpms.nodes.state import STATE_KEYS, Change, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
 Run = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
@@ -28,9 +28,8 @@ ARun = Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]
 class Stage(Runnable[EpisodeState, EpisodeState]):
     """A stage both ways.
 
-    It also keeps the settings in the state, where the edges look for them, those of the run:
-    whoever takes an episode up under another context is told the other condition from there on.
-    A run without a context goes on under the settings the episode has.
+    It also keeps the settings in the state, where the edges look for them. An episode that is
+    taken up goes on under those it has; whoever names others changes them, and that is noted.
     """
 
     name: str
@@ -45,14 +44,14 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
         self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
     ) -> EpisodeState:
         """Run it here and now."""
-        runtime = current(input)
+        runtime = current(self.name, input)
         return self._noted(input, runtime.context, self._run(input, runtime))
 
     async def ainvoke(
         self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
     ) -> EpisodeState:
         """Run it on an event loop."""
-        runtime = current(input)
+        runtime = current(self.name, input)
         if self._arun:
             update = await self._arun(input, runtime)
         else:
@@ -63,18 +62,29 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
         self, state: EpisodeState, context: RunContext, update: EpisodeState
     ) -> EpisodeState:
         known(self.name, update)
-        before = state.get("settings")
-        if before is context.plain or before == context.plain:
+        before, now = state.get("settings") or {}, context.plain
+        if before is now or before == now or "settings" in update:
             return update
-        return {**update, "settings": context.plain, "condition": context.condition}
+        changes = [
+            Change(step=state["steps"] + 1, setting=name, before=before[name], now=now[name])
+            for name in now
+            if name in before and before[name] != now[name]
+        ]
+        return {
+            **update,
+            "settings": now,
+            "condition": context.condition,
+            "changes": [*state.get("changes", []), *changes],
+        }
 
 
-def current(state: EpisodeState) -> Runtime[RunContext]:
-    """LangGraph's runtime, with the run's own context or else the episode's."""
+def current(stage: str, state: EpisodeState) -> Runtime[RunContext]:
+    """LangGraph's runtime, with the settings the episode began with but for those now named."""
     runtime = get_runtime(RunContext)
-    if isinstance(runtime.context, RunContext):
-        return runtime
-    return runtime.override(context=settings(runtime.context or state.get("settings")))
+    # A thread may have played another episode before the one that begins.
+    begun = None if stage == "reset_env" else state.get("settings")
+    context = settings(runtime.context).over(begun)
+    return runtime if context is runtime.context else runtime.override(context=context)
 
 
 async def compute(

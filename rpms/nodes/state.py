@@ -70,6 +70,15 @@ class EpisodeInput(TypedDict, total=False):
     carried: dict[str, Any]
 
 
+class Change(TypedDict):
+    """A setting that whoever took the episode up changed, from this step on."""
+
+    step: int
+    setting: str
+    before: Any
+    now: Any
+
+
 class EpisodeOutput(TypedDict, total=False):
     """How it went.
 
@@ -91,6 +100,7 @@ class EpisodeOutput(TypedDict, total=False):
         cache_hits: replies that came from the response cache instead.
         capped_replies: replies that were longer than their tokens can be, and were cut off.
         decisions: what the guard made of each proposed action; empty while it is off.
+        changes: settings that were changed on the way; empty for an episode of one experiment.
         goal: what the task asked for.
         first_observation: o_0, which states the task and stays in every prompt.
         history: every turn.
@@ -113,6 +123,7 @@ class EpisodeOutput(TypedDict, total=False):
     cache_hits: int
     capped_replies: int
     decisions: Decisions
+    changes: list[Change]
     goal: GoalSpec
     first_observation: str
     history: History

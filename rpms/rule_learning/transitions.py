@@ -106,6 +106,9 @@ class Experience:
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
         self.doubts = False
+        # How far it is: these stay when what was noted has to be given up.
+        self.commands = 0
+        self.worked: set[str] = set()
 
     @property
     def templates(self) -> list[Template]:
@@ -127,6 +130,10 @@ class Experience:
         self, action: str, before: Snapshot, after: Belief, worked: bool
     ) -> tuple[Template, Use] | None:
         """Add one transition; None if the command follows no template."""
+        self.commands += 1
+        found = self.match(action)
+        if found and worked:
+            self.worked.add(found[0].syntax)
         if after["reachable"] and not self.doubts:
             # All that was noted so far took it for granted that one place is not another.
             self.doubts = True
@@ -134,7 +141,6 @@ class Experience:
                 evidence.uses.clear()
                 evidence.changes.clear()
             return None
-        found = self.match(action)
         if found is None:
             return None
         template, names = found

@@ -24,8 +24,8 @@ class Decision(TypedDict):
         step: the step it was made for.
         proposal: the action the model proposed; empty when none could be read.
         verdict: ``asked_again`` sends it back to the model, ``fell_back`` plays what is left when
-            that did not help, ``insisted`` plays it although something speaks against it, and
-            ``replaced`` plays one that the procedure offers.
+            that did not help or the reply had no action, ``insisted`` plays it although something
+            speaks against it, and ``replaced`` plays one that the procedure offers.
         rule: id of the rule that speaks against the proposal; empty if none does.
         reason: what it says.
         mend: what would make the proposal possible, in words, where the model was told.

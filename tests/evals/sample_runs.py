@@ -39,7 +39,7 @@ def contexts(*labels: str) -> dict[str, dict[str, Any]]:
             made = RunContext.for_condition(letter)
         if "=" in change:
             made = made.with_(**dict([change.split("=")]))
-        found[label] = {**made.__dict__}
+        found[label] = {**made.plain}
     return found
 
 

@@ -121,7 +121,7 @@ def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None
 
 
 def test_what_would_not_be_learned_from_is_not_played() -> None:
-    usual = vars(RunContext.for_condition("B"))
+    usual = RunContext.for_condition("B").plain
     check_usual("alfworld", "generated_seen", usual, "")
     with pytest.raises(RpmsError, match="not a learning split"):
         check_usual("alfworld", "valid_unseen", usual, "")

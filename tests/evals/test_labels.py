@@ -92,3 +92,10 @@ def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path
     wins = {label: [True, False] for label in ["A", "B", "C", "D+verify"]}
     other = read_report(write_run(tmp_path / "2", wins, logs=False))
     assert "square" not in {table.id for table in other.tables}
+
+
+def test_a_verifier_that_may_not_fall_back_says_so() -> None:
+    strict = RunContext.for_condition("D+verify", fall_back=False)
+    assert true_label(strict) == "D+verify fall_back=off"
+    assert true_label(strict.with_(reasks=0)) == "D+verify reasks=0"
+    assert true_label(strict.with_(guard="off")) == "D"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 from rpms.graph import arun_episode, astream_episode, build_graph, run_episode, stream_episode
 from rpms.nodes.context import RunContext
@@ -15,7 +19,91 @@ from rpms.nodes.stage import Stage
 from rpms.vocabulary.errors import RpmsError
 
 MODEL = GenericFakeChatModel(messages=iter([]))
+KEYS = "known: env, split, task, carried"
 OPTIONS = "the options are env, split, context, model, graph, config"
+
+
+@dataclass
+class Foreign:
+    """A context of somebody else's graph."""
+
+    rules: bool = False
+
+
+class Parent(TypedDict, total=False):
+    """The state of somebody else's graph."""
+
+    env: str
+    task: str
+    tsk: str
+    success: bool
+
+
+def parent(node: Any) -> Any:
+    builder = StateGraph(Parent)
+    builder.add_node("play", node)
+    builder.add_edge(START, "play")
+    return builder.compile()
+
+
+INPUTS: list[tuple[Any, Any, str]] = [
+    ({"tsk": "3"}, None, f"unknown input key tsk (did you mean task?); {KEYS}"),
+    ({"env": "alfword"}, None, "unknown environment 'alfword' (did you mean alfworld?); known env"),
+    ({"task": "3"}, Foreign(), "must be a RunContext or a dictionary of its settings, not a Fo"),
+    ({"task": "3"}, {"max_step": 1}, "unknown setting max_step (did you mean max_steps?); known"),
+]
+TOP: list[tuple[Any, Any, str]] = [
+    (
+        {"task": "3", "tsk": "3", "x": 0},
+        None,
+        f"unknown input key tsk, x (did you mean task?); {KEYS}",
+    ),
+    ("3", None, "the input must be a dictionary of env, split, task, carried, not '3'"),
+    ({"task": "3"}, {1: 2}, "unknown setting 1; known"),
+    ({"task": "3"}, 0, "must be a RunContext or a dictionary of its settings, not a int"),
+]
+
+
+@pytest.mark.parametrize(("given", "context", "words"), INPUTS + TOP)
+async def test_of_a_graphs_input_and_context(given: Any, context: Any, words: str) -> None:
+    graph = build_graph()
+    attempts: list[Callable[[], Any]] = [
+        lambda: graph.invoke(given, context=context),
+        lambda: list(graph.stream(given, context=context)),
+        lambda: graph.with_config(tags=["a copy"]).invoke(given, context=context),
+    ]
+    for attempt in attempts:
+        with pytest.raises(RpmsError) as caught:
+            attempt()
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(RpmsError, match=re.escape(words)):
+        await graph.ainvoke(given, context=context)
+    with pytest.raises(RpmsError, match=re.escape(words)):
+        [part async for part in graph.astream(given, context=context)]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("given", "context", "words"), INPUTS)
+async def test_within_another_graph(given: Any, context: Any, words: str) -> None:
+    outer = parent(build_graph())
+    with pytest.raises(RpmsError, match=re.escape(words)):
+        outer.invoke(given, context=context)
+    with pytest.raises(RpmsError, match=re.escape(words)):
+        await outer.ainvoke(given, context=context)
+
+
+@pytest.mark.engine
+def test_another_graphs_own_keys_are_no_mistake() -> None:
+    """It hands over its whole state; a function that calls ours is held to our keys."""
+    graph = build_graph()
+    played = parent(graph).invoke({"tsk": "mine", "task": "2"}, context={"max_steps": 1})
+    assert played == {"tsk": "mine", "task": "2", "success": False}
+
+    def calls(state: Parent) -> Parent:
+        return {"success": graph.invoke(state)["success"]}  # type: ignore[typeddict-item]
+
+    with pytest.raises(RpmsError, match="unknown input key tsk"):
+        parent(calls).invoke({"tsk": "mine", "task": "2"})
 
 
 @pytest.mark.parametrize("play", [run_episode, stream_episode, astream_episode])
@@ -29,7 +117,10 @@ OPTIONS = "the options are env, split, context, model, graph, config"
         ({"model": 3}, "model= takes a LangChain chat model, not a int"),
         ({"model": MODEL, "graph": build_graph()}, "graph= brings its own model"),
         ({"graph": {"scf": None}}, "graph= takes what build_graph returns, not a dict"),
-        ({"context": {"scff": "off"}}, "unknown setting scff; known: action_list, arbitration, "),
+        ({"context": {"scff": "off"}}, "unknown setting scff (did you mean scf?); known: action_"),
+        ({"context": Foreign()}, "must be a RunContext or a dictionary of its settings, not a Fo"),
+        ({"context": "D"}, "must be a RunContext or a dictionary of its settings, not a str"),
+        ({"context": {"rules": None}}, "rules=None is not possible"),
     ],
 )  # fmt: skip
 def test_of_running_an_episode(

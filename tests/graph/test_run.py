@@ -11,8 +11,10 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+import rpms.nodes
 import rpms.nodes.llm_call
 from rpms.envs import live
 from rpms.graph import (
@@ -23,7 +25,7 @@ from rpms.graph import (
     stream_episode,
 )
 from rpms.nodes import RunContext
-from rpms.nodes.state import EpisodeInput, EpisodeOutput, follow
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, follow
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.turn import Turn
 from tests.gold import household_gold
@@ -151,19 +153,44 @@ async def test_the_loop_is_free_while_models_are_slow(openai_server: OpenAIServe
 
 
 def test_an_episode_taken_up_goes_on_under_its_own_settings() -> None:
-    """Unless the run brings others: then it is told under their condition."""
+    """Unless the run names others: then it is told under their condition, and what changed."""
     graph = build_graph(checkpointer=InMemorySaver())
     asked = EpisodeInput(split="generated_unseen", task=2)
     given = RunContext.for_condition("A", max_steps=3)
     graph.invoke(asked, config("t"), context=given, interrupt_after=["belief_update"])
     assert graph.get_state(config("t")).next == ("prompt_build",)
     result = graph.invoke(None, config("t"))
-    assert (result["condition"], result["steps"]) == ("A", 3)
+    assert (result["condition"], result["steps"], result["changes"]) == ("A", 3, [])
     graph.invoke(asked, config("u"), context=given, interrupt_after=["belief_update"])
     result = graph.invoke(None, config("u"), context=RunContext.for_condition("B", max_steps=2))
     assert (result["condition"], result["steps"]) == ("B", 2)
     state = graph.get_state(config("u")).values
     assert (state["settings"]["rules"], state["settings"]["max_steps"]) == (True, 2)
+    assert result["changes"] == [
+        {"step": 1, "setting": "rules", "before": False, "now": True},
+        {"step": 1, "setting": "max_steps", "before": 3, "now": 2},
+    ]
+    anew = graph.invoke(asked, config("u"), context=RunContext(max_steps=1))
+    assert (anew["condition"], anew["steps"], anew["changes"]) == ("D", 1, [])
+
+
+@pytest.mark.parametrize("context", [{"max_steps": 4}, RunContext(max_steps=4)])
+def test_only_the_settings_that_are_named_change(context: Any) -> None:
+    """In the middle of an episode; a stage of one's own sees the settings that count, too."""
+    seen: list[tuple[bool, int]] = []
+
+    def belief_update(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        seen.append((runtime.context.rules, runtime.context.max_steps))
+        return rpms.nodes.belief_update(state)
+
+    graph = build_graph({"belief_update": belief_update}, checkpointer=InMemorySaver())
+    begun = {"rules": False, "memory": False, "max_steps": 6}
+    graph.invoke({"task": 2}, config("t"), context=begun, interrupt_after=["env_step"])
+    graph.invoke(None, config("t"), context={}, interrupt_after=["env_step"])
+    result = graph.invoke(None, config("t"), context=context)
+    assert seen == [(False, 6)] * 2 + [(False, 4)] * 2
+    assert (result["condition"], result["steps"]) == ("A", 4)
+    assert result["changes"] == [{"step": 3, "setting": "max_steps", "before": 6, "now": 4}]
 
 
 def test_bad_input_is_an_error_of_the_users_kind() -> None:

@@ -179,7 +179,10 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
     ("task", "context", "words"),
     [
         ({}, {"scf": "sometimes"}, "scf='sometimes' is not possible; choose from off, occupancy"),
-        ({}, {"scff": "off"}, "unknown setting scff; known: action_list, arbitration"),
+        ({}, {"scff": "off"}, "unknown setting scff (did you mean scf?); known: action_list, arb"),
+        ({"tsk": "3"}, {}, "unknown input key tsk (did you mean task?); known: env, split, task"),
+        ({"env": "alfword"}, {}, "unknown environment 'alfword' (did you mean alfworld?); known"),
+        ({}, {"rules": None}, "rules=None is not possible: input should be a valid boolean"),
         ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
         ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
         ({"env": "mars"}, {}, "unknown environment 'mars'; known environments: alfworld"),
@@ -236,6 +239,34 @@ async def test_an_unfinished_run_can_be_gone_on_with(server: Server) -> None:
     assert state["next"] == ["env_step"]
     result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
     assert result["steps"] == 4
+
+
+@pytest.mark.engine
+async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) -> None:
+    """The server makes a context of defaults where the caller gave none."""
+    client = get_client(url=server.url)
+    begun = {"rules": False, "memory": False, "max_steps": 4}
+    endings: list[tuple[dict[str, Any] | None, str, int, list[tuple[str, Any, Any]]]] = [
+        (None, "A", 4, []),
+        ({}, "A", 4, []),
+        (begun, "A", 4, []),
+        ({"max_steps": 3}, "A", 3, [("max_steps", 4, 3)]),
+        ({"rules": True, "memory": True}, "D", 4,
+         [("rules", False, True), ("memory", False, True)]),
+    ]  # fmt: skip
+    for context, condition, steps, changes in endings:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(
+            thread, "rpms", input=TASK, context=begun, interrupt_after=["env_step"]
+        )
+        result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
+        assert (result["condition"], result["steps"]) == (condition, steps)
+        assert result["changes"] == [
+            {"step": 2, "setting": name, "before": before, "now": now}
+            for name, before, now in changes
+        ]
+        state: Any = await client.threads.get_state(thread)
+        assert state["values"]["settings"] == RunContext(**{**begun, **(context or {})}).plain
 
 
 @pytest.mark.engine

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment
+from rpms.graph import build_graph
 from rpms.graph.run import run_episode
 from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
 from rpms.nodes.context import RunContext
@@ -88,7 +92,7 @@ TAKE, OPEN, HEAT = (f"Action: {action}" for action in (
 @pytest.mark.parametrize(
     ("reasks", "verdicts"),
     [
-        (0, ["fell_back"]),
+        (0, ["insisted"]),
         (1, ["asked_again", "fell_back"]),
         (2, ["asked_again", "asked_again", "fell_back"]),
     ],
@@ -98,6 +102,60 @@ def test_how_often_it_is_asked_again_is_a_setting(reasks: int, verdicts: list[st
     found = verified(state("", location="sofa 1", searched=["sofa 1"]), *replies, reasks=reasks)
     assert [one["verdict"] for one in found] == verdicts
     assert [bool(one["played"]) for one in found] == [False] * reasks + [True]
+
+
+@pytest.mark.parametrize("settings", [{"reasks": 0}, {"fall_back": False}])
+def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) -> None:
+    """Unasked it only notes; and asked or not, if it may not fall back, the model's own counts."""
+    now = state("", location="sofa 1", searched=["sofa 1"])
+    asked = RunContext(**settings).reasks
+    found = verified(now, *[TAKE, OPEN, HEAT][: asked + 1], **settings)
+    assert [one["verdict"] for one in found] == [*["asked_again"] * asked, "insisted"]
+    assert found[-1]["played"] == found[-1]["proposal"] != ""
+    assert found[-1]["reason"]
+    again = verified(now, *[TAKE] * (1 + bool(asked)), **settings)
+    assert (again[-1]["verdict"], again[-1]["played"]) == ("insisted", TAKE[8:])
+    # A reply without an action leaves nothing of the model's own to play, whatever came before.
+    silent = verified(now, *[TAKE, "Hm.", "Hm."][-asked - 1 :], **settings)
+    assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fell_back", "look")
+
+
+@pytest.mark.engine
+def test_a_verifier_that_may_not_fall_back_plays_what_the_model_said() -> None:
+    replies = [
+        "Action: take moon 1 from sky 1",
+        "Action: open sky 1",
+        "Action: heat moon 1 with x 1",
+    ]
+    model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in replies * 2]))
+    context = RunContext.for_condition("B+verify", fall_back=False, max_steps=2)
+    end = run_episode(0, context=context, model=model)
+    assert [turn["action"] for turn in end["history"]] == [replies[-1][8:]] * 2
+    verdicts = [one["verdict"] for one in end["decisions"]]
+    assert verdicts == ["asked_again", "asked_again", "insisted"] * 2
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("reply", ["Thought: up.\nAction: take moon 1 from sky 1", "Hm."])
+def test_the_history_tells_what_was_played_instead(reply: str) -> None:
+    """The model is not made to have said it; every other turn stays as it was, byte for byte."""
+    look = "Thought: let me see.\nAction: look"
+    model = GenericFakeChatModel(messages=iter([AIMessage(t) for t in (look, reply, reply, look)]))
+    graph = build_graph(model=model)
+    context = RunContext.for_condition("A+verify", max_steps=3)
+    prompts = [
+        part["prompt_build"]["prompt"]
+        for part in graph.stream({"task": 0}, context=context, stream_mode="updates")
+        if "prompt_build" in part
+    ]
+    first, second = prompts[-1][-4:-2], prompts[-1][-2:]
+    assert [first[0]["content"], first[1]] == [look, prompts[1][-1]]
+    said, seen = second[0]["content"], second[1]["content"]
+    assert said == (reply if "Action" in reply else "(no action)")
+    proposal = "take moon 1 from sky 1" if "Action" in reply else "no action could be read"
+    told, _, observation = seen.partition("\n")
+    assert re.fullmatch(rf"Not played( \[[\w-]+\])?: {proposal}\. Played instead: look\.", told)
+    assert observation == first[1]["content"]
 
 
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:

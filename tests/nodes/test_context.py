@@ -114,7 +114,7 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
     assert settings({"rules": False, "max_steps": 3}) == RunContext(rules=False, max_steps=3)
     context = RunContext(k=1)
     assert settings(context) is context
-    with pytest.raises(RpmsError, match="unknown setting scff; known: action_list, arbitration"):
+    with pytest.raises(RpmsError, match=r"unknown setting scff \(did you mean scf\?\); known: act"):
         settings({"scff": "off"})
 
 
@@ -122,6 +122,17 @@ def test_with_gives_a_changed_copy() -> None:
     context = RunContext()
     assert context.with_(k=1) == RunContext(k=1)
     assert context.k == 3
+
+
+def test_only_what_was_named_changes_an_episode_that_began() -> None:
+    begun = RunContext.for_condition("A", max_steps=4).plain
+    assert RunContext().over(begun).plain == begun
+    assert RunContext(max_steps=0).over(begun) == RunContext.for_condition("A")
+    assert RunContext(True).over(begun) == RunContext.for_condition("B", max_steps=4)
+    full = pickle.loads(pickle.dumps(RunContext.for_condition("D", k=3).with_(max_steps=9)))
+    assert full.named == {"rules", "memory", "guard", "k", "max_steps"}
+    assert full.over(begun) == RunContext(max_steps=9)
+    assert full.over(None) is full and full.over(full.plain) is full
 
 
 def test_studio_can_show_it_as_a_form() -> None:

@@ -336,3 +336,27 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     )
     assert done.stdout == "[\n"
     assert done.stderr == ""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run",),
+        ("eval", "--conditions", "A", "--limit", "1", "--workers", "0", "--out", "run"),
+        ("learn", "--limit", "1", "--workers", "0", "--out", "memory.jsonl"),
+        ("rules", "learn", "--explore", "1", "--steps", "20", "--out", "manual"),
+    ],
+    ids=["run", "eval", "learn", "rules learn"],
+)
+def test_a_server_that_is_not_there_is_named(
+    words: tuple[str, ...], rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its address, less the password in it."""
+    monkeypatch.chdir(tmp_path)
+    address = "http://me:hide-and-seek@127.0.0.1:9/v1"
+    done = rpms(*words, "--model", "openai:any", "--base-url", address)
+    assert done.code == 2
+    told = "no reply from http://***@127.0.0.1:9/v1/chat/completions; check the address, and that"
+    assert told in done.err.splitlines()[-1]
+    assert "hide-and-seek" not in done.out + done.err

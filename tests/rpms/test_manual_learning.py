@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,19 @@ def test_a_manual_from_exploring_is_checked_at_once(rpms: Rpms, tmp_path: Path) 
     assert (tmp_path / "after" / "1" / "environment.yaml").is_file()
     counts = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
     assert counts["go to {place}"]["accepted"] > 0
+
+
+@pytest.mark.engine
+def test_progress_only_goes_forward(rpms: Rpms, tmp_path: Path) -> None:
+    """In the second home places share a spot, and what was noted before is given up."""
+    words = ["--explore", "3", "--steps", "200", "--out", str(tmp_path)]
+    done = rpms("rules", "learn", "--env", "alfworld", *words)
+    told = re.findall(r"^home (\d)/3: (\d+) commands, (\d+) of 14 actions", done.out, re.M)
+    homes, commands, worked = ([int(number) for number in each] for each in zip(*told, strict=True))
+    assert homes == [1, 2, 3] and worked == sorted(worked)
+    assert all(after - before >= 150 for before, after in itertools.pairwise([0, *commands]))
+    counts = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
+    assert sum(one["accepted"] + one["refused"] for one in counts.values()) < commands[-1] - 100
 
 
 def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:

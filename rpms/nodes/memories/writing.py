@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
 
+from rpms.models.faults import fault_line
 from rpms.models.opening import LABELS
 from rpms.models.replies import taken_in
 from rpms.models.response_cache import REPLAYED
@@ -21,7 +22,6 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import asked_pause, backoff, goes_on, is_transient
 from rpms.vocabulary.errors import ModelFault, RpmsError
-from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -74,8 +74,7 @@ class Writer:
             left = self._patience_s - (monotonic() - began)
             # Texts are written after episodes: the server has answered before.
             if not is_transient(error) or not goes_on(tries, left, answered=True):
-                told = redact(str(error).partition("\n")[0])
-                raise ModelFault(f"{type(error).__name__}: {told}") from error
+                raise ModelFault(fault_line(error)) from error
             await asyncio.sleep(max(asked_pause(error), backoff(tries)))
         self.asked += 1
         reply = taken_in(said, self._tokens)

@@ -1,0 +1,53 @@
+"""The compiled graph, with a look at what comes in: LangGraph drops keys that it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from rpms.nodes.context import RunContext, settings
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.errors import RpmsError, meant
+
+KEYS = list(EpisodeInput.__annotations__)
+
+
+class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]):
+    """What ``build_graph`` returns; every way of running a graph goes through these two."""
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """As LangGraph's own, for an input that makes sense."""
+        check_input(input, config)
+        settings(options.get("context"))
+        return super().stream(input, config, **options)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """As LangGraph's own, for an input that makes sense."""
+        check_input(input, config)
+        settings(options.get("context"))
+        return super().astream(input, config, **options)
+
+
+def check_input(given: Any, config: RunnableConfig | None) -> None:
+    """Refuse an input with keys that the graph does not have; it would play the first task.
+
+    As a node of another graph it is handed the whole state of that one, where other keys are
+    nobody's mistake; only a state that has none of ours is refused there.
+    """
+    if given is None or isinstance(given, Command):
+        return
+    within = "langgraph_node" in ((config or {}).get("metadata") or {})
+    if not isinstance(given, Mapping):
+        if within:  # a parent whose state is a class
+            return
+        raise RpmsError(f"the input must be a dictionary of {', '.join(KEYS)}, not {given!r:.80}")
+    unknown = [str(key) for key in given if key not in KEYS]
+    if unknown and not (within and len(unknown) < len(given)):
+        raise RpmsError(
+            f"unknown input key {', '.join(unknown)}{meant(unknown, KEYS)}; known: "
+            f"{', '.join(KEYS)}"
+        )
