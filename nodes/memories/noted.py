@@ -40,7 +40,7 @@ class NoteMethod(MemoryMethod):
             if self.needs_file:
                 raise RpmsError(
                     f"memory method '{self.name}' needs a memory of its own: learn one with 'rpms "
-                    f"learn --method {self.name} --out FILE' and name it as the memory file"
+                    f"learn --method {context.memory_method} --out FILE' and name it as the memory file"
                 )
             return []
         file = Path(context.memory_file)
