@@ -18,6 +18,7 @@ from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES, MOST_TOKENS
+from rpms.vocabulary.spelling import offer
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
@@ -258,7 +259,7 @@ def refuse_unknown(names: Mapping[str, Any] | tuple[()]) -> None:
     """Name the settings that are not there; a misspelt one would otherwise do nothing."""
     known = {field.name for field in fields(RunContext)}
     if unknown := sorted(set(names) - known):
-        raise RpmsError(f"unknown setting {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+        raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], sorted(known))}")
 
 
 @cache

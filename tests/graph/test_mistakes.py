@@ -29,7 +29,7 @@ OPTIONS = "the options are env, split, context, model, graph, config"
         ({"model": 3}, "model= takes a LangChain chat model, not a int"),
         ({"model": MODEL, "graph": build_graph()}, "graph= brings its own model"),
         ({"graph": {"scf": None}}, "graph= takes what build_graph returns, not a dict"),
-        ({"context": {"scff": "off"}}, "unknown setting scff; known: action_list, arbitration, "),
+        ({"context": {"scff": "off"}}, "unknown setting 'scff'; did you mean 'scf'?"),
     ],
 )  # fmt: skip
 def test_of_running_an_episode(

@@ -179,7 +179,7 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
     ("task", "context", "words"),
     [
         ({}, {"scf": "sometimes"}, "scf='sometimes' is not possible; choose from off, occupancy"),
-        ({}, {"scff": "off"}, "unknown setting scff; known: action_list, arbitration"),
+        ({}, {"scff": "off"}, "unknown setting 'scff'; did you mean 'scf'?"),
         ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
         ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
         ({"env": "mars"}, {}, "unknown environment 'mars'; known environments: alfworld"),

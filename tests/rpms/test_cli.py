@@ -113,6 +113,7 @@ MISTAKES = [
     ("rules check --rules nowhere", "nowhere is no folder; give a folder with any of"),
     ("rules show --type pick_and_place_simple --without-rule U-1", "no rule or tier 'U-1'"),
     ("run --rules nowhere", "nowhere is no folder"),
+    ("run --without-rule tier2", "no rule or tier 'tier2'; the nearest names are domain"),
     ("run --without-rule domian", "no rule or tier 'domian'; the nearest names are domain"),
     ("rules check --env mars", "unknown environment 'mars'"),
     ("rules paint", "paint"),
