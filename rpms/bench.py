@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -13,18 +15,34 @@ from rpms.evals.bench.engine import PARTS as BENCHED
 from rpms.evals.bench.engine import bench_engine
 from rpms.evals.bench.memory import SIZES, bench_memory
 from rpms.evals.bench.pipeline import bench_pipeline, bench_stages
+from rpms.evals.bench.prefix import bench_prefix
 from rpms.evals.bench.startup import bench_startup
 from rpms.evals.bench.throughput import bench_throughput
+from rpms.models.local import missing
+from rpms.options import print_json
 from rpms.prefix_bench import print_prefix
 from rpms.vocabulary.errors import RpmsError
 
 PARTS = ("engine", "memory", "pipeline", "throughput", "prefix", "startup")
 
 
-def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -> None:
-    """Print each part's table."""
+def run_bench(
+    only: str, games: int, largest: int, latency: float, steps: int, as_json: bool = False
+) -> None:
+    """Print each part's table, or what was measured for it."""
     if only and only not in PARTS:
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
+    if as_json:
+        measures: dict[str, Callable[[], Any]] = {
+            "engine": lambda: None if missing_stock() else measure_engine(games),
+            "memory": lambda: bench_memory([size for size in SIZES if size <= largest]),
+            "pipeline": lambda: {**bench_pipeline(games), "stages": bench_stages(games)},
+            "throughput": lambda: bench_throughput(latency=latency),
+            "prefix": lambda: None if missing() else bench_prefix(steps=steps).plain(),
+            "startup": bench_startup,
+        }
+        print_json({part: measures[part]() for part in PARTS if only in ("", part)})
+        return
     console = Console()
     if only in ("", "engine"):
         absent = missing_stock()
@@ -47,10 +65,15 @@ def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -
         console.print(startup_table())
 
 
+def measure_engine(games: int) -> dict[str, float]:
+    """Both engines on the same generated games."""
+    tasks = get_environment("alfworld").tasks("generated_seen", games)
+    return bench_engine([Path(task["source"]) for task in tasks], steps=10)
+
+
 def engine_table(games: int) -> Table:
     """Our engine against stock TextWorld on the same generated games."""
-    tasks = get_environment("alfworld").tasks("generated_seen", games)
-    result = bench_engine([Path(task["source"]) for task in tasks], steps=10)
+    result = measure_engine(games)
     table = Table("engine", "stock", "ours", "times faster", title=f"{games} generated games")
     for part in BENCHED:
         stock, ours = result[f"stock_{part}_s"], result[f"ours_{part}_s"]

@@ -18,6 +18,7 @@ from rpms.options import (
     EnvOption,
     ExamplesOption,
     GuardOption,
+    JsonOption,
     LayoutOption,
     ListOption,
     MaxStepsOption,
@@ -33,6 +34,7 @@ from rpms.options import (
     choose,
     conditions_option,
     limit_option,
+    print_json,
     refuse_empty,
 )
 from rpms.vocabulary.limits import MOST_TIMES
@@ -121,6 +123,7 @@ def evaluate(
     ] = 0.0,
     budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
@@ -161,9 +164,12 @@ def evaluate(
         tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
     )  # fmt: skip
     asked, arms = choose_arms(asked, base, conditions, preset, arm or (), plan)
-    run_all(
+    report = run_all(
         arms, out=out, env=asked.env, split=asked.split, limit=asked.limit, spread=asked.spread,
         tasks=asked.tasks, types=asked.types, trials=asked.trials, repeats=asked.repeats,
         truth=truth, cache=not no_cache,
         effort=Effort(workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)),
+        show=not as_json,
     )  # fmt: skip
+    if as_json:
+        print_json(report.as_json())
