@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from rpms.console import Console
 from rpms.envs import Environment
@@ -54,7 +53,11 @@ def audit_manual(trial: Trial, folder: Path | None, as_json: bool = False) -> No
         told = ", ".join(trial.only)
         raise RpmsError(f"--only {told}: nothing of that name was tried; leave it out to see all")
     if as_json:
-        print_json(_document(truths, said))
+        print_json({
+            "shares": _shares(truths, said),
+            "truths": {name: asdict(one) for name, one in truths.actions.items()} if truths else {},
+            "predictions": {name: said.rates(name)._asdict() for name in said.actions},
+        })  # fmt: skip
         return
     say(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
@@ -84,20 +87,6 @@ def audit_curve(trial: Trial, folder: Path, as_json: bool = False) -> None:
     write_whole(file, curve_svg([label for label, _ in rows], drawn))
     if not as_json:
         say(f"drawn in {file}")
-
-
-def _document(truths: Truths | None, said: Predictions) -> dict[str, Any]:
-    """One manual as plain data: what it says of each action, and how it was right."""
-    known = {name: asdict(one) for name, one in truths.actions.items()} if truths else {}
-    return {
-        "shares": _shares(truths, said),
-        "truths": {
-            name: {key: sorted(part) if isinstance(part, set) else part
-                   for key, part in one.items()}
-            for name, one in known.items()
-        },
-        "predictions": {name: said.rates(name)._asdict() for name in said.actions},
-    }  # fmt: skip
 
 
 def _shares(truths: Truths | None, said: Predictions) -> dict[str, float]:

@@ -57,7 +57,8 @@ def test_the_page_names_all_of_the_protocol() -> None:
         name for text in re.findall(r"`([^`]+)`", protocol) for name in re.findall(r"\w+", text)
     }
     methods = {name for name in vars(MemoryMethod) if not name.startswith("_")}
-    assert methods | ATTRIBUTES.keys() | EpisodeRecord.__annotations__.keys() <= named
+    assert methods | ATTRIBUTES.keys() <= named
+    assert all(f'"{key}": ' in PAGE for key in EpisodeRecord.__required_keys__)
     for flag in ATTRIBUTES.keys() - {"name"}:
         assert f"`{flag}` = {getattr(MemoryMethod, flag)}" in protocol
     for table, fields in ((request, Request._fields), (note, Note.model_fields)):
