@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rpms.console import Console
@@ -13,56 +16,69 @@ from rpms.evals.bench.engine import PARTS as BENCHED
 from rpms.evals.bench.engine import bench_engine
 from rpms.evals.bench.memory import SIZES, bench_memory
 from rpms.evals.bench.pipeline import bench_pipeline, bench_stages
+from rpms.evals.bench.prefix import bench_prefix
 from rpms.evals.bench.startup import bench_startup
 from rpms.evals.bench.throughput import bench_throughput
+from rpms.models.local import missing
+from rpms.options import print_json
 from rpms.prefix_bench import print_prefix
 from rpms.vocabulary.errors import RpmsError
 
 PARTS = ("engine", "memory", "pipeline", "throughput", "prefix", "startup")
 
 
-def run_bench(only: str, games: int, largest: int, latency: float, steps: int) -> None:
-    """Print each part's table."""
+def run_bench(
+    only: str, games: int, largest: int, latency: float, steps: int, as_json: bool = False
+) -> None:
+    """Print each part's table, or what was measured for it."""
     if only and only not in PARTS:
         raise RpmsError(f"unknown benchmark '{only}'; choose from {', '.join(PARTS)}")
+    measures: dict[str, Callable[[], Any]] = {
+        "engine": lambda: measure_engine(games),
+        "memory": lambda: bench_memory([size for size in SIZES if size <= largest]),
+        "pipeline": lambda: {**bench_pipeline(games), "stages": bench_stages(games)},
+        "throughput": lambda: {**bench_throughput(latency=latency), "latency_s": latency},
+        "prefix": lambda: None if missing() else bench_prefix(steps=steps).plain(),
+        "startup": bench_startup,
+    }
+    chosen = [part for part in PARTS if only in ("", part)]
+    if as_json:
+        print_json({part: measures[part]() for part in chosen})
+        return
     console = Console()
-    if only in ("", "engine"):
-        absent = missing_stock()
-        console.print(
-            f"engine: stock TextWorld is not installed ({', '.join(absent)} missing), so there is "
-            "nothing to compare with; pip install 'rpms[textworld]'"
-            if absent
-            else engine_table(games)
-        )
-    if only in ("", "memory"):
-        console.print(memory_table(largest))
-    if only in ("", "pipeline"):
-        console.print(pipeline_table(games))
-        console.print(stages_table(games))
-    if only in ("", "throughput"):
-        console.print(throughput_table(latency))
-    if only in ("", "prefix"):
-        print_prefix(console, steps)
-    if only in ("", "startup"):
-        console.print(startup_table())
+    for part in chosen:
+        if part == "prefix":  # it takes minutes, and shows how far it is
+            print_prefix(console, steps)
+        else:
+            console.print(TABLES[part](measures[part]()))
 
 
-def engine_table(games: int) -> Table:
-    """Our engine against stock TextWorld on the same generated games."""
+def measure_engine(games: int) -> dict[str, float] | None:
+    """Both engines on the same generated games; None where one of them is not there."""
+    if missing_stock():
+        return None
     tasks = get_environment("alfworld").tasks("generated_seen", games)
-    result = bench_engine([Path(task["source"]) for task in tasks], steps=10)
-    table = Table("engine", "stock", "ours", "times faster", title=f"{games} generated games")
+    return bench_engine([Path(task["source"]) for task in tasks], steps=10)
+
+
+def engine_table(found: dict[str, float] | None) -> Table | str:
+    """Our engine against stock TextWorld on the same generated games."""
+    if found is None:
+        return (
+            f"engine: stock TextWorld is not installed ({', '.join(missing_stock())} missing), so "
+            "there is nothing to compare with; pip install 'rpms[textworld]'"
+        )
+    table = Table("engine", "stock", "ours", "times faster", title="generated games")
     for part in BENCHED:
-        stock, ours = result[f"stock_{part}_s"], result[f"ours_{part}_s"]
+        stock, ours = found[f"stock_{part}_s"], found[f"ours_{part}_s"]
         table.add_row(
             part, f"{stock * 1000:.1f} ms", f"{ours * 1000:.2f} ms", f"{stock / ours:.0f}x"
         )
     return table
 
 
-def memory_table(largest: int) -> Table:
+def memory_table(rows: list[dict[str, float]]) -> Table:
     """Per-step cost of retrieval + SCF + arbitration as the memory grows."""
-    rows = bench_memory([size for size in SIZES if size <= largest])
     table = Table("entries", "load", "peak memory", "per step", "ratio to smallest")
     for row in rows:
         table.add_row(
@@ -75,9 +91,8 @@ def memory_table(largest: int) -> Table:
     return table
 
 
-def pipeline_table(games: int) -> Table:
+def pipeline_table(found: dict[str, Any]) -> Group:
     """What a step costs besides the model, next to what the engine takes for it."""
-    found = bench_pipeline(games)
     found["stages_ms"] = found["own_ms"] - found["interface_ms"]
     table = Table(
         "one step, all stages on", "processor time", "of our engine's step", "of LangGraph's share"
@@ -98,12 +113,11 @@ def pipeline_table(games: int) -> Table:
             table.add_row(name, f"{found[key]:.2f} ms", f"{to_engine:.1f}x", f"{to_moving:.2f}x")
         else:
             table.add_row(name, "not installed", "", "")
-    return table
+    return Group(table, stages_table(found["stages"]))
 
 
-def stages_table(games: int) -> Table:
+def stages_table(found: dict[str, float]) -> Table:
     """What each stage takes within a running agent, which is more than it would take alone."""
-    found = bench_stages(games)
     all_of_them = sum(found.values())
     table = Table("each stage where it runs, with what it calls", "processor time", "of all")
     for name, spent in found.items():
@@ -111,11 +125,10 @@ def stages_table(games: int) -> Table:
     return table
 
 
-def throughput_table(latency: float) -> Table:
+def throughput_table(found: dict[str, float]) -> Table:
     """60 episodes of 20 steps against a server that answers after a fixed time."""
-    found = bench_throughput(latency=latency)
     table = Table(
-        f"{found['episodes']:.0f} episodes of {found['steps']:.0f} steps, {latency:g} s per reply",
+        "{episodes:.0f} episodes of {steps:.0f} steps, {latency_s:g} s per reply".format(**found),
         "time", "of the ideal",
     )  # fmt: skip
     ideal = found["ideal_s"]
@@ -129,11 +142,16 @@ def throughput_table(latency: float) -> Table:
     return table
 
 
-def startup_table() -> Table:
+def startup_table(found: dict[str, float]) -> Table:
     """What every call of the command line pays before it does anything."""
-    found = bench_startup()
     bare = found["python -c pass"]
     table = Table("start-up", "processor time", "of a bare Python")
     for command, seconds in found.items():
         table.add_row(command, f"{seconds:.2f} s", f"{seconds / bare:.1f}x")
     return table
+
+
+TABLES: dict[str, Callable[[Any], RenderableType]] = {
+    "engine": engine_table, "memory": memory_table, "pipeline": pipeline_table,
+    "throughput": throughput_table, "startup": startup_table,
+}  # fmt: skip

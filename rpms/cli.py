@@ -220,12 +220,13 @@ def demo(
     ] = "",
     split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
+    as_json: JsonOption = False,
 ) -> None:
     """Watch every mechanism at work with the built-in planner; no key, no download."""
     from rpms.demo import run_demo
     from rpms.evals.arms import condition_names
 
-    run_demo(condition_names(conditions), env, split, tasks, out)
+    run_demo(condition_names(conditions), env, split, tasks, out, as_json)
 
 
 @app.command()
@@ -244,11 +245,12 @@ def bench(
     steps: Annotated[
         int, typer.Option(min=2, max=MOST_STEPS, help="Steps for the prefix benchmark.")
     ] = 12,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
     from rpms.bench import run_bench
 
-    run_bench(only, games, largest, latency, steps)
+    run_bench(only, games, largest, latency, steps, as_json)
 
 
 def fail(message: str) -> NoReturn:

@@ -23,6 +23,7 @@ from rpms.evals.report.files import write_report
 from rpms.evaluating import Effort, play_plan
 from rpms.models.sim import LABEL
 from rpms.nodes.context import RunContext
+from rpms.options import print_json
 from rpms.terminal_tables import print_tables
 from rpms.vocabulary.errors import RpmsError
 
@@ -31,7 +32,9 @@ PRESET = "demo"
 STEPS = 50
 
 
-def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: str) -> None:
+def run_demo(
+    conditions: Sequence[str], env: str, split: str, count: int, out: str, as_json: bool = False
+) -> None:
     """Run the conditions in one world, or by default in each, and write the reports.
 
     No conditions means those of the preset.
@@ -43,15 +46,16 @@ def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: s
     worlds = [get_environment(name) for name in ([env] if env else environment_names())]
     base = RunContext(max_steps=STEPS)
     contexts = letters(conditions, base) if conditions else preset_contexts(PRESET, base)
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=as_json)
     console.print(f"[bold]RPMS demo[/], model: {LABEL}; at most {STEPS} steps a task\n")
-    pages = []
+    pages, reports = [], {}
     for world in worlds:
         if env or world.demo:
             plan = _plan(world, split, contexts, count)
             folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{world.name}"
-            play_plan(plan, str(folder), Effort())
+            play_plan(plan, str(folder), Effort(), show=not as_json)
             report = read_report(folder)
+            reports[world.name] = report.as_json()
             pages.append(_show(console, report))
     console.print(
         "Planner demo: these figures show the pipeline at work. They are not results of a "
@@ -59,6 +63,8 @@ def run_demo(conditions: Sequence[str], env: str, split: str, count: int, out: s
     )
     for page in pages:
         console.print(f"report, every episode step by step: {page}", soft_wrap=True)
+    if as_json:
+        print_json(reports)
 
 
 def _plan(world: Environment, split: str, contexts: dict[str, RunContext], count: int) -> RunPlan:

@@ -19,6 +19,7 @@ from rpms.options import (
     ExamplesOption,
     FallBackOption,
     GuardOption,
+    JsonOption,
     LayoutOption,
     ListOption,
     MaxStepsOption,
@@ -35,6 +36,7 @@ from rpms.options import (
     choose,
     conditions_option,
     limit_option,
+    print_json,
     refuse_empty,
 )
 from rpms.vocabulary.limits import MOST_TIMES
@@ -125,6 +127,7 @@ def evaluate(
     ] = 0.0,
     budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
@@ -166,7 +169,7 @@ def evaluate(
         tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
     )  # fmt: skip
     asked, arms = choose_arms(asked, base, conditions, preset, arm or (), plan)
-    run_all(
+    report = run_all(
         arms, out=out, env=asked.env, split=asked.split, limit=asked.limit, spread=asked.spread,
         tasks=asked.tasks, types=asked.types, trials=asked.trials, repeats=asked.repeats,
         truth=truth, cache=not no_cache,
@@ -174,4 +177,7 @@ def evaluate(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens),
             replay_arm or (),
         ),
+        show=not as_json,
     )  # fmt: skip
+    if as_json:
+        print_json(report.as_json())

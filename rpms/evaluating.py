@@ -25,6 +25,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory, check_trials
+from rpms.nodes.shown import check_shown
 from rpms.vocabulary.errors import RpmsError
 from rpms.watching import watched
 
@@ -151,6 +152,7 @@ def _check(plan: RunPlan) -> None:
         open_chat(plan.env, context, reply_cache(context, plan.cache))
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
+        check_shown(plan.env, context)
         check_memory(plan.env, context)
         if plan.trials > 1:
             check_trials(context)

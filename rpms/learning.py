@@ -23,6 +23,7 @@ from rpms.nodes.chat import reply_cache
 from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
+from rpms.nodes.memories.shape import takes_manual
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.writing import refuse_special
@@ -188,12 +189,12 @@ async def _learn(
     method: MemoryMethod, env: str, base: RunContext, found: Experience
 ) -> tuple[Learned, str]:
     """What was learned, and the model that wrote it, if any did."""
-    manual = manual_for(env, base)
+    rules = {"manual": manual_for(env, base)} if takes_manual(method) else {}
     if not can_write(base.model):
-        return await method.learn(found.records, None, manual), ""
+        return await method.learn(found.records, None, **rules), ""
     cache = reply_cache(base, str(default_file()))
     writer = Writer(env, base, method.name, cache)
-    learned = await method.learn(found.records, writer, manual)
+    learned = await method.learn(found.records, writer, **rules)
     return learned, base.model if writer.asked else ""
 
 

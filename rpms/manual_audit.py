@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rpms.console import Console
@@ -11,6 +11,7 @@ from rpms.envs import Environment
 from rpms.evals.tables import NONE, Cell, Table, count, percent
 from rpms.manual_curve import curve_svg
 from rpms.nodes.manual import load_manual
+from rpms.options import print_json
 from rpms.rule_learning.campaign import explore
 from rpms.rule_learning.predictions import Asked, Predictions
 from rpms.rule_learning.truths import Compared, Truths
@@ -45,12 +46,19 @@ class Trial:
     only: tuple[str, ...] = ()
 
 
-def audit_manual(trial: Trial, folder: Path | None) -> None:
+def audit_manual(trial: Trial, folder: Path | None, as_json: bool = False) -> None:
     """Print everything about one manual."""
     ((truths, said),) = _judge(trial, [folder])
     if trial.only and not said.actions:
         told = ", ".join(trial.only)
         raise RpmsError(f"--only {told}: nothing of that name was tried; leave it out to see all")
+    if as_json:
+        print_json({
+            "shares": _shares(truths, said),
+            "truths": {name: asdict(one) for name, one in truths.actions.items()} if truths else {},
+            "predictions": {name: said.rates(name)._asdict() for name in said.actions},
+        })  # fmt: skip
+        return
     say(f"{folder or trial.env.rules} in {trial.games} games of {trial.split}")
     if truths is None:
         say("this world's own rules cannot be read: only predictions are judged")
@@ -59,7 +67,7 @@ def audit_manual(trial: Trial, folder: Path | None) -> None:
     _print_predictions(said)
 
 
-def audit_curve(trial: Trial, folder: Path) -> None:
+def audit_curve(trial: Trial, folder: Path, as_json: bool = False) -> None:
     """One line for what was known after each number of homes, and for the whole; and a drawing."""
     kept = (folder / "after").glob("*") if is_folder(folder / "after") else ()
     after = sorted((int(one.name), one) for one in kept if one.name.isdecimal() and one.is_dir())
@@ -68,13 +76,17 @@ def audit_curve(trial: Trial, folder: Path) -> None:
     rows = [*((str(number), path) for number, path in after), ("all", folder)]
     judged = _judge(trial, [path for _, path in rows])
     known = [_shares(truths, said) for truths, said in judged]
-    shares = [[Cell(name), *(percent(one.get(share)) for share in SHARES)]
-              for (name, _), one in zip(rows, known, strict=True)]  # fmt: skip
-    _print(["homes", *SHARES], shares)
+    if as_json:
+        print_json({name: one for (name, _), one in zip(rows, known, strict=True)})
+    else:
+        shares = [[Cell(name), *(percent(one.get(share)) for share in SHARES)]
+                  for (name, _), one in zip(rows, known, strict=True)]  # fmt: skip
+        _print(["homes", *SHARES], shares)
     drawn = {name: [shares[name] for shares in known] for name in SHARES if name in known[0]}
     file = folder / "curve.svg"
     write_whole(file, curve_svg([label for label, _ in rows], drawn))
-    say(f"drawn in {file}")
+    if not as_json:
+        say(f"drawn in {file}")
 
 
 def _shares(truths: Truths | None, said: Predictions) -> dict[str, float]:

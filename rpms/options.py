@@ -152,4 +152,4 @@ def choose(engine: str) -> None:
 def print_json(data: Any) -> None:
     """One document on standard output."""
     # Control characters are left as JSON writes them: it may be a terminal that reads this.
-    say(json.dumps(data, ensure_ascii=False, indent=2))
+    say(json.dumps(data, ensure_ascii=False, indent=2, default=sorted))  # a set has no order

@@ -11,10 +11,12 @@ import typer
 from rpms import completion
 from rpms.options import (
     EnvOption,
+    JsonOption,
     RulesOption,
     WithoutOption,
     first_world,
     limit_option,
+    print_json,
     refuse_empty,
 )
 from rpms.showing import say
@@ -33,6 +35,7 @@ def check(
         str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
     ] = "",
     rules: RulesOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Validate every rule file and audit it against the real environment.
 
@@ -42,7 +45,8 @@ def check(
     from rpms.envs import environment_names, get_environment
     from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import load_manual
-    from rpms.rules.audit import audit
+    from rpms.nodes.shown import missing_prompts
+    from rpms.rules.audit import Finding, audit
     from rpms.terminal_tables import print_rows
 
     findings = []
@@ -53,6 +57,10 @@ def check(
         world = get_environment(name)
         over = Path(rules) if rules else None
         found = audit(world.rules, world.goal_types(), world.command_verbs(), over=over)
+        found += [
+            Finding(file, 1, "prompts", f"missing; {advice}")
+            for file, advice in missing_prompts(world)
+        ]
         findings += found
         if rules and found:  # a manual with such mistakes may not be loaded for a run
             continue
@@ -66,12 +74,15 @@ def check(
             "situations": len(manual.environment.situations),
             "problems": len(found),
         }
-    if counts:
+    if as_json:
+        problems = [{**one._asdict(), "file": str(one.file)} for one in findings]
+        print_json({"rules": counts, "problems": problems})
+    elif counts:
         heads = list(dict.fromkeys(head for each in counts.values() for head in each))
         rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
                 for name, each in counts.items()]  # fmt: skip
         print_rows(Console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
-    for finding in findings:
+    for finding in () if as_json else findings:
         say(finding)
     if findings:
         raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
@@ -186,6 +197,7 @@ def audit(
     curve: Annotated[
         bool, typer.Option(help="Also what was known after 1, 2, 5, 10 ... tasks.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Hold a manual against the world: are its rules true, and do its predictions come true?"""
     from pathlib import Path
@@ -199,6 +211,6 @@ def audit(
     usual = next(name for name in world.splits() if "test" not in name.split("_"))
     trial = Trial(world, split or usual, games, seed, names)
     if curve:
-        audit_curve(trial, Path(folder))
+        audit_curve(trial, Path(folder), as_json)
     else:
-        audit_manual(trial, Path(folder) if folder else None)
+        audit_manual(trial, Path(folder) if folder else None, as_json)

@@ -16,6 +16,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory
 from rpms.nodes.reset_env import find_task
+from rpms.nodes.shown import check_shown
 from rpms.nodes.state import EpisodeOutput
 from rpms.vocabulary.recall import NOTE, Recall
 
@@ -39,6 +40,7 @@ def play(
     split = split or world.splits()[0]
     spec = find_task(env, split, task)
     manual_for(env, context)  # a mistake in it is told at once
+    check_shown(env, context)
     model = open_chat(env, context)
     check_memory(env, context)
     console = Console(quiet=not show, highlight=False)

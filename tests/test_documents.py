@@ -45,6 +45,8 @@ def test_the_python_of_a_page_runs(code: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+    for said in re.findall(r"^ *print\(.*\)  # (.+)$", code, re.M):
+        assert said in done.stdout
 
 
 def test_the_command_lines_are_understood() -> None:

@@ -1,4 +1,4 @@
-"""A state filter of one's own, against ours: a memory is used only while its object is in hand.
+"""A state filter of one's own, against ours: what needs a full hand waits while it is empty.
 
 Run it from anywhere: ``python examples/variants/own_scf.py``.
 """
@@ -7,10 +7,10 @@ import rpms
 
 
 def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
-    """Read the candidates and the belief; drop what was recorded with another full hand."""
+    """Read the candidates and the belief; drop what needs a full hand while it is empty."""
     recalls = []
     for recall in state["recalls"]:
-        needed = [name for name in recall["advice"]["needs"] if "hold" in name]
+        needed = [name for name in recall["advice"]["needs"] if name.startswith("holding ")]
         if needed and not state["belief"]["holding"]:
             recall = {**recall, "dropped_by": "scf", "reason": f"the hand is empty: {needed[0]}"}
         recalls.append(recall)

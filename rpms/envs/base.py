@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.reading import read_text
 from rpms.vocabulary.signature import (
     PRINTED,
     GoalSignature,
@@ -220,7 +221,7 @@ class Environment(ABC):
 
         By default the numbered list that the system prompt gives of them.
         """
-        text = (self.prompts / "system.md").read_text(encoding="utf-8")
+        text = read_text(self.prompts / "system.md", "the system prompt")
         return re.findall(r"^\d+\. (.+?)\s*$", text, flags=re.MULTILINE)
 
     def task_name(self, task: Task) -> str:

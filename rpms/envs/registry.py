@@ -12,8 +12,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
-from rpms.vocabulary.errors import RpmsError, meant
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, look_here, paths_allowed
+from rpms.vocabulary.spelling import offer
 
 GROUP = "rpms.worlds"
 BUILT_IN = {
@@ -59,7 +60,4 @@ def _find(name: str) -> EntryPoint:
         return point
     known = environment_names()
     other = "; or give MODULE:ATTRIBUTE" if paths_allowed() else ""
-    raise RpmsError(
-        f"unknown environment '{name}'{meant([name], known)}; known environments: "
-        f"{', '.join(known)}{other}"
-    )
+    raise RpmsError(f"unknown environment '{name}'; {offer(name, known)}{other}")

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.protocols import apply_protocol
@@ -16,15 +16,14 @@ from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.reading import read_text, read_yaml
+from rpms.vocabulary.spelling import Strict, offer
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 OWN = ("condition", "nodes", "rules", "memory", "model")
 
 
-class Asked(BaseModel):
+class Asked(Strict, BaseModel):
     """What is to be played, whoever the players are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     env: str = ""
     split: str = ""
@@ -145,8 +144,8 @@ def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     hints = get_type_hints(RunContext)
     known = {one.name: hints[one.name] for one in fields(RunContext)}
     if unknown := sorted(set(given) - set(known)):
-        choice = ", ".join(sorted({*known, *OWN}))
-        raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; known: {choice}")
+        choice = offer(unknown[0], sorted({*known, *OWN}))
+        raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; {choice}")
     return {name: _fitting(name, value, known[name], where) for name, value in given.items()}
 
 

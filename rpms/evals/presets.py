@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.evals.labels import true_label
 from rpms.memory_store.snapshot import OWN
@@ -17,16 +17,15 @@ from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import is_file, read_yaml
+from rpms.vocabulary.spelling import Strict, offer
 
 METHOD = "{method}"
 """Stands in a memory file's name for the method of the condition."""
 FILE = Path(__file__).with_name("presets.yaml")
 
 
-class PresetCondition(BaseModel):
+class PresetCondition(Strict, BaseModel):
     """One line of a sweep."""
-
-    model_config = ConfigDict(extra="forbid")
 
     label: str
     condition: str
@@ -52,10 +51,8 @@ class PresetCondition(BaseModel):
         return given
 
 
-class Preset(BaseModel):
+class Preset(Strict, BaseModel):
     """A named sweep."""
-
-    model_config = ConfigDict(extra="forbid")
 
     about: str
     conditions: list[PresetCondition]
@@ -108,15 +105,16 @@ def find_preset(name: str) -> Preset:
     if ".yaml" not in name and ".yml" not in name:
         presets = load_presets()
         if name not in presets:
-            known = ", ".join(presets)
-            raise RpmsError(f"unknown preset '{name}'; choose from {known}, or give FILE.yaml:NAME")
+            raise RpmsError(
+                f"unknown preset '{name}', and no FILE.yaml:NAME; {offer(name, presets)}"
+            )
         return presets[name]
     file, _, wanted = name.partition(":")
     own = read_presets(Path(file))
     if not wanted and len(own) == 1:
         return next(iter(own.values()))
     if wanted not in own:
-        raise RpmsError(f"{file} has no preset '{wanted}'; it has {', '.join(own)}")
+        raise RpmsError(f"{file} has no preset '{wanted}'; {offer(wanted, own)}")
     return own[wanted]
 
 

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from rpms.nodes.context import RunContext, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import Strict, offer
 
 FILE = Path(__file__).with_name("protocols.yaml")
 
 
-class NamedProtocol(BaseModel):
+class NamedProtocol(Strict, BaseModel):
     """How somebody plays, and what of it we do not re-make."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str
     source: str
@@ -71,7 +70,7 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> Applied:
     """
     protocols = load_protocols()
     if name not in protocols:
-        raise RpmsError(f"unknown protocol '{name}'; choose from {', '.join(protocols)}")
+        raise RpmsError(f"unknown protocol '{name}'; {offer(name, protocols)}")
     one = protocols[name]
     if env and one.env and env != one.env:
         raise RpmsError(f"--protocol {name} is for {one.env}, not for {env}")

@@ -11,7 +11,8 @@ from langgraph.types import Command
 
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
-from rpms.vocabulary.errors import RpmsError, meant
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import offer
 
 KEYS = list(EpisodeInput.__annotations__)
 
@@ -47,7 +48,4 @@ def check_input(given: Any, config: RunnableConfig | None) -> None:
         raise RpmsError(f"the input must be a dictionary of {', '.join(KEYS)}, not {given!r:.80}")
     unknown = [str(key) for key in given if key not in KEYS]
     if unknown and not (within and len(unknown) < len(given)):
-        raise RpmsError(
-            f"unknown input key {', '.join(unknown)}{meant(unknown, KEYS)}; known: "
-            f"{', '.join(KEYS)}"
-        )
+        raise RpmsError(f"unknown input key '{unknown[0]}'; {offer(unknown[0], KEYS)}")

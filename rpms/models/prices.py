@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.folders import expanded
 from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.spelling import Strict
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
@@ -47,18 +48,14 @@ class Rates(NamedTuple):
 NOTHING = Rates(0.0, 0.0, 0.0)
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Entry(Strict, BaseModel):
     host: str = ""
     input: float = Field(ge=0, allow_inf_nan=False)
     cached: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
 
 
-class _PriceList(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _PriceList(Strict, BaseModel):
     date: str
     models: dict[str, _Entry]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -20,8 +19,8 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
 from rpms.vocabulary.decision import Choice
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.reading import parse_json, read_text
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Message
 
@@ -163,15 +162,17 @@ def _neutral() -> str:
 @cache
 def load_system(prompts: Path) -> str:
     """SysInst of an environment, shared by all conditions."""
-    return (prompts / "system.md").read_text(encoding="utf-8").rstrip("\n")
+    return read_text(prompts / "system.md", "the system prompt").rstrip("\n")
+
+
+def example_file(prompts: Path, goal_type: str, number: int = 1) -> Path:
+    """Where an example of a goal type stands."""
+    return prompts / "examples" / f"{goal_type}{f'.{number}' if number > 1 else ''}.json"
 
 
 @cache
-def load_example(prompts: Path, goal_type: str) -> tuple[Message, ...]:
-    """The one-shot example for a goal type, as turns that end with an observation."""
-    file = prompts / "examples" / f"{goal_type}.json"
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise RpmsError(f"no example for goal type '{goal_type}': {file} is missing") from error
+def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Message, ...]:
+    """An example for a goal type, as turns that end with an observation."""
+    file = example_file(prompts, goal_type, number)
+    data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
     return tuple(Message(role=m["role"], content=m["content"]) for m in data["messages"])

@@ -16,8 +16,9 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from rpms.memory_store.controls import Control
 from rpms.models import default_timeout
-from rpms.vocabulary.errors import BadSetting, RpmsError, meant
+from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES, MOST_TOKENS
+from rpms.vocabulary.spelling import offer
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
@@ -291,8 +292,7 @@ def refuse_unknown(names: Mapping[str, Any]) -> None:
     """Name the settings that are not there; a misspelt one would otherwise do nothing."""
     known = sorted(field.name for field in fields(RunContext))
     if unknown := sorted({*map(str, names)} - {*known}):
-        near = meant(unknown, known)
-        raise RpmsError(f"unknown setting {', '.join(unknown)}{near}; known: {', '.join(known)}")
+        raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
 
 
 @cache

@@ -6,13 +6,14 @@ for byte, as if this file were not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rpms.envs import Environment, environment_names, get_environment
-from rpms.nodes.blocks import load_example, render
+from rpms.nodes.blocks import example_file, load_example, render
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.reading import is_file
 from rpms.vocabulary.turn import Message
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="
@@ -28,22 +29,26 @@ def check_shown(env: str, context: RunContext) -> None:
             f"{env} has no list of actions to show; leave action_list off, or play one of: "
             f"{', '.join(able)}"
         )
-    for number in range(2, context.examples + 1):
+    for file, advice in missing_prompts(world, context.examples):
+        raise RpmsError(f"{env}: {file} is missing; {advice}")
+
+
+def missing_prompts(world: Environment, examples: int = 1) -> Iterator[tuple[Path, str]]:
+    """The files that a prompt of this world would need and that are not there, and what to do."""
+    if not is_file(system := world.prompts / "system.md"):
+        yield system, "write into it what the agent is told first: its task and its actions"
+    for number in range(1, examples + 1):
         for goal_type in world.goal_types():
-            file = world.prompts / "examples" / f"{goal_type}.{number}.json"
-            if not file.is_file():
-                raise RpmsError(
-                    f"{env} has no {number} examples of '{goal_type}': {file} is missing; play "
-                    f"with examples={number - 1}"
-                )
+            if not is_file(file := example_file(world.prompts, goal_type, number)):
+                told = "a solved task" if number == 1 else "another solved task"
+                yield file, f"write {told} of '{goal_type}', or play with examples={number - 1}"
 
 
 def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
     """That many examples of a goal type as one conversation, which ends with an observation."""
     messages: list[Message] = []
     for number in range(1, count + 1):
-        name = goal_type if number == 1 else f"{goal_type}.{number}"
-        first, *rest = load_example(prompts, name)
+        first, *rest = load_example(prompts, goal_type, number)
         if messages:
             parts = [messages.pop()["content"], ANOTHER, first["content"]]
             first = Message(role=first["role"], content="\n\n".join(parts))

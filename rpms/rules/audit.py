@@ -15,6 +15,7 @@ from rpms.rules.loader import line_of
 from rpms.rules.manual import RULES_FOLDER, Manual, read_manual
 from rpms.rules.overlay import overlay, rule_files
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
+from rpms.rules.semantics import match_action
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.reading import read_yaml
 
@@ -63,6 +64,7 @@ def audit(
         *_contradictions(manual),
         *_coverage(manual, actions),
         *_conditions(manual),
+        *_guard(manual),
     ]
     return [
         Finding(*_where(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
@@ -245,6 +247,18 @@ def _conditions(manual: Manual) -> Iterator[Problem]:
                 section,
                 f"'{text}' of '{where}' should have {known[predicate.name]} argument(s)",
             )
+
+
+def _guard(manual: Manual) -> Iterator[Problem]:
+    """What the guard plays by must be there: it would have nothing to offer or to fall back on."""
+    domain = manual.domain
+    if not domain.idle or match_action(manual, domain.idle) is None:
+        what = f"'{domain.idle}' is no action of the manual" if domain.idle else "missing"
+        yield "domain", "idle", f"{what}; name one that can always be done, such as 'idle: look'"
+    steps = dict.fromkeys(step for steps in domain.procedures.values() for step in steps)
+    if unserved := [step for step in steps if step not in domain.serves]:
+        advice = "list under each what does, or the guard has nothing to offer"
+        yield "domain", "serves", f"nothing serves {', '.join(unserved)}; {advice}"
 
 
 def _where(tier: str, rule: str, own: Path, shared: Path, over: Path | None) -> tuple[Path, int]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol, TypeVar
 
-from rapidfuzz import process
-
-from rpms.rules.manual import Manual
+from rpms.rules.manual import TIERS, Manual
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import nearest
 
 NAMED = 3
 """How many names come with one that does not exist."""
@@ -40,10 +39,11 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
     known = [*by_tier, *(rule for rules in by_tier.values() for rule in rules), *sorted(patterns)]
     for name in names:
         if name not in known:
-            nearest = dict.fromkeys(word for word, *_ in process.extract(name, known, limit=9))
+            numbered = {f"tier {number}": tier for number, tier in enumerate(TIERS, start=1)}
+            near = [numbered.get(one, one) for one in nearest(name, [*known, *numbered])]
             raise RpmsError(
                 f"without_rules: the manual has no rule or tier '{name}'; the nearest names are "
-                f"{', '.join([*nearest][:NAMED])}"
+                f"{', '.join([*dict.fromkeys(near)][:NAMED])}"
             )
     gone = frozenset(names).union(*(by_tier[name] for name in names if name in by_tier))
 

@@ -45,11 +45,11 @@ def checked(
         mistakes = error.errors()
         typos = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
         first = (typos or mistakes)[0]
-        what = "unknown key" if typos else first["msg"].removeprefix("Value error, ")
+        what = first["msg"].removeprefix("Value error, ")
         place = [part for part in first["loc"] if isinstance(part, str | int)]
         where = f"{file}:{line_of(node, place)}: {_rule_id(data, place)}"
-        named = f"{'.'.join(map(str, place))}: " if place else ""
-        raise RpmsError(f"{where}{named}{what}") from error
+        named = ".".join(map(str, place[:-1] if typos else place))
+        raise RpmsError(f"{where}{named}{': ' if named else ''}{what}") from error
 
 
 def _refuse_repeated_keys(file: Path, node: yaml.Node | None) -> None:

@@ -13,12 +13,13 @@ from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     field_validator,
     model_validator,
 )
+
+from rpms.vocabulary.spelling import Strict
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -27,8 +28,8 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 SITUATION_BLANKS = ("held", "place", "action", "violated")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Strict(Strict, BaseModel):
+    pass
 
 
 def _check_blanks(text: str, known: Collection[str]) -> None:

@@ -10,9 +10,6 @@ of any other kind of exception from its clients.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
 
 class RpmsError(RuntimeError):
     """Something the user can fix; ``str(error)`` is the whole message, on one line."""
@@ -32,9 +29,3 @@ class EnvironmentFault(RuntimeError):
 
 class ModelFault(RpmsError):
     """A model that was asked for something else than an action did not answer."""
-
-
-def meant(typed: Iterable[str], known: Iterable[str]) -> str:
-    """The nearest of the known names, as part of a message; nothing where none is near."""
-    near = [match for name in typed for match in get_close_matches(name, [*known], 1)]
-    return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

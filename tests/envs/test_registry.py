@@ -76,7 +76,7 @@ def test_a_server_takes_no_import_path() -> None:
     )  # fmt: skip
     known = ", ".join(environment_names())
     assert done.stdout.strip() == (
-        f"RpmsError unknown environment 'this:s'; known environments: {known} False"
+        f"RpmsError unknown environment 'this:s'; known: {known} False"
     )
 
 

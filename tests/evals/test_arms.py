@@ -79,7 +79,7 @@ def test_a_plan_of_a_file(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("arms: {}", "arms: "),
-        ("arms: {x: {}}\nlimits: 3", r":2: limits: unknown key"),
+        ("arms: {x: {}}\nlimits: 3", r":2: unknown key 'limits'; did you mean 'limit'\?"),
         ("arms: [A]", r":1: arms: "),
         ("- A", ":1: "),
         ("arms: {x: {colour: red}}", "arm 'x': unknown setting 'colour'"),

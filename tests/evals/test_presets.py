@@ -115,8 +115,10 @@ def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:
 
 
 def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(RpmsError, match="unknown preset 'x'; choose from 2x2, arbitration"):
-        preset_contexts("x", BASE)
+    with pytest.raises(
+        RpmsError, match=r"unknown preset 'nope', and no .*; known: 2x2, arbitration"
+    ):
+        preset_contexts("nope", BASE)
     with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E"):
         letters(["A", "F"], BASE)
 
@@ -175,7 +177,7 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
         assert list(found) == ["D greedy", "B"]
         assert found["D greedy"] == BASE.with_(theta=0.9) and found["B"].condition == "B"
     file.write_text(OWN + OWN.replace("mine:", "other:"))
-    with pytest.raises(RpmsError, match=r"own\.yaml has no preset ''; it has mine, other"):
+    with pytest.raises(RpmsError, match=r"own\.yaml has no preset ''; known: mine, other"):
         preset_contexts(str(file), BASE)
 
 
@@ -183,13 +185,16 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (OWN.replace("label: D greedy, ", ""), r":4: mine\.conditions\.0\.label: Field required"),
-        (OWN.replace("about", "abuot"), r":2: mine\.abuot: unknown key"),
+        (OWN.replace("about", "abuot"), r":2: mine: unknown key 'abuot'; did you mean 'about'\?"),
         (OWN + OWN, r":6: the key 'mine' is given a second time"),
         ("- mine", r":1: Input should be a valid dictionary"),
         ("mine: [", r":1: not valid YAML"),
         ("{}", r": no preset in it"),
         (OWN.replace("theta: 0.9", "theta: 9"), r":4: mine\.conditions\.0\.set: theta=9 is not "),
-        (OWN.replace("theta", "thteta"), r":4: .*set: unknown setting thteta \(did you mean theta\?\)"),
+        (
+            OWN.replace("theta", "thteta"),
+            r":4: .*set: unknown setting 'thteta'; did you mean 'theta'",
+        ),
         (OWN.replace("condition: B", "condition: X"), r":5: .*condition: unknown condition 'X'"),
     ],
 )

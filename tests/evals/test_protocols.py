@@ -37,7 +37,7 @@ def test_the_usual_ones_differ_where_their_sources_do() -> None:
 
 
 def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
-    with pytest.raises(RpmsError, match="unknown protocol 'x'; choose from paper, react"):
+    with pytest.raises(RpmsError, match="unknown protocol 'x'; known: paper, react"):
         apply_protocol("x", RunContext())
     with pytest.raises(RpmsError, match="is for alfworld, not for scienceworld"):
         apply_protocol("react", RunContext(), "scienceworld")

@@ -165,3 +165,30 @@ def test_installed_it_has_a_name_and_its_own_files(
     manifest = json.loads((where / "r" / "manifest.json").read_text())
     assert manifest["env"] == "lighthouse"
     assert list((where / "demo").glob("demo-*-lighthouse/report.html"))
+
+
+def test_a_world_with_parts_missing_is_told_in_one_line_each(
+    tmp_path: Path, shell: Shell, package: Path
+) -> None:
+    """A prompt file, ``idle``, ``serves``: found by the check; what a run needs, by the run."""
+    world = tmp_path / "work" / "mine"
+    shutil.copytree(ROOT / "examples" / "lighthouse", world)
+    system, example = world / "prompts" / "system.md", world / "prompts/examples/sound_horn.json"
+    system.unlink()
+    for command in ("run --model first", "eval --out runs/e --conditions A --limit 1",
+                    "learn --out m.jsonl --limit 1"):  # fmt: skip
+        done = shell(f"rpms {command} --env mine.world:WORLD", world.parent, package)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert f"{system} is missing; write into it what the agent is told first" in done.stderr
+    assert {one.name for one in world.parent.iterdir()} == {"mine"}
+    example.unlink()
+    domain = world / "rules" / "domain.yaml"
+    text = domain.read_text(encoding="utf-8").replace("idle: look\n", "")
+    domain.write_text(text.replace("\n  find_object:", "\n  fnid_object:"), encoding="utf-8")
+    done = shell("rpms rules check --env mine.world:WORLD", world.parent, package)
+    assert done.returncode == 2 and "4 problem(s)" in done.stderr
+    for told in (f"{system}:1: prompts: missing; write into it what",
+                 f"{example}:1: prompts: missing; write a solved task of 'sound_horn'",
+                 f"{domain}:1: idle: missing; name one that can always be done",
+                 "serves: nothing serves find_object; list under each what does"):  # fmt: skip
+        assert told in done.stdout

@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rpms import build_graph, stream_episode
 from rpms.evals.run_files import read_run
+from rpms.vocabulary.imports import load_object
+from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "variants"
@@ -53,3 +57,41 @@ def test_the_overlay_of_the_example_is_in_the_prompt() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert "MY-SEARCH-001" in json.loads(done.stdout)
+
+
+@pytest.fixture
+def own_scf(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(FOLDER)
+    return load_object("own_scf:scf", "the stage")
+
+
+def needing(*needs: str) -> Recall:
+    return new_recall({"id": "m", "type": "schema"}, 1.0, 1, new_advice(["look"], needs=[*needs]))
+
+
+def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
+    """In three places: the head of the file, the function and the page."""
+    recalls = [needing("holding mug 1"), needing("a free hand"), needing("not holding mug 1"),
+               needing("only when holding mug 1"), needing()]  # fmt: skip
+    empty = own_scf({"recalls": recalls, "belief": {"holding": []}})["recalls"]
+    assert [one["dropped_by"] for one in empty] == ["scf", "", "", "", ""]
+    assert empty[0]["reason"] == "the hand is empty: holding mug 1"
+    full = own_scf({"recalls": recalls, "belief": {"holding": ["apple 1"]}})["recalls"]
+    assert full == recalls
+    page = (ROOT / "docs" / "variants.md").read_text()
+    row = next(line for line in page.splitlines() if "examples/variants/own_scf.py" in line)
+    head = (FOLDER / "own_scf.py").read_text().splitlines()[0]
+    for text in (head, own_scf.__doc__, row):
+        assert "what needs a full hand" in text and "while it is empty" in text
+
+
+@pytest.mark.engine
+def test_the_own_filter_has_occasion_to_drop(own_scf: Any) -> None:
+    graph = build_graph({"scf": own_scf})
+    for event in stream_episode(0, split="generated_unseen", graph=graph):
+        for one in event.get("recalls", []):
+            if one["dropped_by"] == "scf" and one["reason"].startswith(
+                "the hand is empty: holding"
+            ):
+                return
+    raise AssertionError("nothing was dropped in a whole episode")

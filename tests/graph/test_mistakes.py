@@ -47,19 +47,16 @@ def parent(node: Any) -> Any:
 
 
 INPUTS: list[tuple[Any, Any, str]] = [
-    ({"tsk": "3"}, None, f"unknown input key tsk (did you mean task?); {KEYS}"),
-    ({"env": "alfword"}, None, "unknown environment 'alfword' (did you mean alfworld?); known env"),
+    ({"tsk": "3"}, None, "unknown input key 'tsk'; did you mean 'task'?"),
+    ({"env": "alfword"}, None, "unknown environment 'alfword'; did you mean 'alfworld'?"),
     ({"task": "3"}, Foreign(), "must be a RunContext or a dictionary of its settings, not a Fo"),
-    ({"task": "3"}, {"max_step": 1}, "unknown setting max_step (did you mean max_steps?); known"),
+    ({"task": "3"}, {"max_step": 1}, "unknown setting 'max_step'; did you mean 'max_steps'?"),
 ]
 TOP: list[tuple[Any, Any, str]] = [
-    (
-        {"task": "3", "tsk": "3", "x": 0},
-        None,
-        f"unknown input key tsk, x (did you mean task?); {KEYS}",
-    ),
+    ({"task": "3", "tsk": "3"}, None, "unknown input key 'tsk'; did you mean 'task'?"),
+    ({"task": "3", "zzzzzz": 0}, None, f"unknown input key 'zzzzzz'; {KEYS}"),
     ("3", None, "the input must be a dictionary of env, split, task, carried, not '3'"),
-    ({"task": "3"}, {1: 2}, "unknown setting 1; known"),
+    ({"task": "3"}, {1: 2}, "unknown setting '1'; known"),
     ({"task": "3"}, 0, "must be a RunContext or a dictionary of its settings, not a int"),
 ]
 
@@ -117,7 +114,7 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
         ({"model": 3}, "model= takes a LangChain chat model, not a int"),
         ({"model": MODEL, "graph": build_graph()}, "graph= brings its own model"),
         ({"graph": {"scf": None}}, "graph= takes what build_graph returns, not a dict"),
-        ({"context": {"scff": "off"}}, "unknown setting scff (did you mean scf?); known: action_"),
+        ({"context": {"scff": "off"}}, "unknown setting 'scff'; did you mean 'scf'?"),
         ({"context": Foreign()}, "must be a RunContext or a dictionary of its settings, not a Fo"),
         ({"context": "D"}, "must be a RunContext or a dictionary of its settings, not a str"),
         ({"context": {"rules": None}}, "rules=None is not possible"),

@@ -238,7 +238,7 @@ def test_past_turns_are_shown_in_the_reply_format() -> None:
 
 
 def test_a_goal_type_without_an_example_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(RpmsError, match=r"no example for goal type 'juggle'.*juggle\.json"):
+    with pytest.raises(RpmsError, match=r"cannot read the example for 'juggle' .*juggle\.json"):
         load_example(tmp_path, "juggle")
 
 

@@ -77,7 +77,7 @@ def test_a_trial_name_that_fits_two_tasks(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(RpmsError, match="unknown environment 'mars'; known environments: alfworld"):
+    with pytest.raises(RpmsError, match="unknown environment 'mars'; known: alfworld"):
         find_task("mars", SPLIT, "0")
     with pytest.raises(RpmsError, match="unknown ALFWorld split 'dev'"):
         find_task(ENV, "dev", "0")

@@ -72,7 +72,7 @@ def test_no_command_at_all_is_a_question_for_help(words: tuple[str, ...], rpms: 
 
 
 MISTAKES = [
-    ("run --env mars", "unknown environment 'mars'; known environments: alfworld"),
+    ("run --env mars", "unknown environment 'mars'; known: alfworld"),
     ("run --split dev", "unknown ALFWorld split 'dev'; known splits: generated_seen"),
     ("run --split valid_seen", "alfworld-download"),
     ("run --task nosuch", "rpms tasks --env alfworld --split generated_unseen"),
@@ -113,6 +113,7 @@ MISTAKES = [
     ("rules check --rules nowhere", "nowhere is no folder; give a folder with any of"),
     ("rules show --type pick_and_place_simple --without-rule U-1", "no rule or tier 'U-1'"),
     ("run --rules nowhere", "nowhere is no folder"),
+    ("run --without-rule tier2", "no rule or tier 'tier2'; the nearest names are domain"),
     ("run --without-rule domian", "no rule or tier 'domian'; the nearest names are domain"),
     ("rules check --env mars", "unknown environment 'mars'"),
     ("rules paint", "paint"),

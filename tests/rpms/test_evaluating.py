@@ -59,6 +59,9 @@ def test_a_run_grows_and_plays_nothing_twice(
     [
         (("--conditions", "A", "--preset", "scf"), "either --conditions or --preset"),
         (("--preset", "nope"), "unknown preset 'nope'"),
+        (("--preset", "2x3"), "unknown preset '2x3', and no FILE.yaml:NAME; did you mean '2x2'?"),
+        (("--arm", "mine:scff=off"), "--arm 'mine': unknown setting 'scff'; did you mean 'scf'?"),
+        (("--arm", "mine:without_rules=tier2"), "the nearest names are domain, "),
         (("--conditions", "A,X"), "unknown condition 'X'"),
         (("--model", "openai:gpt-4o-mini"), "set OPENAI_API_KEY"),
         (("--split", "nowhere"), "unknown ALFWorld split"),

@@ -61,7 +61,7 @@ def test_no_manual_no_audit(tmp_path: Path) -> None:
 def test_without_a_word_it_is_not_judged_on_test_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "rpms.manual_audit.audit_manual", lambda trial, folder: asked.append(trial.split)
+        "rpms.manual_audit.audit_manual", lambda trial, *_: asked.append(trial.split)
     )
     for name in ("alfworld", "scienceworld"):
         audit(env=name)

@@ -104,6 +104,22 @@ def test_a_mistake_is_found_where_it_stands(
     assert str(finding) == f"{spoiled}:{finding.line}: {rule}: {problem}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "problem"),
+    [
+        ("idle: look\n", "", "idle", "missing; name one that can always be done, such as"),
+        ("idle: look\n", "idle: dance\n", "idle", "'dance' is no action of the manual; name one"),
+        ("\n  find_lamp:", "\n  find_lmap:", "serves", "nothing serves find_lamp; list under each"),
+    ],
+)
+def test_what_the_guard_plays_by_must_be_there(
+    spoil: Any, rule_folder: Path, old: str, new: str, rule: str, problem: str
+) -> None:
+    file, _ = spoil(DOMAIN, old, new)
+    (found,) = findings(rule_folder)
+    assert (found.file, found.rule) == (file, rule) and found.problem.startswith(problem)
+
+
 def test_a_missing_action_rule_is_found(spoil: Any, rule_folder: Path) -> None:
     file, _ = spoil(
         ENVIRONMENT,

@@ -133,6 +133,11 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         leave_out(MANUAL, ["U-FAIL-01"])
     with pytest.raises(RpmsError, match=r"no rule or tier 'domian'.*domain"):
         leave_out(MANUAL, ["domian"])
+    for name, tier in (("tier2", "domain"), ("Tier 3", "environment"), ("tier-1", "universal")):
+        with pytest.raises(
+            RpmsError, match=f"no rule or tier '{name}'; the nearest names are {tier},"
+        ):
+            leave_out(MANUAL, [name])
 
 
 def test_a_list_by_comma_has_no_order() -> None:

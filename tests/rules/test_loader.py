@@ -18,11 +18,12 @@ from rpms.vocabulary.reading import read_yaml
     [
         pytest.param(
             "universal.yaml", "    text: Check open spaces", "    tetx: Check open spaces",
-            "U-SEARCH-004", r"rules\.2\.tetx: unknown key", id="mistyped key"),
+            "U-SEARCH-004", r"rules\.2: unknown key 'tetx'; did you mean 'text'\?",
+            id="mistyped key"),
         pytest.param(
             "alfworld/domain.yaml", "    text: Only one object",
             "    critcal: true\n    text: Only one object",
-            "D-CONT-002", r"critcal: unknown key", id="unknown key"),
+            "D-CONT-002", r"unknown key 'critcal'; did you mean 'critical'\?", id="unknown key"),
         pytest.param(
             "universal.yaml", "  - id: O-SEARCH-002\n",
             "  - <!>id: U-NEW-001\n    group: new\n  - id: O-SEARCH-002\n",

@@ -39,6 +39,10 @@ class PrefixResult(NamedTuple):
 
     steps: dict[str, list[Read]]
 
+    def plain(self) -> dict[str, list[dict[str, float]]]:
+        """As JSON has it."""
+        return {name: [read._asdict() for read in reads] for name, reads in self.steps.items()}
+
     def evaluated(self, layout: str) -> float:
         """Tokens evaluated per step, the first one left out: nothing could be kept before it."""
         later = self.steps[layout][1:]

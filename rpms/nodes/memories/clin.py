@@ -17,7 +17,6 @@ from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate
 from rpms.nodes.memories.trajectories import goal_type, told
 from rpms.nodes.memories.writing import list_items, tidy, writing_prompt
-from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
@@ -48,6 +47,7 @@ class Clin(NoteMethod):
     heading = "Past Experience - What Was Found to Be Necessary"
     cumulative = True
     needs_file = False
+    needs_model = True
 
     def recall(self, request: Request) -> list[Recall]:
         """The latest memory of this task, in the order it was written."""
@@ -61,9 +61,7 @@ class Clin(NoteMethod):
         wanted = request.now.goal["type"]
         return [candidate(note, request) for note in frozen if note.goal_type == wanted]
 
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """Task after task as in trials; then the best memories of each type are summed up."""
         if ask is None:
             raise RpmsError("memory method 'clin' needs a language model to write its abstractions")

@@ -15,7 +15,6 @@ from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate, likeness
 from rpms.nodes.memories.trajectories import similar, told, won_trajectories
 from rpms.nodes.memories.writing import tidy, writing_prompt
-from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
@@ -47,6 +46,7 @@ class ExpeL(NoteMethod):
 
     name = "expel"
     heading = "Past Experience - Insights and Solved Tasks"
+    needs_model = True
 
     def recall(self, request: Request) -> list[Recall]:
         """Trajectories come last: they are long, and go first for want of room."""
@@ -54,9 +54,7 @@ class ExpeL(NoteMethod):
         insights = [candidate(note, request) for note in notes if note.kind == KIND]
         return [*insights, *similar(notes, request)]
 
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """One call per pair of a loss with a win, then one per group of wins."""
         if ask is None:
             raise RpmsError("memory method 'expel' needs a language model to write its insights")

@@ -16,7 +16,6 @@ from langgraph.store.base import BaseStore
 from rpms.memory_store import Header
 from rpms.nodes.context import RunContext
 from rpms.nodes.instantiation import Moment
-from rpms.rules import Manual
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.turn import Message
@@ -72,14 +71,15 @@ class MemoryMethod(ABC):
             they know was learned before, and trials change nothing.
         learns: it can be learned beforehand, from episodes of other tasks.
         needs_file: it has nothing to say without a memory learned before.
-        needs_model: its texts are written by a language model, whether in learning or carrying.
+        needs_model: its texts are written by a language model, whether in learning or carrying: a
+            run whose model writes none is refused.
     """
 
     name: ClassVar[str]
     cumulative: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     needs_file: ClassVar[bool] = True
-    needs_model: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
 
     @abstractmethod
     def recall(self, request: Request) -> list[Recall]:
@@ -94,12 +94,11 @@ class MemoryMethod(ABC):
         """The memory block's text, with what the state filter and the arbiter left."""
 
     @abstractmethod
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """A memory from finished episodes, won and lost.
 
-        ``ask`` is None without a model, and ``manual`` where the world's own rules are meant.
+        ``ask`` is None where the run's model writes no texts. One that takes ``manual`` as well is
+        given the run's rules.
         """
 
     @abstractmethod

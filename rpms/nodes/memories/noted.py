@@ -39,8 +39,9 @@ class NoteMethod(MemoryMethod):
         if not context.memory_file:
             if self.needs_file:
                 raise RpmsError(
-                    f"memory method '{self.name}' needs a memory of its own: learn one with 'rpms "
-                    f"learn --method {self.name} --out FILE' and name it as the memory file"
+                    f"memory method '{self.name}' needs a memory of its own: learn one with "
+                    f"'rpms learn --method {context.memory_method} --out FILE' and name it as the "
+                    "memory file"
                 )
             return []
         file = Path(context.memory_file)

@@ -56,7 +56,6 @@ class OwnMemory(MemoryMethod):
     name = "rpms"
     cumulative = True
     needs_file = False
-    needs_model = False
 
     def recall(self, request: Request) -> list[Recall]:
         """The best k of each type, filled in for this home."""

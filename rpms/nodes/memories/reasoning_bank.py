@@ -14,7 +14,6 @@ from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
 from rpms.nodes.memories.trajectories import goal_type, told
 from rpms.nodes.memories.writing import tidy, writing_prompt
-from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
@@ -31,6 +30,7 @@ class ReasoningBank(NoteMethod):
 
     name = "reasoningbank"
     heading = "Past Experience - Strategies"
+    needs_model = True
 
     def recall(self, request: Request) -> list[Recall]:
         """Whole tasks are chosen, then all their items are shown."""
@@ -39,9 +39,7 @@ class ReasoningBank(NoteMethod):
         goals = list(dict.fromkeys(note.goal for _, note in scored))[: request.context.k]
         return [candidate(note, request, score) for score, note in scored if note.goal in goals]
 
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """One call per episode, asking why it was won or why it was lost."""
         if ask is None:
             raise RpmsError("memory method 'reasoningbank' needs a language model to write items")

@@ -15,7 +15,6 @@ from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate
 from rpms.nodes.memories.trajectories import told
 from rpms.nodes.memories.writing import tidy, writing_prompt
-from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
@@ -32,6 +31,7 @@ class Reflexion(NoteMethod):
     cumulative = True
     learns = False
     needs_file = False
+    needs_model = True
 
     def check(self, env: str, context: RunContext) -> None:
         """There is nothing to read: it knows of this task alone."""
@@ -50,9 +50,7 @@ class Reflexion(NoteMethod):
             for number, text in reversed([*enumerate(plans, start=1)])
         ]
 
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """Nothing can be learned beforehand."""
         raise RpmsError(_NOT_FROZEN)
 

@@ -13,6 +13,7 @@ from rpms.nodes.memories.method import MemoryMethod
 from rpms.nodes.memories.own import OwnMemory
 from rpms.nodes.memories.reasoning_bank import ReasoningBank
 from rpms.nodes.memories.reflexion import Reflexion
+from rpms.nodes.memories.shape import made
 from rpms.nodes.memories.trajectories import Trajectories
 from rpms.nodes.memories.workflows import Workflows
 from rpms.vocabulary.errors import RpmsError
@@ -34,12 +35,7 @@ def find_method(name: str) -> MemoryMethod:
             f"unknown memory method '{name}'; choose from {', '.join(METHODS)}, or give the import "
             "path of a class, package.module:Class"
         )
-    found = load_object(name, "memory method")
-    if not (isinstance(found, type) and issubclass(found, MemoryMethod)):
-        raise RpmsError(
-            f"memory method '{name}' is no subclass of rpms.nodes.memories.MemoryMethod"
-        )
-    return found()
+    return made(name, load_object(name, "memory method"))
 
 
 def check_memory(env: str, context: RunContext) -> None:

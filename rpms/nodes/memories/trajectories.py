@@ -11,7 +11,6 @@ from rpms.envs import get_environment
 from rpms.memory_store import Note
 from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
-from rpms.rules import Manual
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.record import EpisodeRecord
 
@@ -25,15 +24,12 @@ class Trajectories(NoteMethod):
 
     name = "trajectories"
     heading = "Past Experience - Solved Tasks"
-    needs_model = False
 
     def recall(self, request: Request) -> list[Recall]:
         """By the words of the task sentence."""
         return similar(self.frozen(request.env, request.context), request)
 
-    async def learn(
-        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
-    ) -> Learned:
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """Every won episode, the shortest of each task."""
         return Learned(won_trajectories(records))
 

@@ -14,7 +14,7 @@ from rpms.vocabulary.turn import Message
 
 
 async def _nobody(messages: list[Message]) -> str:
-    raise RpmsError("a memory method that says it needs no model asked for one")
+    raise RpmsError("a memory method asked for a text without 'needs_model = True' in its class")
 
 
 def check_trials(context: RunContext) -> None:

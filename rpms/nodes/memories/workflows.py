@@ -45,7 +45,6 @@ class Workflows(NoteMethod):
 
     name = "awm"
     heading = "Past Experience - Workflows"
-    needs_model = False
 
     def recall(self, request: Request) -> list[Recall]:
         """What belongs to no type of task fits them all."""
