@@ -8,16 +8,17 @@ import pytest
 
 from tests.processes import children, wait_until, wait_until_gone
 
-CALLED = "-m rpms export --format chat --expert --limit 400 --workers 2 --out".split()
+CALLED = [
+    *("-m", "rpms", "export", "--format", "chat", "--expert"),
+    *("--limit", "400", "--workers", "2", "--out"),
+]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about processes")
 @pytest.mark.parametrize("when", ["they are starting", "they play"])
 def test_nobody_plays_on_when_the_writer_is_killed(tmp_path: Path, when: str) -> None:
     out = tmp_path / "lines.jsonl"
-    with subprocess.Popen(
-        [sys.executable, *CALLED, str(out)], stderr=subprocess.DEVNULL
-    ) as writer:
+    with subprocess.Popen([sys.executable, *CALLED, str(out)], stderr=subprocess.DEVNULL) as writer:
         try:
             if when == "they play":
                 wait_until(lambda: out.exists() and out.stat().st_size, writer)
