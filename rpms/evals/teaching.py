@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -11,7 +13,6 @@ from contextlib import contextmanager
 from itertools import islice
 
 from rpms.evals.distilling import Assignment, Lesson, play
-from rpms.evals.worker import die_with_parent
 
 AHEAD = 4
 """Lessons that each process may be ahead of the one that is written: memory stays bounded."""
@@ -24,7 +25,7 @@ def taught(assignments: Iterable[Assignment], workers: int) -> Iterator[Lesson]:
         return
     # A fresh interpreter: forking would copy the locks of this process's threads.
     fresh = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=fresh, initializer=die_with_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_end_with_parent)
     left = iter(assignments)
     waiting: deque[Future[Lesson]] = deque()
 
@@ -56,3 +57,19 @@ def _deaf_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """Nobody plays on for a writer that is gone, not even one who had not begun by then.
+
+    What is waited for is a pipe that only the parent holds open. A signal at its death would not
+    come to a process that asks for it too late.
+    """
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

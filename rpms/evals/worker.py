@@ -7,7 +7,6 @@ simulator faster; they fill the time in which a model is thinking.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
@@ -38,7 +37,6 @@ from rpms.vocabulary.plain_text import visible
 from rpms.vocabulary.record import EpisodeRecord
 from rpms.vocabulary.secrets import redact
 
-PR_SET_PDEATHSIG = 1
 SWITCH_S = 0.001
 """The loop shares the interpreter with the simulator's thread; it should not wait long for it."""
 THREADS = 16
@@ -159,7 +157,6 @@ def _here(task: Task) -> Task:
 def serve(connection: Connection, settings: WorkerSettings) -> None:
     """The main function of a worker process: jobs come in, results go out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    die_with_parent()
     sys.setswitchinterval(SWITCH_S)
     asyncio.run(_serve(connection, settings))
     live.close_all()
@@ -229,9 +226,3 @@ async def drop(playing: Iterable[asyncio.Task[Any]]) -> None:
         if left <= 0:
             return
         await asyncio.wait(others, timeout=left)
-
-
-def die_with_parent() -> None:
-    """Ask Linux to end this process when its parent ends; elsewhere the closed pipe does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

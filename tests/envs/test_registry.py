@@ -75,9 +75,7 @@ def test_a_server_takes_no_import_path() -> None:
         cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     known = ", ".join(environment_names())
-    assert done.stdout.strip() == (
-        f"RpmsError unknown environment 'this:s'; known: {known} False"
-    )
+    assert done.stdout.strip() == (f"RpmsError unknown environment 'this:s'; known: {known} False")
 
 
 def test_naming_worlds_imports_none_of_them() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,13 +33,22 @@ result = run_episode(0, split="generated_unseen", context=context)
 assert graph.OURS == "a plot" and models.OURS and envs.OURS and rules.OURS
 print(json.dumps([rpms.__file__, sys.modules["rpms.graph"].__file__, result["steps"]]))
 """,
+    "own.py": """
+from importlib.util import find_spec
+import models
+assert models.OURS and find_spec("nodes") is None, "RPMS is in the way of other names"
+stages = {"scf": lambda state: {"recalls": state["recalls"]}}
+""",
+    ".gitignore": ".venv\nruns\n",
 }
+EVAL = (
+    *("eval", "--split", "generated_unseen", "--max-steps", "4"),
+    *("--arm", "mine:rules=true,memory=true,nodes=own:stages"),
+)
 
 
-def run(command: Sequence[str], folder: Path, **env: str) -> str:
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False
-    )
+def run(command: Sequence[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -82,20 +91,50 @@ def test_it_needs_nothing_that_has_to_be_compiled(wheel: Path) -> None:
     assert any("textworld" in line and 'extra == "textworld"' in line for line in wanted)
 
 
-@pytest.mark.engine
-def test_an_episode_is_played_beside_a_project_with_the_same_names(
-    wheel: Path, tmp_path: Path
-) -> None:
-    site, project = tmp_path / "site", tmp_path / "project"
-    words = ["install", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
-    run([sys.executable, "-m", "pip", *words], tmp_path)
+@pytest.fixture(scope="module")
+def project(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody's git repository, with RPMS installed in a virtual environment inside it.
+
+    What RPMS runs on is lent by the environment of the tests, whose own RPMS stays behind.
+    """
+    folder = tmp_path_factory.mktemp("project")
     for name, text in PROJECT.items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(text)
-    told = run([sys.executable, "main.py"], project, PYTHONPATH=str(site))
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    run(["git", "init", "-q"], folder)
+    run(["git", "add", "."], folder)
+    who = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+    run(["git", *who, "commit", "-q", "-m", "theirs"], folder)
+    run([sys.executable, "-m", "venv", "--without-pip", ".venv"], folder)
+    (site,) = folder.glob(".venv/lib/python*/site-packages")
+    (site / "lent.pth").write_text(sysconfig.get_path("purelib"))
+    words = ["install", "--no-deps", "--no-index", str(wheel)]
+    run([sys.executable, "-m", "pip", "--python", ".venv/bin/python", *words], folder)
+    return folder
+
+
+@pytest.mark.engine
+def test_an_episode_is_played_beside_a_project_with_the_same_names(project: Path) -> None:
+    told = run([".venv/bin/python", "main.py"], project)
     package, graph, steps = json.loads(told.splitlines()[-1])
-    assert Path(package) == site / "rpms" / "__init__.py"
-    assert Path(graph) == site / "rpms" / "graph" / "__init__.py"
+    assert project / ".venv" in Path(package).parents
+    assert Path(graph) == Path(package).parent / "graph" / "__init__.py"
     assert 0 < steps <= 6
-    told = run([sys.executable, "-m", "rpms", "--version"], project, PYTHONPATH=str(site))
-    assert told == f"rpms {__version__}\n"
+    assert run([".venv/bin/rpms", "--version"], project) == f"rpms {__version__}\n"
+
+
+@pytest.mark.engine
+def test_a_run_is_played_and_told_in_somebodys_project(project: Path, tmp_path: Path) -> None:
+    """Begun in a process of its own, gone on with in an actor of Ray."""
+    for limit, where in (("1", ()), ("2", ("--ray", "local"))):
+        words = [*EVAL, "--limit", limit, "--workers", "1", *where, "--out", str(tmp_path)]
+        run([".venv/bin/rpms", *words], project)
+    lines = (tmp_path / "episodes.jsonl").read_text().splitlines()
+    assert [json.loads(line)["steps"] for line in lines] == [4, 4]
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    ours = f"rpms {__version__} (installed)"
+    assert {manifest["commit"], *(one["commit"] for one in manifest["sessions"])} == {ours}
+    assert manifest["versions"]["rpms"] == __version__ and "langgraph" in manifest["versions"]
+    told = run([".venv/bin/rpms", "report", str(tmp_path)], project)
+    assert f"commit {ours}" in " ".join(told.split())
+    assert (tmp_path / "report.html").is_file()

@@ -78,10 +78,13 @@ def _peak_mb() -> float:
     """The most memory this process ever had.
 
     Linux lets a process inherit the peak of whoever started it in ``ru_maxrss``; its own is here.
+    A sandbox that plays Linux may only say what is held now, which after loading is the same.
     """
-    own = Path("/proc/self/status")
-    if own.is_file():
-        return int(own.read_text().partition("VmHWM:")[2].split()[0]) / 1024
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.is_file() else []
+    said = dict(line.split(":", 1) for line in lines)
+    if own := said.get("VmHWM") or said.get("VmRSS"):
+        return int(own.split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
