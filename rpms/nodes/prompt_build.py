@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
-from rpms.envs import Environment, get_environment
+from rpms.envs import get_environment
 from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import (
     load_system,
     offered_actions,
-    render,
     tokens,
     within_ceiling,
 )
@@ -27,7 +26,6 @@ from rpms.nodes.context_budget import fit, prompt_room
 from rpms.nodes.shown import NEW_TASK, listed_actions, load_examples
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.decision import Decision
 from rpms.vocabulary.turn import Message, Turn
 
 # A reply without an action can be pages of text; the history keeps enough to learn from.
@@ -86,7 +84,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         examples=load_examples(env.prompts, state["goal"]["type"], context.examples),
         opening=[text for text in opening if text],
         first=state["first_observation"],
-        turns=_turns(env, state["history"], state["decisions"]),
+        history=state["history"],
         closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )
     messages, dropped = fit(whole, len(state["history"]), room)
@@ -106,7 +104,7 @@ def _conversation(
     examples: Sequence[Message],
     opening: Sequence[str],
     first: str,
-    turns: Sequence[Message],
+    history: Sequence[Turn],
     closing: Sequence[str],
 ) -> list[Message]:
     """System, the examples as earlier turns, then the task as turns of its own.
@@ -114,36 +112,17 @@ def _conversation(
     ``closing`` stands right before the newest observation and moves on with it.
     """
     before = [examples[-1]["content"], NEW_TASK] if examples else []
-    start = [*before, *opening, *([] if turns else closing), first]
+    start = [*before, *opening, *([] if history else closing), first]
     messages: list[Message] = [
         {"role": "system", "content": system},
         *examples[:-1],
         {"role": "user", "content": "\n\n".join(start)},
-        *turns,
     ]
-    if turns and closing:
-        messages[-1]["content"] = "\n\n".join((*closing, messages[-1]["content"]))
-    return messages
-
-
-def _turns(
-    env: Environment, history: Sequence[Turn], decisions: Sequence[Decision]
-) -> list[Message]:
-    """What was said and what came of it; where the guard fell back, the model's own words."""
-    instead = {
-        one["step"]: one
-        for one in decisions
-        if one["verdict"] == "fell_back" and one["played"] != one["proposal"]
-    }
-    messages: list[Message] = []
     for turn in history:
-        reply, seen = said(turn), turn["observation"]
-        if decision := instead.get(turn["step"]):
-            proposal = decision["proposal"]
-            reply = said({**turn, "action": proposal}) if proposal else "(no action)"
-            seen = f"{render(env.prompts, 'fell_back.j2', decision=decision)}\n{seen}"
-        messages.append({"role": "assistant", "content": reply})
-        messages.append({"role": "user", "content": seen})
+        messages.append({"role": "assistant", "content": said(turn)})
+        messages.append({"role": "user", "content": turn["observation"]})
+    if history and closing:
+        messages[-1]["content"] = "\n\n".join((*closing, messages[-1]["content"]))
     return messages
 
 

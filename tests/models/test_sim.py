@@ -28,7 +28,6 @@ import rpms.models.sim
 from rpms.graph import build_graph, run_episode
 from rpms.models import SimPlanner
 from rpms.models.sim import LABEL
-from rpms.models.sim.reader import Prompt
 from rpms.nodes import prompt_build
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
@@ -341,18 +340,3 @@ async def test_it_answers_asynchronously_too() -> None:
 
 def test_its_name_says_what_it_is() -> None:
     assert "not a language model" in LABEL
-
-
-def test_it_reads_what_was_played_instead_of_its_proposal() -> None:
-    plain = [
-        *EXAMPLE[:3],
-        ("ai", "Action: visit tray 1"),
-        ("human", "On the tray 1, you see nothing."),
-    ]
-    note = "Not played [X-1]: stamp letter 2 with tray 1. Played instead: visit tray 1."
-    instead = [
-        *EXAMPLE[:3],
-        ("ai", "Thought: now.\nAction: stamp letter 2 with tray 1"),
-        ("human", f"{note}\nOn the tray 1, you see nothing."),
-    ]
-    assert Prompt(instead).turns == Prompt(plain).turns != []

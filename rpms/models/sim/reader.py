@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 NEW_TASK = "A new task begins."
-_INSTEAD = re.compile(r"Not played[^\n]*\. Played instead: ([^\n]+)\.\n")
 _TASK = re.compile(r"Your task is to:?\s*(.+)", re.S)
 _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
 _EDGE = re.compile(r"[,.:;()\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b", re.I)
@@ -126,16 +125,9 @@ def _story(talk: Sequence[tuple[str, str]]) -> tuple[str, str, list[Turn]]:
     """The opening, the task sentence, and what was done about it."""
     read = [(role, "\n".join(_parts(text, block=False))) for role, text in talk]
     pairs = pairwise(read[1:])
-    turns = [_turn(said, seen) for (who, said), (_, seen) in pairs if who == "ai"]
+    turns = [(a.rpartition("Action:")[2].strip(), b) for (who, a), (_, b) in pairs if who == "ai"]
     opening, _, _ = read[0][1].partition("Your task is to")
     return opening, (_TASK.findall(read[0][1]) or [""])[0].strip(), turns
-
-
-def _turn(said: str, seen: str) -> Turn:
-    """The action and its answer; a guard may have played another action, and says so."""
-    if other := _INSTEAD.match(seen):
-        return other[1], seen[other.end() :]
-    return said.rpartition("Action:")[2].strip(), seen
 
 
 def _parts(text: str, block: bool) -> list[str]:
