@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
-import hashlib
 import json
 import os
 import pickle
@@ -37,14 +37,27 @@ settings.load_profile("patient")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ARCHIVES = Path(__file__).resolve().parents[1].parent / "shared" / "alfworld"
+# Nobody's home decides what is tested: this one is empty, the same for all workers of a run, and
+# holds what they make (generated games, replies). Workers inherit it with the environment.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["HOME"] = tempfile.mkdtemp(prefix="rpms-tests-")
+    atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
+    places = ("XDG_", "ALFWORLD_DATA", "RPMS_CACHE", "RPMS_RESPONSE_CACHE", "RPMS_PRICES")
+    for variable in [name for name in os.environ if name.startswith(places)]:
+        del os.environ[variable]
+HOME = Path(os.environ["HOME"])
+
+NAMED = os.environ.get("RPMS_TEST_ARCHIVES")
+ARCHIVES = Path(NAMED or Path(__file__).resolve().parents[2] / "shared" / "alfworld")
 HAVE_OFFICIAL = (ARCHIVES / "valid_seen.tar.xz").is_file()
+if NAMED and not HAVE_OFFICIAL:
+    raise pytest.UsageError(f"RPMS_TEST_ARCHIVES: there is no valid_seen.tar.xz in {NAMED}")
+ASK_FOR_OFFICIAL = {"have_official", "alfworld_data", "official_games", "put_games"}
 WHICH_GAMES = (
     "official valid_seen and valid_train games, and 12 in the older wording"
     if HAVE_OFFICIAL
     else "generated homes only (no official archives beside the checkout)"
 )
-
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -65,9 +78,12 @@ def pytest_report_header() -> list[str]:
     ]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests need a browser; which ones were left out is said at the end."""
+    """Browser tests need a browser; who plays official games, where there are any, is marked."""
     for item in items:
+        if isinstance(item, pytest.Function) and ASK_FOR_OFFICIAL & set(item.fixturenames):
+            item.add_marker("official")
         if BROWSER is None and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
 
@@ -105,15 +121,10 @@ def stock_textworld() -> None:
 
 
 def _unpack(*names: str) -> Path:
-    """Unpack archives once per machine; safe when several test workers start together."""
-    mark = hashlib.sha256()
-    for name in names:
-        mark.update((ARCHIVES / name).read_bytes())
-    home = Path(tempfile.gettempdir()) / f"rpms-tests-{os.getuid()}"
-    target = home / f"{names[0].split('.')[0]}-{mark.hexdigest()[:12]}"
+    """Unpack archives once per run; safe when several test workers start together."""
+    target = HOME / names[0]  # no split's name, which tests look for in a path
     if not target.is_dir():
-        home.mkdir(exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=home))
+        work = Path(tempfile.mkdtemp(dir=HOME))
         for name in names:
             with tarfile.open(ARCHIVES / name) as archive:
                 archive.extractall(work, filter="data")

