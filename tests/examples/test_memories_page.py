@@ -58,7 +58,9 @@ def test_the_page_names_all_of_the_protocol() -> None:
     }
     methods = {name for name in vars(MemoryMethod) if not name.startswith("_")}
     assert methods | ATTRIBUTES.keys() <= named
-    assert all(f'"{key}": ' in PAGE for key in EpisodeRecord.__required_keys__)
+    fields = EpisodeRecord.__annotations__.items()
+    required = [name for name, kind in fields if "NotRequired" not in str(kind)]
+    assert required and all(f'"{name}": ' in PAGE for name in required)
     for flag in ATTRIBUTES.keys() - {"name"}:
         assert f"`{flag}` = {getattr(MemoryMethod, flag)}" in protocol
     for table, fields in ((request, Request._fields), (note, Note.model_fields)):
