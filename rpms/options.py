@@ -99,9 +99,6 @@ CeilingOption = Annotated[
     int, typer.Option(help="Tokens of rules, state and memory together; memories go beyond that.")
 ]
 ExamplesOption = Annotated[int, typer.Option(help="Solved tasks in the prompt, 0 to 2.")]
-FallBackOption = Annotated[
-    bool, typer.Option(help="Then verify may play another action than the model's.")
-]
 ListOption = Annotated[
     bool, typer.Option("--action-list", help="Show what the world would accept, step by step.")
 ]

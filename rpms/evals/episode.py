@@ -16,7 +16,7 @@ from rpms.evals.manifest import now
 from rpms.evals.pacing import Pacing, Place
 from rpms.evals.plan import Job
 from rpms.evals.step_log import StepLog, decision_counts, drift_counts, look_at_truth, memory_counts
-from rpms.graph.entry import RpmsGraph
+from rpms.graph.build import RpmsGraph
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.vocabulary.error_place import place_of

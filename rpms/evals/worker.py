@@ -25,8 +25,7 @@ from rpms.evals.episode import EpisodeResult, Recorder, play_job
 from rpms.evals.pacing import Pacing
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.variants import load_stages
-from rpms.graph.build import Swapped, build_graph
-from rpms.graph.entry import RpmsGraph
+from rpms.graph.build import RpmsGraph, Swapped, build_graph
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.chat import reply_cache
 from rpms.nodes.context import RunContext

@@ -15,7 +15,7 @@ from langgraph.types import Checkpointer
 
 import rpms.nodes as stages
 from rpms.graph import routing
-from rpms.graph.entry import RpmsGraph
+from rpms.graph.entry import RpmsGraph as RpmsGraph
 from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.stage import Stage, current, known

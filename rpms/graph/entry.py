@@ -22,30 +22,26 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """As LangGraph's own, for an input that makes sense."""
-        check_input(input, config)
-        settings(options.get("context"))
+        check(input, config, options.get("context"))
         return super().stream(input, config, **options)
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """As LangGraph's own, for an input that makes sense."""
-        check_input(input, config)
-        settings(options.get("context"))
+        check(input, config, options.get("context"))
         return super().astream(input, config, **options)
 
 
-def check_input(given: Any, config: RunnableConfig | None) -> None:
+def check(given: Any, config: RunnableConfig | None, context: Any) -> None:
     """Refuse an input with keys that the graph does not have; it would play the first task.
 
     As a node of another graph it is handed the whole state of that one, where other keys are
     nobody's mistake; only a state that has none of ours is refused there.
     """
-    if given is None or isinstance(given, Command):
-        return
+    settings(context)
     within = "langgraph_node" in ((config or {}).get("metadata") or {})
-    if not isinstance(given, Mapping):
-        if within:  # a parent whose state is a class
-            return
+    if isinstance(given, Mapping):
+        unknown = [str(key) for key in given if key not in KEYS]
+        if unknown and not (within and len(unknown) < len(given)):
+            raise RpmsError(f"unknown input key '{unknown[0]}'; {offer(unknown[0], KEYS)}")
+    elif not within and not isinstance(given, Command | None):
         raise RpmsError(f"the input must be a dictionary of {', '.join(KEYS)}, not {given!r:.80}")
-    unknown = [str(key) for key in given if key not in KEYS]
-    if unknown and not (within and len(unknown) < len(given)):
-        raise RpmsError(f"unknown input key '{unknown[0]}'; {offer(unknown[0], KEYS)}")

@@ -9,8 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
-from rpms.graph.build import build_graph
-from rpms.graph.entry import RpmsGraph
+from rpms.graph.build import RpmsGraph, build_graph
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeInput, EpisodeOutput
 from rpms.vocabulary.belief import Belief

@@ -54,7 +54,7 @@ class RunContext:
     """What is on, and how the model is called; a value that is not possible is refused at once."""
 
     named: ClassVar[frozenset[str]] = frozenset()
-    """The settings that the caller named, be it with their defaults."""
+    """What the caller named, be it with its default: a server makes a context of what is left."""
 
     rules: Annotated[bool, _about("Rules", "Inject the rule manual.")] = True
     memory: Annotated[bool, _about("Memory", "Retrieve, filter and arbitrate past experience.")] = (
@@ -258,11 +258,7 @@ class RunContext:
         return changed
 
     def over(self, begun: Mapping[str, Any] | None) -> RunContext:
-        """What an episode that began with these settings goes on with: only what is named changes.
-
-        A run that is taken up again stays the same experiment, also on a server, which makes a
-        context of defaults where the caller gave none.
-        """
+        """What an episode that began so goes on with: what nobody names stays as it was."""
         if not begun or begun is self.plain or begun == self.plain:
             return self
         return settings({**begun, **{name: getattr(self, name) for name in self.named}})
@@ -280,9 +276,8 @@ def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
         return context
     if not isinstance(context, Mapping | None):
         raise RpmsError(
-            f"the context must be a RunContext or a dictionary of its settings, not a "
-            f"{type(context).__name__}; a parent graph with a context of its own calls this one "
-            "in a function, with context=RunContext(...)"
+            "the context must be a RunContext or a dictionary of its settings, not a "
+            f"{type(context).__name__}; within another graph, call this one with its own context="
         )
     refuse_unknown(context or {})
     return RunContext(**(context or {}))

@@ -70,12 +70,8 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
             for name in now
             if name in before and before[name] != now[name]
         ]
-        return {
-            **update,
-            "settings": now,
-            "condition": context.condition,
-            "changes": [*state.get("changes", []), *changes],
-        }
+        noted = EpisodeState(settings=now, condition=context.condition)
+        return {**update, **noted, "changes": [*state.get("changes", []), *changes]}
 
 
 def current(stage: str, state: EpisodeState) -> Runtime[RunContext]:

@@ -26,8 +26,7 @@ from langchain_core.runnables import RunnableConfig
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.stock import missing_stock, start_stock
-from rpms.graph.build import STAGES, build_graph
-from rpms.graph.entry import RpmsGraph
+from rpms.graph.build import STAGES, RpmsGraph, build_graph
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.reset_env import make_reset_env
