@@ -25,7 +25,6 @@ WRITERS = {
     "learn from runs": ["learn", "--from-runs", "RUN", "--allow", "x", "--out", "OUT"],
     "report": ["report", "RUN", "--html", "OUT"],
     "atif": ["export", "RUN", "--format", "atif", "--out", "OUT.jsonl"],
-    "otel": ["export", "RUN", "--format", "otel", "--out", "OUT.jsonl"],
     "chat": ["export", "RUN", "--format", "chat", "--out", "OUT.jsonl"],
     "expert": ["export", "--expert", "--format", "chat", "--limit", "1", "--workers", "0",
                "--out", "OUT.jsonl"],
