@@ -73,7 +73,6 @@ HUGE = str(10**20)
         (["eval", "--out", "r", "--concurrency", "0"], "--concurrency"),
         (["eval", "--out", "r", "--max-steps", HUGE], "--max-steps"),
         (["demo", "--tasks", HUGE], "--tasks"),
-        (["bench", "--games", HUGE], "--games"),
         (["export", "--expert", "--format", "chat", "--out", "x", "--limit", HUGE], "--limit"),
         (["export", "--expert", "--format", "chat", "--out", "x", "--workers", "-1"], "--workers"),
         (["rules", "learn", "--out", "r", "--explore", HUGE], "--explore"),
