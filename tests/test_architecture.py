@@ -21,10 +21,10 @@ BELOW = {
     "rules": {"vocabulary"},
     "memory_store": {"vocabulary"},
     "models": {"vocabulary"},
-    "rule_learning": {"vocabulary", "envs", "rules"},
     "nodes": {"vocabulary", "envs", "rules", "memory_store", "models"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
     "evals": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph"},
+    "rule_learning": {"vocabulary", "envs", "rules", "nodes", "evals"},
     "rpms": {
         "vocabulary",
         "envs",
