@@ -30,8 +30,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast, get_args
 
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, convert_to_messages
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages import convert_to_messages
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -141,13 +140,6 @@ class Script(GenericFakeChatModel):
     async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
         return self._generate(*args, **kwargs)
 
-    @classmethod
-    def of(cls, actions: Sequence[str]) -> Script:
-        """Each action as a reply."""
-        usage = UsageMetadata(input_tokens=1, output_tokens=1, total_tokens=2)
-        texts = (f"Thought: I look around.\nAction: {action}" for action in actions)
-        return cls(messages=iter([AIMessage(text, usage_metadata=usage) for text in texts]))
-
 
 def bench_pipeline(games: int, steps: int = 40) -> Iterator[Measured]:
     """The same actions through the whole agent and by the engine alone; each stage where it runs.
@@ -196,7 +188,8 @@ def _walk(game: AlfworldGame, task: Task, steps: int) -> list[str]:
 async def _play(task: Task, walk: list[str], spent: Spent) -> None:
     """All that comes after the game has started: starting it is no step."""
     nodes: dict[str, Any] = {"reset_env": make_reset_env(lambda state: task)}
-    stages = build_graph(nodes, model=Script.of(walk)).builder.nodes
+    model = Script(messages=iter([f"Thought: I look.\nAction: {action}" for action in walk]))
+    stages = build_graph(nodes, model=model).builder.nodes
     watched = {name: partial(_watched, name, stages[name].runnable, spent) for name in STAGES[1:]}
     graph, began, steps = build_graph({**nodes, **watched}), 0.0, 0
     given: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
