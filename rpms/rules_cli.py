@@ -177,7 +177,7 @@ def audit(
     # A manual that is still being worked on is not held against the tasks it will be judged by.
     usual = next(name for name in world.splits() if "test" not in name.split("_"))
     trial, console = Trial(world, split or usual, games, seed, names), Console(highlight=False)
-    for part in audit_manual(trial, Path(folder) if folder else None):
+    for part in audit_manual(trial, Path(folder) if folder else None).described():
         if isinstance(part, str):
             say(part)
         else:

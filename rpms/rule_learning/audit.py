@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rpms.envs.base import Environment
 from rpms.evals.tables import NONE, Cell, Table, count
@@ -65,8 +65,8 @@ class Trial:
     only: tuple[str, ...] = ()
 
 
-def audit_manual(trial: Trial, folder: Path | None) -> Iterator[str | Table]:
-    """Everything there is to say about one manual; None: the world's own."""
+def audit_manual(trial: Trial, folder: Path | None) -> Audit:
+    """Let a manual watch the play; None: the world's own."""
     env = trial.env
     manual = load_manual(env.name, str(folder or ""))
     comparison, predictions = Comparison(env, manual, trial.seed), Predictions(manual, trial.only)
@@ -75,13 +75,35 @@ def audit_manual(trial: Trial, folder: Path | None) -> Iterator[str | Table]:
     if trial.only and not predictions.actions:
         names = ", ".join(trial.only)
         raise RpmsError(f"--only {names}: nothing of that name was tried; leave it out to see all")
-    yield f"{folder or env.rules} in {trial.games} games of {trial.split}"
-    actions = comparison.result()
-    if actions is None:
-        yield "this world's own rules cannot be read: only predictions are judged"
-    else:
-        yield from _described(actions)
-    yield predictions.table()
+    heading = f"{folder or env.rules} in {trial.games} games of {trial.split}"
+    return Audit(heading, comparison.result(), predictions)
+
+
+class Audit(NamedTuple):
+    """Everything there is to say about one manual; no actions where no rules can be read."""
+
+    heading: str
+    actions: dict[str, ActionAudit] | None
+    predictions: Predictions
+
+    def described(self) -> Iterator[str | Table]:
+        """For people."""
+        yield self.heading
+        if self.actions is None:
+            yield "this world's own rules cannot be read: only predictions are judged"
+        else:
+            yield from _described(self.actions)
+        yield self.predictions.table()
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        actions, predictions = self.actions or {}, self.predictions
+        shares = {kind: share(actions, kind) for kind in SHARES} if actions else {}
+        return {
+            "shares": shares | predictions.rates()._asdict(),
+            "truths": {name: asdict(audit) for name, audit in actions.items()},
+            "predictions": {n: predictions.rates(n)._asdict() for n in predictions.actions},
+        }
 
 
 def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:

@@ -109,6 +109,9 @@ class Experience:
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
         self.doubts = False
+        # How far it is: these stay when what was noted has to be given up.
+        self.commands = 0
+        self.worked: set[str] = set()
 
     @property
     def templates(self) -> list[Template]:
@@ -128,6 +131,10 @@ class Experience:
 
     def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
         """Add one use; a command that follows no template says nothing."""
+        self.commands += 1
+        matched = self.match(action)
+        if matched and worked:
+            self.worked.add(matched[0].syntax)
         if after["reachable"] and not self.doubts:
             # All that was noted so far took it for granted that one place is not another.
             self.doubts = True
@@ -135,7 +142,6 @@ class Experience:
                 evidence.uses.clear()
                 evidence.changes.clear()
             return
-        matched = self.match(action)
         if matched is None:
             return
         template, names = matched

@@ -52,8 +52,8 @@ def learn_by_exploring(study: Study, homes: int, seed: int = 0, steps: int = 0) 
     def report(number: int, experience: Experience) -> None:
         nonlocal latest
         latest = Hypotheses(experience)
-        played = sum(sum(evidence.uses.values()) for evidence in experience.evidence.values())
-        study.report(f"home {number}/{len(tasks)}: {played} commands, {_progress(latest)}")
+        far = f"home {number}/{len(tasks)}: {experience.commands} commands"
+        study.report(f"{far}, {_progress(latest)}")
 
     try:
         explore(env, tasks, seed, report, steps or STEPS)
@@ -116,15 +116,15 @@ def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
 
 def _progress(rules: Hypotheses) -> str:
     """Actions seen to work, conditions, what is unexplained."""
-    known = rules.rules.values()
+    known, experience = rules.rules.values(), rules.experience
     conditions = sum(
         len(rule.kept) + len(rule.ways) + len(rule.tables.single) + bool(rule.tables.pair)
         for rule in known
     )
     unexplained = sum(rule.unexplained for rule in known)
-    return (
-        f"{len(known)} of {len(rules.experience.templates)} actions seen to work, "
-        f"{conditions} conditions, {unexplained} refusals unexplained"
+    return (  # what is refuted is given up
+        f"{len(experience.worked)} of {len(experience.templates)} actions seen to work; "
+        f"now {conditions} conditions, {unexplained} refusals unexplained"
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -73,11 +75,13 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
 
 def test_a_world_without_readable_rules_gets_predictions(learned: Path) -> None:
     trial = Trial(api.get_environment(BARE), "rocks", 1)
-    _, why, table = audit_manual(trial, learned)
+    audit = audit_manual(trial, learned)
+    _, why, table = audit.described()
+    assert audit.as_json()["shares"].keys() == {"possible", "impossible", "open"}
     assert "only predictions are judged" in str(why) and isinstance(table, Table)
     assert "go_to" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
     with pytest.raises(RpmsError, match="is no folder"):
-        next(audit_manual(trial, learned / "missing"))
+        audit_manual(trial, learned / "missing")
 
 
 def test_only_the_named_actions_count(rpms: Rpms) -> None:
@@ -93,9 +97,9 @@ def test_without_a_word_it_is_not_judged_on_test_tasks(
 ) -> None:
     splits: list[str] = []
 
-    def audit_manual(trial: Trial, folder: Path | None) -> list[str]:
+    def audit_manual(trial: Trial, folder: Path | None) -> None:
         splits.append(trial.split)
-        return []
+        raise RpmsError("that was all")
 
     monkeypatch.setattr("rpms.rule_learning.audit.audit_manual", audit_manual)
     for name in ("alfworld", "scienceworld"):
@@ -108,6 +112,19 @@ def test_a_manual_from_exploring_is_checked_at_once(rpms: Rpms, tmp_path: Path) 
     done = rpms("rules", "learn", "--env", NAME, *words)
     assert done.code == 0 and done.out.splitlines()[-1] == f"{tmp_path}: 0 problems"
     assert rpms("rules", "check", "--env", NAME, "--rules", str(tmp_path)).code == 0
+
+
+@pytest.mark.engine
+def test_progress_only_goes_forward(rpms: Rpms, tmp_path: Path) -> None:
+    """In the second home places share a spot, and what was noted before is given up."""
+    words = ["--explore", "3", "--steps", "200", "--out", str(tmp_path)]
+    done = rpms("rules", "learn", "--env", "alfworld", *words)
+    told = re.findall(r"^home (\d)/3: (\d+) commands, (\d+) of 14 actions", done.out, re.M)
+    homes, commands, worked = ([int(number) for number in each] for each in zip(*told, strict=True))
+    assert homes == [1, 2, 3] and worked == sorted(worked)
+    assert all(after - before >= 150 for before, after in itertools.pairwise([0, *commands]))
+    counts = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
+    assert sum(one["accepted"] + one["refused"] for one in counts.values()) < commands[-1] - 100
 
 
 def played(rpms: Rpms, out: Path, split: str, *more: str) -> Path:
