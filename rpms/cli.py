@@ -51,7 +51,6 @@ from rpms.typed import in_typed_words
 from rpms.view_cli import view
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.limits import MOST_STEPS
 from rpms.vocabulary.secrets import redact
 from rpms.vocabulary.turn import ERRORS
 
@@ -226,30 +225,6 @@ def demo(
     from rpms.evals.arms import condition_names
 
     run_demo(condition_names(conditions), env, split, tasks, out, as_json)
-
-
-@app.command()
-def bench(
-    only: Annotated[
-        str,
-        typer.Option(help="engine | memory | pipeline | throughput | prefix | startup; or all."),
-    ] = "",
-    games: Annotated[int, limit_option("Games for the engine and pipeline benchmarks.")] = 5,
-    largest: Annotated[
-        int, typer.Option(min=1, max=100_000_000, help="Largest memory to measure.")
-    ] = 1_000_000,
-    latency: Annotated[
-        float, typer.Option(min=0, max=3600, help="Seconds per reply, for throughput.")
-    ] = 1.0,
-    steps: Annotated[
-        int, typer.Option(min=2, max=MOST_STEPS, help="Steps for the prefix benchmark.")
-    ] = 12,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure ratios: our engine to stock TextWorld, the agent to its engine, many to one."""
-    from rpms.bench import run_bench
-
-    run_bench(only, games, largest, latency, steps, as_json)
 
 
 def fail(message: str) -> NoReturn:

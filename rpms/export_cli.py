@@ -34,9 +34,8 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            autocompletion=completion.one_of("atif", "otel", "chat"),
-            help="atif: agent trajectories; otel: OpenTelemetry gen_ai spans (OTLP); "
-            "chat: messages to tune a model on.",
+            autocompletion=completion.one_of("atif", "chat"),
+            help="atif: agent trajectories; chat: messages to tune a model on.",
         ),
     ],
     out: Annotated[

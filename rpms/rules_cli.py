@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -144,41 +145,22 @@ def learn(
     env: EnvOption,
     explore: Annotated[int, limit_option("Explore so many tasks of the learning split.")] = 0,
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
-    revise: Annotated[
-        bool, typer.Option(help="Correct a manual by the runs, not learn from nothing.")
-    ] = False,
-    manual: Annotated[str, typer.Option(help="The folder to revise; else the world's own.")] = "",
-    domain: Annotated[
-        bool, typer.Option("--domain", help="From runs: also orders and likely places (Tier 2).")
-    ] = False,
     seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
     steps: Annotated[
         int, typer.Option(min=0, max=MOST_STEPS, help="Commands per task; 0: as usual.")
     ] = 0,
-    model: Annotated[
-        str, typer.Option(help="A chat model that may propose conditions; each is checked.")
-    ] = "",
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
 ) -> None:
     """Learn Tier 3 from what the world answers; no language model is needed."""
-    from pathlib import Path
-
     from rpms.envs import get_environment
-    from rpms.manual_learning import Study, learn_by_exploring, learn_from_runs
+    from rpms.rule_learning.learn import Study, learn_by_exploring, learn_from_runs
 
-    if model and revise:
-        raise RpmsError("--model proposes for what is learned from nothing, not for --revise")
     if bool(explore) == bool(from_runs):
         raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
-    study = Study(get_environment(env), Path(out), seed, steps, model, base_url)
+    study = Study(get_environment(env), Path(out), partial(say, flush=True))
     if explore:
-        if revise:
-            raise RpmsError("--revise needs runs that were played with the manual: --from-runs DIR")
-        if domain:
-            raise RpmsError("--domain needs runs with won episodes: --from-runs DIR")
-        learn_by_exploring(study, explore)
+        learn_by_exploring(study, explore, seed, steps)
     else:
-        learn_from_runs(study, Path(from_runs), Path(manual) if manual else None, revise, domain)
+        learn_from_runs(study, Path(from_runs))
 
 
 @rules_app.command()
@@ -194,23 +176,28 @@ def audit(
     games: Annotated[int, typer.Option(min=1, max=MOST_TASKS, help="How many of them.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
     only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
-    curve: Annotated[
-        bool, typer.Option(help="Also what was known after 1, 2, 5, 10 ... tasks.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Hold a manual against the world: are its rules true, and do its predictions come true?"""
-    from pathlib import Path
-
+    from rpms.console import Console
     from rpms.envs import get_environment
-    from rpms.manual_audit import Trial, audit_curve, audit_manual
+    from rpms.rule_learning.audit import Trial, audit_manual
+    from rpms.terminal_tables import print_rows
 
     world = get_environment(env)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     # A manual that is still being worked on is not held against the tasks it will be judged by.
     usual = next(name for name in world.splits() if "test" not in name.split("_"))
     trial = Trial(world, split or usual, games, seed, names)
-    if curve:
-        audit_curve(trial, Path(folder), as_json)
-    else:
-        audit_manual(trial, Path(folder) if folder else None, as_json)
+    findings = audit_manual(trial, Path(folder) if folder else None)
+    if as_json:
+        print_json(findings.as_json())
+        return
+    console = Console(highlight=False)
+    for part in findings.described():
+        if isinstance(part, str):
+            say(part)
+        else:
+            console.print()
+            print_rows(console, part)
+            console.print()

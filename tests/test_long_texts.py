@@ -21,7 +21,6 @@ from rpms.nodes.memories.reasoning_bank import read_items
 from rpms.nodes.memories.workflows import read_workflows
 from rpms.nodes.memories.writing import list_items, tidy
 from rpms.nodes.reply import LONGEST_ACTION, read_action, read_reply
-from rpms.rule_learning import proposals
 from rpms.rules import load_manual
 from rpms.rules.mentions import mentioned_actions
 from rpms.vocabulary.plain_text import valid, visible
@@ -49,7 +48,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "expel": lambda text: vote([], text),
     "reasoningbank": read_items,
     "workflows": read_workflows,
-    "proposals": proposals._lines,
     "error": kind_of,
     "secrets": redact,
     "valid": valid,

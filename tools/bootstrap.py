@@ -24,55 +24,26 @@ import platform
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-Kind = Literal["runtime", "local", "docs", "dev"]
-PINS: dict[Kind, str] = {
+ROOT = Path(__file__).resolve().parent.parent
+PINS = {
     "runtime": "requirements.txt",
     "local": "requirements-local.txt",
     "docs": "requirements-docs.txt",
     "dev": "requirements-dev.txt",
 }
 """Where each kind of set-up is pinned; all of them need the first, and the last needs all."""
-# The one package of the development tools without a wheel; it is plain Python.
-SOURCE = "forbiddenfruit"
-LOG = ".venv/setup.log"
-STAMP = ".venv/setup.json"
+# What has no wheel (it is plain Python) is built with the pinned setuptools that is there by then.
+INSTALL = ("install", "--no-deps", "--only-binary=:all:", "--no-binary=forbiddenfruit",
+           "--no-build-isolation")  # fmt: skip
 # Left by an outer make or Python; each of them changes what the commands below do.
 FOREIGN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHONPATH", "PYTHONHOME")
-
-Run = Callable[[Sequence[str], Mapping[str, str]], int]
 
 
 class SetupError(Exception):
     """Something the user can put right; the message is all that is shown."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a set-up lives, and how it runs commands (tests put a stand-in there)."""
-
-    root: Path
-    run: Run
-    log_name: str = LOG
-
-    @property
-    def venv(self) -> Path:
-        """The environment, inside the clone so that it goes when the clone goes."""
-        return self.root / ".venv"
-
-    @property
-    def python(self) -> Path:
-        """The interpreter that everything is installed for."""
-        return self.venv / "bin" / "python"
-
-    @property
-    def log(self) -> Path:
-        """Full output of every command, so that the terminal can stay quiet."""
-        return self.root / self.log_name
 
 
 def say(text: str) -> None:
@@ -80,7 +51,7 @@ def say(text: str) -> None:
     print(f"[setup] {text}", flush=True)
 
 
-def parts(kind: Kind) -> list[Kind]:
+def parts(kind: str) -> list[str]:
     """List what a kind of set-up consists of, itself last."""
     return list(PINS) if kind == "dev" else list(dict.fromkeys(["runtime", kind]))
 
@@ -91,124 +62,89 @@ def read_pins(path: Path) -> list[str]:
     return [entry for entry in entries if entry and not entry.startswith("-r ")]
 
 
-def fingerprint(root: Path, part: Kind) -> str:
-    """Hash everything that decides what a part puts into the environment."""
-    digest = hashlib.sha256()
-    for name in ("pyproject.toml", "tools/bootstrap.py", PINS[part]):
-        digest.update((root / name).read_bytes())
-    return digest.hexdigest()
+class Clone:
+    """A checkout with its ``.venv``, which goes when the checkout goes."""
 
+    def __init__(self, root: Path, log: str = "setup.log") -> None:
+        """All output of the commands goes to the log, so that the terminal can stay quiet."""
+        self.root, self.venv = root, root / ".venv"
+        self.log, self.stamp = self.venv / log, self.venv / "setup.json"
+        # The scripts of a moved environment start nothing.
+        version = ".".join(platform.python_version_tuple()[:2])
+        self.home = f"Python {version} {platform.machine()} {self.venv}"
+        self.env = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+        self.env["PATH"] = f"{self.venv / 'bin'}{os.pathsep}{self.env.get('PATH', os.defpath)}"
+        self.env |= {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-def home(place: Place) -> str:
-    """Name interpreter and folder, since the scripts of a moved environment start nothing."""
-    version = ".".join(platform.python_version_tuple()[:2])
-    return f"Python {version} {platform.machine()} {place.venv}"
-
-
-def read_stamp(place: Place) -> dict[str, str]:
-    """Return what a former set-up recorded, or nothing if there was none."""
-    try:
-        return dict(json.loads((place.root / STAMP).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def is_ours(place: Place) -> bool:
-    """Tell whether the environment there was made by this script and can still start."""
-    return read_stamp(place).get("home") == home(place) and place.python.exists()
-
-
-def missing(place: Place, kind: Kind) -> list[Kind]:
-    """List the parts that are not there as they are pinned now."""
-    stamp = read_stamp(place) if is_ours(place) else {}
-    return [part for part in parts(kind) if stamp.get(part) != fingerprint(place.root, part)]
-
-
-def check_python() -> None:
-    """Say which package is missing, where the venv module would only half work."""
-    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
-        raise SetupError(
-            "this Python cannot make virtual environments: install its venv package "
-            "(Debian, Ubuntu: apt install python3-venv) and run this again"
-        )
-
-
-def command_env(place: Place) -> dict[str, str]:
-    """Prepare every command's variables, with the environment's own programs first."""
-    env = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    env["PATH"] = f"{place.venv / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
-    env["PIP_USER"], env["PIP_DISABLE_PIP_VERSION_CHECK"] = "0", "1"
-    return env
-
-
-def log_to(root: Path, log: str = LOG) -> Run:
-    """Make a runner that keeps all output in the log."""
-
-    def run(command: Sequence[str], env: Mapping[str, str]) -> int:
-        with (root / log).open("a", encoding="utf-8") as out:
-            out.write(f"\n$ {shlex.join(command)}\n")
-            out.flush()
+    def call(self, command: Sequence[str], env: Mapping[str, str]) -> int:
+        """Run a command into the log; its exit code."""
+        with self.log.open("a", encoding="utf-8") as out:
+            print(f"\n$ {shlex.join(command)}", file=out, flush=True)
             return subprocess.run(
-                command, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                command, env=env, cwd=self.root, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 check=False,
             ).returncode  # fmt: skip
 
-    return run
+    def must(self, what: str, *command: str, env: Mapping[str, str] | None = None) -> None:
+        """Run a command; where it fails, show the reason and where to read on."""
+        if self.call(command, env or self.env) != 0:
+            text = self.log.read_text(encoding="utf-8", errors="replace")
+            tail = "\n".join(text.rstrip().splitlines()[-20:])
+            raise SetupError(f"{what} failed:\n{tail}\n[setup] the full log is in {self.log}")
+
+    def pip(self, what: str, *words: str, env: Mapping[str, str] | None = None) -> None:
+        """Run the environment's pip, which honours the user's own pip configuration."""
+        python = str(self.venv / "bin" / "python")
+        self.must(what, python, "-m", "pip", "--no-input", *words, env=env)
+
+    def installed(self) -> dict[str, str]:
+        """What a former set-up recorded; nothing if there was none, or not here."""
+        try:
+            stamp = dict(json.loads(self.stamp.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return {}
+        there = stamp.get("home") == self.home and (self.venv / "bin" / "python").exists()
+        return stamp if there else {}
+
+    def fingerprint(self, part: str) -> str:
+        """Hash everything that decides what a part puts into the environment."""
+        names = ("pyproject.toml", "tools/bootstrap.py", PINS[part])
+        return hashlib.sha256(b"".join((self.root / n).read_bytes() for n in names)).hexdigest()
+
+    def missing(self, kind: str) -> list[str]:
+        """List the parts that are not there as they are pinned now."""
+        installed = self.installed()
+        return [part for part in parts(kind) if installed.get(part) != self.fingerprint(part)]
+
+    def set_up(self, kind: str) -> None:
+        """Bring the environment up to date and record what it now holds."""
+        if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+            raise SetupError(
+                "this Python cannot make virtual environments: install its venv package "
+                "(Debian, Ubuntu: apt install python3-venv) and run this again"
+            )
+        stamp, wanted = self.installed() or {"home": self.home}, self.missing(kind)
+        if not self.installed():
+            say(f"creating {self.venv.name} with Python {platform.python_version()}")
+            if self.venv.exists():
+                shutil.rmtree(self.venv)
+            self.venv.mkdir(parents=True)
+            # The resolved path outlives the folder just removed, should that have been active.
+            python = os.path.realpath(sys.executable)
+            self.must("creating .venv", python, "-m", "venv", str(self.venv))
+        for part in wanted:
+            pins = read_pins(self.root / PINS[part])
+            say(f"installing {len(pins)} packages ({part})")
+            self.pip("installing the packages", *INSTALL, *pins)
+            if part == "runtime":
+                words = ("install", "--no-deps", "--no-build-isolation", "-e", str(self.root))
+                self.pip("installing RPMS", *words)
+            stamp[part] = self.fingerprint(part)
+            self.stamp.write_text(json.dumps(stamp), encoding="utf-8")
+        say("ready")
 
 
-def must(place: Place, command: Sequence[str], env: Mapping[str, str], what: str) -> None:
-    """Run a command; where it fails, show the reason and where to read on."""
-    if place.run(command, env) != 0:
-        text = place.log.read_text(encoding="utf-8", errors="replace") if place.log.exists() else ""
-        tail = "\n".join(text.rstrip().splitlines()[-20:])
-        raise SetupError(f"{what} failed:\n{tail}\n[setup] the full log is in {place.log}")
-
-
-def pip(place: Place, env: Mapping[str, str], what: str, *words: str) -> None:
-    """Run the environment's pip, which honours the user's own pip configuration."""
-    must(place, [str(place.python), "-m", "pip", "--no-input", *words], env, what)
-
-
-def create_venv(place: Place, env: Mapping[str, str]) -> None:
-    """Start afresh unless the environment there is ours and still in its place."""
-    if is_ours(place):
-        return
-    say(f"creating {place.venv.name} with Python {platform.python_version()}")
-    if place.venv.exists():
-        shutil.rmtree(place.venv)
-    place.venv.mkdir(parents=True)
-    # The resolved path outlives the folder just removed, should that have been the active one.
-    command = [os.path.realpath(sys.executable), "-m", "venv", str(place.venv)]
-    must(place, command, env, "creating .venv")
-    (place.root / STAMP).write_text(json.dumps({"home": home(place)}), encoding="utf-8")
-
-
-def set_up(place: Place, kind: Kind) -> None:
-    """Bring the environment up to date and record what it now holds."""
-    check_python()
-    env = command_env(place)
-    wanted = missing(place, kind)
-    create_venv(place, env)
-    for part in wanted:
-        pins = read_pins(place.root / PINS[part])
-        say(f"installing {len(pins)} packages ({part})")
-        # What has no wheel is built with the pinned setuptools that is there by then.
-        words = [
-            "--no-deps",
-            "--only-binary=:all:",
-            f"--no-binary={SOURCE}",
-            "--no-build-isolation",
-        ]
-        pip(place, env, "installing the packages", "install", *words, *pins)
-        if part == "runtime":
-            words = ["--no-deps", "--no-build-isolation", "-e", str(place.root)]
-            pip(place, env, "installing RPMS", "install", *words)
-        stamp = read_stamp(place) | {part: fingerprint(place.root, part)}
-        (place.root / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
-    say("ready")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Set up if anything changed; otherwise return at once."""
     parser = argparse.ArgumentParser(description="Create or update .venv for this clone.")
     parser.add_argument(
@@ -216,16 +152,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="local: also a language model that runs here; docs: what makes a site of docs/; "
         "dev: both, test tools and linters",
     )  # fmt: skip
-    kind: Kind = parser.parse_args(argv).kind
-    root = Path(__file__).resolve().parent.parent
-    place = Place(root, log_to(root))
+    kind, clone = parser.parse_args().kind, Clone(ROOT)
     with open(__file__, "rb") as lock:
         # Two makes in one clone would otherwise install over each other.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not missing(place, kind):
-            return 0
         try:
-            set_up(place, kind)
+            if clone.missing(kind):
+                clone.set_up(kind)
         except SetupError as error:
             print(f"[setup] {error}", file=sys.stderr)
             return 1

@@ -1,28 +1,41 @@
-"""``python -m tools.compare_engines FILES...``: our engine against stock TextWorld, word by word.
+"""Our engine against stock TextWorld, word by word: ``python -m tools.compare_engines FILES...``.
 
 Every game is played on both: some steps at random, valid and invalid, then again from the start
 its walkthrough and more random steps. Feedback, admissible commands, won, done and facts must be
 equal after each. Games that stock cannot load must be refused by ours as well. Folders are
 searched for game files. The exit code is 1 if anything differed.
+
+``--record`` plays generated homes on stock and writes it down, two of each goal type in both
+wordings. The transcripts let anyone check our engine against stock without a compiler: the tests
+play the same commands and must come to the same lines. Recording them again gives the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import random
 import sys
-from collections.abc import Generator, Iterator, Sequence
+import tempfile
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.engine import EngineState, Fact, GameEngine
-from rpms.envs.alfworld.stock import facts_of, start_stock
+from rpms.envs.alfworld.homes import SPLITS, Game, Split, sample_home, write_game
+from rpms.envs.alfworld.stock import facts_of, require_stock, start_stock
+from rpms.envs.alfworld.wheel import DIALECTS, Dialect
 from rpms.vocabulary.errors import RpmsError
 
 NONSENSE = (
     "", "dance", "LOOK", "go to moon 1", "take from", "put mug 1 in/on", " look ", "  inventory",
     "examine", "help me", "use", "open fridge", "close", "go to", "move mug 1 to",
 )  # fmt: skip
+OUT = Path(__file__).resolve().parents[1] / "tests/envs/alfworld/stock_transcripts.jsonl"
+PER_KIND = 12  # two of each goal type
+BEFORE, AFTER = 10, 5
 
 
 class Seen(NamedTuple):
@@ -159,13 +172,104 @@ def find_games(paths: Sequence[Path]) -> list[Path]:
     ]
 
 
+def recorded_homes() -> list[tuple[Split, Dialect, int]]:
+    """The homes that are recorded."""
+    return [
+        (split, dialect, index)
+        for split in SPLITS
+        for dialect in DIALECTS
+        for index in range(PER_KIND)
+    ]
+
+
+def heading(game: Game, dialect: Dialect) -> dict[str, Any]:
+    """Which home a transcript is of, and how to tell that it is the same one."""
+    digest = hashlib.sha256(game.game_file.encode()).hexdigest()[:16]
+    return {"split": game.split, "index": game.index, "dialect": dialect, "game": digest}
+
+
+def transcript(seen: Iterable[Seen]) -> Iterator[list[Any]]:
+    """What was seen, each step by what changed; facts of a reset by their hash alone."""
+    last: Seen | None = None
+    for one in seen:
+        facts = sorted(f"{fact.predicate}({', '.join(fact.args)})" for fact in one.facts)
+        line: list[Any] = [one.command, one.feedback, int(one.won), int(one.done)]
+        if one.command is None or last is None:
+            digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+            line += [list(one.admissible), [], [digest], []]
+        else:
+            known = {f"{fact.predicate}({', '.join(fact.args)})" for fact in last.facts}
+            line += [
+                [command for command in one.admissible if command not in last.admissible],
+                [command for command in last.admissible if command not in one.admissible],
+                [fact for fact in facts if fact not in known],
+                sorted(known.difference(facts)),
+            ]
+        yield line
+        last = one
+
+
+def record(home: tuple[Split, Dialect, int]) -> str:
+    """The transcript of one home on stock TextWorld."""
+    split, dialect, index = home
+    game = sample_home(split, index, dialect)
+    with tempfile.TemporaryDirectory() as folder:
+        stock = Stock()
+        stock.load(write_game(game, Path(folder)))
+        seen = list(play(stock, game.folder, game.walkthrough, BEFORE, AFTER))
+    return _text([heading(game, dialect), *transcript(seen)])
+
+
+def replay(entries: Sequence[Any], folder: Path) -> str:
+    """The transcript of the same home and the same commands on our engine."""
+    head = entries[0]
+    game = sample_home(head["split"], head["index"], head["dialect"])
+    engine = GameEngine()
+    engine.load(write_game(game, folder))
+    seen = [note(engine, entry[0]) for entry in entries[1:]]
+    return _text([heading(game, head["dialect"]), *transcript(seen)])
+
+
+def read_transcripts(file: Path = OUT) -> list[list[Any]]:
+    """The recorded transcripts, one list per home."""
+    found: list[list[Any]] = []
+    for text in file.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(text)
+        if isinstance(entry, dict):
+            found.append([])
+        found[-1].append(entry)
+    return found
+
+
+def _text(entries: Iterable[Any]) -> str:
+    return "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+
+
+def write_transcripts(jobs: int) -> None:
+    """Record every home."""
+    require_stock()
+    homes, texts = recorded_homes(), list[str]()
+    with ProcessPoolExecutor(jobs) as pool:
+        for text in pool.map(record, homes):
+            texts.append(text)
+            print(f"\r{len(texts)} of {len(homes)} homes", end="", file=sys.stderr, flush=True)
+    OUT.write_text("".join(texts), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare; the exit code."""
+    """Compare, or record; the exit code."""
     parser = argparse.ArgumentParser(prog="compare_engines", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, help="game files, or folders with some")
+    parser.add_argument("files", nargs="*", type=Path, help="game files, or folders with some")
     parser.add_argument("--steps", type=int, default=50, help="random steps per game")
     parser.add_argument("--part", default="1/1", help="such as 2/4: every fourth game")
+    parser.add_argument("--record", action="store_true", help="write the transcripts of stock")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that record")
     options = parser.parse_args(arguments)
+    if options.record == bool(options.files):
+        parser.error("give files to compare, or --record")
+    if options.record:
+        write_transcripts(options.jobs)
+        return 0
     part, parts = (int(number) for number in options.part.split("/"))
     ours, stock = GameEngine(), Stock()
     games = steps = differing = 0

@@ -1,22 +1,31 @@
-"""Record the examples of the prompt from the real engine.
+"""Record the one-shot examples of the prompts from the real engines.
 
-The one-shot example of each goal type, and a second one for protocols that show two, played in
-generated homes far outside the default splits, with a little searching and short thoughts. Run it
-again after changing the wording of observations:
+ALFWorld: two examples of each goal type (the second for protocols that show two), played in
+generated homes far outside the default splits, with a little searching and short thoughts.
+ScienceWorld: one won episode per family, played by the built-in planner under Rules-only on train
+variations, of a length that shows the procedure without filling the prompt. Run it again after
+changing the planner or the wording of observations:
 
-    python -m tools.record_examples
+    python -m tools.record_examples [alfworld] [scienceworld]
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
+from rpms.graph import build_graph, run_episode
+from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
+from rpms.nodes.prompt_build import said
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Message, Turn
@@ -25,24 +34,58 @@ FIRST, LAST = 600, 780
 STEPS = range(7, 15)
 SEARCHED = range(1, 4)
 TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
+SCIENCE_STEPS = range(6, 31)
+SCIENCE_CHARACTERS = 9000
+
+Example = tuple[str, dict[str, Any]]
 
 
-def main() -> None:
-    """Write rpms/envs/alfworld/prompts/examples/<goal type>.json and .2.json for all six types."""
-    folder = ENVIRONMENT.prompts / "examples"
-    folder.mkdir(exist_ok=True)
-    game = AlfworldGame()
-    wanted = {kind: [kind, f"{kind}.2"] for kind in GOAL_TYPES}
+def main(worlds: Sequence[str]) -> None:
+    """Write prompts/examples/<goal type>.json (and .2.json) of the worlds named, or of both."""
+    recorders = {"alfworld": household_examples, "scienceworld": science_examples}
+    for world in worlds or recorders:
+        folder = get_environment(world).prompts / "examples"
+        folder.mkdir(exist_ok=True)
+        for name, example in recorders[world]():
+            text = json.dumps(example, indent=1)
+            (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+            print(f"{name}: {len(example['messages']) // 2} steps")
+
+
+def science_examples() -> Iterator[Example]:
+    """The first episode of each family that was won, without a refusal, and short."""
+    world = get_environment("scienceworld")
+    graph, context = build_graph(), RunContext.for_condition("B")
+    wanted = set(world.goal_types())
+    for task in world.tasks("train_mini"):
+        family = world.parse_goal(task["goal"])["type"]
+        if family not in wanted:
+            continue
+        result = run_episode(
+            task["id"], env=world.name, split="train_mini", context=context, graph=graph
+        )
+        length = sum(len(turn["observation"]) for turn in result["history"])
+        clean = result["success"] and not result["invalid_actions"]
+        if clean and result["steps"] in SCIENCE_STEPS and length <= SCIENCE_CHARACTERS:
+            wanted.remove(family)
+            messages = [Message(role="user", content=result["first_observation"])]
+            for turn in result["history"]:
+                messages.append(Message(role="assistant", content=said(turn)))
+                messages.append(Message(role="user", content=turn["observation"]))
+            yield family, {"goal_type": family, "task": task["id"], "messages": messages}
+    if wanted:
+        raise SystemExit(f"no fitting episode for {', '.join(sorted(wanted))}")
+
+
+def household_examples() -> Iterator[Example]:
+    """Two homes for each goal type."""
+    game, wanted = AlfworldGame(), {kind: [kind, f"{kind}.2"] for kind in GOAL_TYPES}
     for file in ensure_games("generated_seen", LAST)[FIRST:]:
         kind = file.parent.parent.name.split("-")[0]
-        if not wanted.get(kind):
-            continue
-        messages, fits = play(game, file)
-        if fits:
-            name = wanted[kind].pop(0)
-            text = json.dumps({"goal_type": kind, "messages": messages}, indent=1)
-            (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-            print(f"{name}: {len(messages) // 2} steps")
+        if wanted.get(kind):
+            messages, fits = play(game, file)
+            if fits:
+                yield wanted[kind].pop(0), {"goal_type": kind, "messages": messages}
     if missing := [name for names in wanted.values() for name in names]:
         raise SystemExit(f"no fitting home for {', '.join(missing)}; widen FIRST..LAST")
 
@@ -58,12 +101,12 @@ def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:
     won = False
     while not won and len(history) < STEPS.stop:
         thought, action = decide(goal, belief, history)
-        said = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
+        reply = f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
         outcome = game.step(action)
         observation, won = outcome.observation, outcome.won
         belief = ENVIRONMENT.update_belief(belief, action, observation)
         messages += [
-            Message(role="assistant", content=said),
+            Message(role="assistant", content=reply),
             Message(role="user", content=observation),
         ]
         failed = ENVIRONMENT.failed(observation)
@@ -131,4 +174,4 @@ def _plan(goal: GoalSpec) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -18,20 +18,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.bootstrap import (
-    PINS,
-    Place,
-    SetupError,
-    command_env,
-    log_to,
-    must,
-    pip,
-    read_pins,
-    say,
-)
+from tools.bootstrap import PINS, ROOT, Clone, SetupError, read_pins, say
 
 REQUIREMENTS = "requirements-textworld.txt"
-LOG = ".venv/textworld.log"
 STAMP = ".venv/textworld.sha256"
 LIBRARY = "fast-downward-textworld"
 # Only this pip can be told which versions a build may use. The planner's build asks for any
@@ -90,46 +79,45 @@ def write_compiler(folder: Path, cxx: str) -> Path:
     return compiler
 
 
-def install_library(place: Place, env: Mapping[str, str], pin: str) -> None:
+def install_library(clone: Clone, cxx: str, pin: str) -> None:
     """Build the planner library; pip's cache may hold one that was built without the flags."""
     say("building TextWorld's planner library (some minutes, once)")
     with tempfile.TemporaryDirectory() as folder:
-        runtime = read_pins(place.root / PINS["runtime"])
+        runtime = read_pins(clone.root / PINS["runtime"])
         constraints = Path(folder, "build-constraints.txt")
         setuptools = next(line for line in runtime if line.startswith("setuptools=="))
         constraints.write_text(f"{setuptools}\n{CMAKE}\n", encoding="utf-8")
-        compiled = {**env, "CXX": str(write_compiler(Path(folder), env["CXX"]))}
+        env = {**clone.env, "CXX": str(write_compiler(Path(folder), cxx))}
         words = ["--no-deps", "--no-cache-dir", "--force-reinstall"]
         words += ["--build-constraint", str(constraints), pin]
-        pip(place, compiled, "building the planner library", "install", *words)
+        clone.pip("building the planner library", "install", *words, env=env)
 
 
-def install_plain_wheel(place: Place, env: Mapping[str, str], pin: str) -> None:
+def install_plain_wheel(clone: Clone, pin: str) -> None:
     """Install TextWorld on other processors from the x86_64 wheel, which is plain Python."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
-        pip(place, env, "fetching TextWorld", "download", *words, "-d", folder, pin)
+        clone.pip("fetching TextWorld", "download", *words, "-d", folder, pin)
         wheel = next(Path(folder).glob("*.whl"))
         plain = wheel.rename(wheel.with_name(f"{pin.replace('==', '-')}-py3-none-any.whl"))
-        pip(place, env, "installing TextWorld", "install", "--no-deps", str(plain))
+        clone.pip("installing TextWorld", "install", "--no-deps", str(plain))
 
 
-def install(place: Place) -> None:
+def install(clone: Clone) -> None:
     """Install every pin, and play one game in a process of its own to try the library."""
-    env = command_env(place)
-    env["CXX"], env["CC"] = find_compilers(env)
-    pip(place, env, "updating pip", "install", PIP)
-    pins = read_pins(place.root / REQUIREMENTS)
+    cxx, clone.env["CC"] = find_compilers(clone.env)
+    clone.pip("updating pip", "install", PIP)
+    pins = read_pins(clone.root / REQUIREMENTS)
     special = [pin for pin in pins if pin.startswith(f"{LIBRARY}==")]
     if platform.system() == "Linux" and platform.machine() != "x86_64":
         special += [pin for pin in pins if pin.startswith("textworld==")]
-        install_plain_wheel(place, env, special[-1])
+        install_plain_wheel(clone, special[-1])
     rest = [pin for pin in pins if pin not in special]
     say(f"installing {len(rest)} packages that TextWorld wants")
-    pip(place, env, "installing the packages", "install", "--no-deps", *rest)
-    install_library(place, env, special[0])
+    clone.pip("installing the packages", "install", "--no-deps", *rest)
+    install_library(clone, cxx, special[0])
     say("playing one game to try it")
-    must(place, [str(place.python), "-c", TRIAL], env, "the trial game")
+    clone.must("the trial game", str(clone.venv / "bin" / "python"), "-c", TRIAL)
 
 
 def fingerprint(root: Path) -> str:
@@ -154,19 +142,18 @@ def is_ready(root: Path) -> bool:
 
 def main() -> int:
     """Install unless it is there; the environment of ``make setup`` is in place already."""
-    root = Path(__file__).resolve().parent.parent
-    if is_ready(root):
+    if is_ready(ROOT):
         return 0
-    if Path(sys.prefix).resolve() != (root / ".venv").resolve():
+    if Path(sys.prefix).resolve() != (ROOT / ".venv").resolve():
         print("[setup] run this with: make textworld", file=sys.stderr)
         return 1
-    os.chdir(root)
+    os.chdir(ROOT)
     try:
-        install(Place(root, log_to(root, LOG), LOG))
+        install(Clone(ROOT, "textworld.log"))
     except SetupError as error:
         print(f"[setup] {error}", file=sys.stderr)
         return 1
-    (root / STAMP).write_text(fingerprint(root), encoding="utf-8")
+    (ROOT / STAMP).write_text(fingerprint(ROOT), encoding="utf-8")
     say("stock TextWorld is ready")
     return 0
 

@@ -1,18 +1,22 @@
 """From uses to a rule: start from every literal, delete what an accepted use contradicts.
 
 What is left may be true; what is *kept* must also be needed: it explains refusals that nothing
-else explains. The rest stays in doubt until an experiment settles it.
+else explains. The rest stays in doubt until an experiment settles it. Refusals that no literal
+explains are about kinds of things: a kind is ruled out only where every literal held and the other
+things were of kinds that work, and one that was never put to such a test stays unknown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from rpms.rule_learning.tables import Tables, make_tables
+from rpms.rule_learning.evidence import Evidence, Experience, Snapshot, Use
 from rpms.rule_learning.templates import Literal, Template
-from rpms.rule_learning.transitions import Evidence, Use
+from rpms.rules.predicates import World
+from rpms.rules.schema import Wording
 
 # One of several ways must account for as many accepted uses.
 MIN_SUPPORT = 2
@@ -27,6 +31,81 @@ EFFECTS = {
     "at": False, "open": False, "closed": False, "state": False,
     "holding": True, "in": True, "activated": True,
 }  # fmt: skip
+# Kinds of places that were this often apart, and never together, count as standing apart.
+OFTEN_APART = 5
+
+Kinds = tuple[str, ...]
+
+
+@dataclass
+class Tables:
+    """What kinds of things an action takes.
+
+    Attributes:
+        single: for each parameter (by its place) that cares: kind -> (accepted, refused).
+        pair: the same for pairs of kinds, where the parameters cannot be judged apart.
+        unexplained: refusals that no table accounts for either.
+    """
+
+    single: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    pair: dict[Kinds, tuple[int, int]] = field(default_factory=dict)
+    unexplained: int = 0
+
+    def works(self, kinds: Kinds) -> bool | None:
+        """Whether things of these kinds are taken; None if that was never tried."""
+        if self.pair:
+            return _judge(self.pair.get(kinds))
+        truths = [_judge(table.get(kinds[at])) for at, table in self.single.items()]
+        return False if False in truths else None if None in truths else True
+
+
+def _judge(counts: tuple[int, int] | None) -> bool | None:
+    """Once accepted, it works; where both were seen it is no matter of the kind."""
+    if counts is None or (counts[0] and counts[1]):
+        return None
+    return bool(counts[0])
+
+
+def make_tables(good: Counter[Kinds], bad: Counter[Kinds], parameters: int) -> Tables:
+    """Tables that account for refusals which no condition explains.
+
+    Args:
+        good: the kinds of uses that worked.
+        bad: the kinds of uses that were refused although every condition held.
+        parameters: how many things the command names.
+    """
+    if not bad:
+        return Tables()
+    taken = [{kinds[at] for kinds in good} for at in range(parameters)]
+    apart = {kinds for kinds in bad if all(k in taken[at] for at, k in enumerate(kinds))}
+    if not apart:
+        return _singles(good, bad, taken)
+    # Every kind works somewhere and yet this combination does not: it is about the pair, unless
+    # most of these pairs have worked at other times.
+    both = apart & good.keys()
+    if parameters == 2 and len(both) * 2 < len(apart):
+        pair = {k: (good[k], bad[k]) for k in sorted(good.keys() | bad.keys())}
+        return Tables(pair=pair, unexplained=sum(bad[k] for k in both))
+    rest = Counter({kinds: count for kinds, count in bad.items() if kinds not in apart})
+    tables = _singles(good, rest, taken)
+    tables.unexplained = sum(bad[kinds] for kinds in apart)
+    return tables
+
+
+def _singles(good: Counter[Kinds], bad: Counter[Kinds], taken: list[set[str]]) -> Tables:
+    """A parameter gets a table if a kind of it alone can be held responsible for a refusal."""
+    tables = Tables()
+    for at, mine in enumerate(taken):
+        guilty: Counter[str] = Counter()
+        for kinds, count in bad.items():
+            others = (kind in taken[i] for i, kind in enumerate(kinds) if i != at)
+            if kinds[at] not in mine and all(others):
+                guilty[kinds[at]] += count
+        if guilty:
+            table = {kind: (sum(n for k, n in good.items() if k[at] == kind), 0) for kind in mine}
+            table |= {kind: (0, count) for kind, count in guilty.items()}
+            tables.single[at] = dict(sorted(table.items()))
+    return tables
 
 
 @dataclass
@@ -49,7 +128,7 @@ class Hypothesis:
 
     template: Template
     kept: list[Literal] = field(default_factory=list)
-    ways: list[list[Literal]] = field(default_factory=list)
+    ways: list[Literal] = field(default_factory=list)
     about: str = ""
     doubtful: list[Literal] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
@@ -63,22 +142,17 @@ class Hypothesis:
         """Whether the rule calls a use possible; None where the belief or a table is silent."""
         if any(use.denies(literal) for literal in self.kept):
             return False
-        of_kinds = self.tables.works(use.kinds)
-        ways = _any([_all(use, way) for way in self.ways]) if self.ways else True
+        of_kinds, ways = self.tables.works(use.kinds), self.one_way(use)
         if of_kinds is False or ways is False:
             return False
         sure = all(use.grants(literal) for literal in self.kept) and of_kinds and ways
         return True if sure else None
 
-
-def _all(use: Use, literals: Sequence[Literal]) -> bool | None:
-    if any(use.denies(one) for one in literals):
-        return False
-    return True if all(use.grants(one) for one in literals) else None
-
-
-def _any(truths: Sequence[bool | None]) -> bool | None:
-    return True if True in truths else None if None in truths else False
+    def one_way(self, use: Use) -> bool | None:
+        """Whether one of the ways holds, where there are any."""
+        if not self.ways or any(use.grants(way) for way in self.ways):
+            return True
+        return False if all(use.denies(way) for way in self.ways) else None
 
 
 def induce(evidence: Evidence) -> Hypothesis | None:
@@ -89,20 +163,20 @@ def induce(evidence: Evidence) -> Hypothesis | None:
     template = evidence.template
     alive = survivors(evidence)
     general = [one for one in alive if template.is_general(one)]
-    found = Hypothesis(template, accepted=_sum(evidence, accepted))
-    found.refused = _sum(evidence, evidence.refused)
-    _keep(found, evidence, general)
-    if found.unexplained or _decided(found, evidence) < CLEAR:
-        _split(found, evidence)
+    rule = Hypothesis(template, accepted=evidence.total(accepted))
+    rule.refused = evidence.total(evidence.refused)
+    _keep(rule, evidence, general)
+    if rule.unexplained or _decided(rule, evidence) < CLEAR:
+        _split(rule, evidence)
     for more in (general, alive):
         # What was known to hold in every accepted use may explain a refusal by not being known to
         # hold in it; what parameters cannot say may be about a thing that every home has.
-        if found.unexplained and not found.ways:
+        if rule.unexplained and not rule.ways:
             sure = frozenset(one for one in more if all(use.grants(one) for use in accepted))
-            _keep(found, evidence, more, sure)
-    found.doubtful = [one for one in general if one not in found.kept]
-    found.effects = changes(evidence)
-    return found
+            _keep(rule, evidence, more, sure)
+    rule.doubtful = [one for one in general if one not in rule.kept]
+    rule.effects = changes(evidence)
+    return rule
 
 
 def survivors(evidence: Evidence) -> list[Literal]:
@@ -111,14 +185,14 @@ def survivors(evidence: Evidence) -> list[Literal]:
     In order of preference: as it is before denied, about parameters before about named things.
     """
     accepted = evidence.accepted
-    total = _sum(evidence, accepted)
+    total = evidence.total(accepted)
     ever_true = ever_false = 0
     for use in accepted:
         ever_true, ever_false = ever_true | use.true, ever_false | use.false
     every = range(len(evidence.template.atoms))
     alive = [Literal(n, True) for n in every if not ever_false >> n & 1]
     alive += [Literal(n, False) for n in every if not ever_true >> n & 1]
-    support = {one: _sum(evidence, (u for u in accepted if u.grants(one))) for one in alive}
+    support = {one: evidence.total(u for u in accepted if u.grants(one)) for one in alive}
     # What nearly all accepted uses leave open was not put to the test by them.
     general = evidence.template.is_general
     return [
@@ -127,26 +201,26 @@ def survivors(evidence: Evidence) -> list[Literal]:
 
 
 def _keep(
-    found: Hypothesis,
+    rule: Hypothesis,
     evidence: Evidence,
     alive: Sequence[Literal],
     sure: frozenset[Literal] = frozenset(),
 ) -> None:
     """Set cover of the refusals, then out with whatever nothing depends on."""
-    before = (found.kept, found.tables, found.unexplained, found.tested)
+    before = (rule.kept, rule.tables, rule.unexplained, rule.tested)
     kept = cover(evidence, alive, sure)
     while True:
-        found.kept = kept
-        found.tables = _tables(evidence, kept)
-        found.unexplained = found.tables.unexplained
-        found.tested = {one: _alone(found, evidence, one, sure) for one in kept}
-        idle = [one for one in kept if not found.tested[one]]
+        rule.kept = kept
+        rule.tables = _tables(evidence, kept)
+        rule.unexplained = rule.tables.unexplained
+        rule.tested = {one: _alone(rule, evidence, one, sure) for one in kept}
+        idle = [one for one in kept if not rule.tested[one]]
         if not idle:
             break
         # The last in order of preference goes first; another may then be the only reason left.
         kept = [one for one in kept if one != max(idle, key=alive.index)]
-    if sure and found.unexplained >= before[2]:
-        found.kept, found.tables, found.unexplained, found.tested = before
+    if sure and rule.unexplained >= before[2]:
+        rule.kept, rule.tables, rule.unexplained, rule.tested = before
 
 
 def _accounts(use: Use, literal: Literal, sure: Collection[Literal]) -> bool:
@@ -177,79 +251,60 @@ def cover(
 
 
 def _tables(evidence: Evidence, kept: Sequence[Literal]) -> Tables:
-    blocked = [use for use in evidence.refused if all(use.grants(one) for one in kept)]
-    return make_tables(
-        ((use.kinds, evidence.uses[use]) for use in evidence.accepted),
-        ((use.kinds, evidence.uses[use]) for use in blocked),
-        len(evidence.template.parameters),
-    )
+    good: Counter[Kinds] = Counter()
+    bad: Counter[Kinds] = Counter()
+    for use in evidence.accepted:
+        good[use.kinds] += evidence.uses[use]
+    for use in evidence.refused:
+        if all(use.grants(one) for one in kept):
+            bad[use.kinds] += evidence.uses[use]
+    return make_tables(good, bad, len(evidence.template.parameters))
 
 
 def _alone(
-    found: Hypothesis, evidence: Evidence, literal: Literal, sure: Collection[Literal]
+    rule: Hypothesis, evidence: Evidence, literal: Literal, sure: Collection[Literal]
 ) -> int:
     """Refusals of things of the right kinds for which this literal is the only reason."""
-    others = [one for one in found.kept if one != literal]
-    return sum(
-        evidence.uses[use]
+    others = [one for one in rule.kept if one != literal]
+    return evidence.total(
+        use
         for use in evidence.refused
         if _accounts(use, literal, sure)
         and all(use.grants(one) for one in others)
-        and found.tables.works(use.kinds)
+        and rule.tables.works(use.kinds)
     )
 
 
-def add_condition(found: Hypothesis, evidence: Evidence, literal: Literal) -> None:
-    """Take up one condition more; the tables are then about what it leaves unexplained."""
-    found.kept = [*found.kept, literal]
-    found.doubtful = [one for one in found.doubtful if one != literal]
-    found.tables = _tables(evidence, found.kept)
-    found.unexplained = found.tables.unexplained
-    found.tested = {one: _alone(found, evidence, one, ()) for one in found.kept}
-
-
-def add_ways(found: Hypothesis, evidence: Evidence, ways: Sequence[Literal]) -> bool:
-    """Take up that one of several must hold of a parameter; False where the form has no room."""
-    about = {found.template.atoms[one.atom].arguments for one in ways}
-    if found.ways or len(about) != 1 or len(next(iter(about))) != 1:
-        return False
-    found.ways, found.about = [[one] for one in ways], next(iter(about))[0]
-    held = [use for use in evidence.refused if found.allows(use)]
-    found.unexplained = min(found.unexplained, _sum(evidence, held))
-    return True
-
-
-def _split(found: Hypothesis, evidence: Evidence) -> None:
+def _split(rule: Hypothesis, evidence: Evidence) -> None:
     """No conjunction fits: look for a parameter that may be in one of several conditions.
 
     Sequential covering. A way must never have held in a refusal, and the ways together must leave
     no accepted use out.
     """
-    for parameter in found.template.parameters:
+    for parameter in rule.template.parameters:
         ways = _ways(evidence, parameter)
         if not ways:
             continue
-        tried = Hypothesis(found.template, ways=ways, about=parameter)
+        tried = Hypothesis(rule.template, ways=ways, about=parameter)
         held = [use for use in evidence.refused if tried.allows(use)]
-        clearer = _decided(tried, evidence) > _decided(found, evidence)
-        if _sum(evidence, held) < found.unexplained + clearer:
-            found.ways, found.about, found.kept, found.tables = ways, parameter, [], Tables()
-            found.tested, found.unexplained = {}, _sum(evidence, held)
+        clearer = _decided(tried, evidence) > _decided(rule, evidence)
+        if evidence.total(held) < rule.unexplained + clearer:
+            rule.ways, rule.about, rule.kept, rule.tables = ways, parameter, [], Tables()
+            rule.tested, rule.unexplained = {}, evidence.total(held)
             return
 
 
-def _decided(found: Hypothesis, evidence: Evidence) -> float:
+def _decided(rule: Hypothesis, evidence: Evidence) -> float:
     """The share of accepted uses that the literals call possible, rather than leave open."""
-    sure = [
+    sure = (
         use
         for use in evidence.accepted
-        if all(use.grants(one) for one in found.kept)
-        and (not found.ways or any(_all(use, way) for way in found.ways))
-    ]
-    return _sum(evidence, sure) / _sum(evidence, evidence.accepted)
+        if all(use.grants(one) for one in rule.kept) and rule.one_way(use)
+    )
+    return evidence.total(sure) / evidence.total(evidence.accepted)
 
 
-def _ways(evidence: Evidence, parameter: str) -> list[list[Literal]]:
+def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
     atoms = evidence.template.atoms
     mine = [
         Literal(number, positive)
@@ -258,17 +313,17 @@ def _ways(evidence: Evidence, parameter: str) -> list[list[Literal]]:
         if set(atom.arguments) == {parameter}
     ]
     clean = [one for one in mine if not any(use.grants(one) for use in evidence.refused)]
-    left, ways = evidence.accepted, []
+    left, ways = evidence.accepted, list[Literal]()
     while left:
-        gain = {one: sum(evidence.uses[u] for u in left if u.grants(one)) for one in clean}
+        gain = {one: evidence.total(use for use in left if use.grants(one)) for one in clean}
         best = max(clean, key=lambda one: (gain[one], -mine.index(one)), default=None)
         if best is None or gain[best] < MIN_SUPPORT:
             break
-        ways.append([best])
+        ways.append(best)
         left = [use for use in left if not use.grants(best)]
     # Where one way is undecided the use speaks against none of them.
-    open_ = [use for use in left if any(not use.denies(way[0]) for way in ways)]
-    return ways if len(open_) == len(left) and len(ways) > 1 else []
+    undecided = all(any(not use.denies(way) for way in ways) for use in left)
+    return ways if undecided and len(ways) > 1 else []
 
 
 def changes(evidence: Evidence) -> list[Literal]:
@@ -281,38 +336,75 @@ def changes(evidence: Evidence) -> list[Literal]:
     """
     uses = evidence.changes
     total = sum(uses.values())
-    found = []
-    for number in range(len(evidence.template.atoms)):
+    effects = []
+    for number, atom in enumerate(evidence.template.atoms):
+        bit = 1 << number
         for positive in (True, False):
-            bit = 1 << number
-            held = sum(
-                n for c, n in uses.items() if (c.then_true if positive else c.then_false) & bit
-            )
-            lost = any((c.then_false if positive else c.then_true) & bit for c in uses)
-            turned = any(
-                (c.false if positive else c.true) & bit
-                and (c.then_true if positive else c.then_false) & bit
-                for c in uses
-            )
-            if positive and evidence.template.atoms[number].name == "state":
-                new = not any(c.true & bit for c in uses)
+            before, lacked = ("true", "false") if positive else ("false", "true")
+            then = {use: bool(getattr(use, f"then_{before}") & bit) for use in uses}
+            held = sum(count for use, count in uses.items() if then[use])
+            lost = any(getattr(use, f"then_{lacked}") & bit for use in uses)
+            turned = any(getattr(use, lacked) & bit and then[use] for use in uses)
+            if positive and atom.name == "state":
+                new = not any(use.true & bit for use in uses)
                 turned = turned or (new and held == total >= MIN_SUPPORT)
             if turned and not lost and held * 2 > total:
-                found.append(Literal(number, positive))
-    return found
+                effects.append(Literal(number, positive))
+    return effects
 
 
-def written_effects(found: Hypothesis) -> list[Literal]:
+def writable(template: Template, effects: Sequence[Literal]) -> list[Literal]:
     """Of all changes those that a simulated step can carry out, about parameters only."""
-    atoms = found.template.atoms
+    names = {one: template.atoms[one.atom].name for one in effects}
     return [
         one
-        for one in found.effects
-        if atoms[one.atom].name in EFFECTS
-        and found.template.is_general(one)
-        and (one.positive or EFFECTS[atoms[one.atom].name])
+        for one, name in names.items()
+        if template.is_general(one) and name in EFFECTS and (one.positive or EFFECTS[name])
     ]
 
 
-def _sum(evidence: Evidence, uses: Iterable[Use]) -> int:
-    return sum(evidence.uses[use] for use in uses)
+class Hypotheses:
+    """The rules that the experience so far supports."""
+
+    def __init__(self, experience: Experience) -> None:
+        """Induce a rule for every template that ever worked."""
+        self.experience = experience
+        induced = {syntax: induce(one) for syntax, one in experience.evidence.items()}
+        self.rules: dict[str, Hypothesis] = {s: rule for s, rule in induced.items() if rule}
+
+    @cached_property
+    def world(self) -> World:
+        """Which kinds of places may share a spot, for telling that one is *not* at another."""
+        return World({}, {}, may_share(self.experience), {}, {}, Wording())
+
+    def judge(self, template: Template, names: Mapping[str, str], now: Snapshot) -> bool | None:
+        """Whether a command is called possible; None where that is open, or nothing is known."""
+        rule = self.rules.get(template.syntax)
+        if rule is None:
+            return None
+        return rule.allows(Use(*now.masks(template, names), template.kinds(names), False))
+
+
+def may_share(experience: Experience) -> list[frozenset[str]]:
+    """Groups of kinds of places any two of which may stand at one spot.
+
+    Two kinds that were seldom met in one home are left undecided, too: only what was found apart
+    often enough is kept apart.
+    """
+    pairs = {
+        pair
+        for pair in {*experience.together, *experience.apart}
+        if experience.together[pair] or experience.apart[pair] < OFTEN_APART
+    }
+    linked = {pair for pair in pairs if len(pair) == 2}
+    groups: list[frozenset[str]] = [pair for pair in sorted(pairs, key=sorted) if len(pair) == 1]
+    kinds = sorted({kind for pair in linked for kind in pair})
+    left = set(linked)
+    while left:
+        group = set(min(left, key=sorted))
+        for kind in kinds:
+            if kind not in group and all(frozenset((kind, one)) in linked for one in group):
+                group.add(kind)
+        groups.append(frozenset(group))
+        left = {pair for pair in left if not pair <= group}
+    return [one for one in groups if len(one) > 1 or not any(one < other for other in groups)]

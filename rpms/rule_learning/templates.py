@@ -48,7 +48,8 @@ class Template:
         self.constants = tuple(constants)
         self.atoms: list[Predicate] = []
         self._number: dict[Predicate, int] = {}
-        self._groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
+        # By the parameters (their places) that atoms are about, arguments as places.
+        self.groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
         # Templates of one shape have the same atoms under the same numbers.
         self.shape = 0
         for name, (arity, _) in PREDICATES.items():
@@ -65,7 +66,7 @@ class Template:
             places = {name: str(at) for at, name in enumerate(self.parameters)}
             about = tuple(at for at, name in enumerate(self.parameters) if name in atom.arguments)
             placed = atom._replace(arguments=tuple(places.get(a, a) for a in atom.arguments))
-            self._groups.setdefault(about, []).append((1 << self._number[atom], placed))
+            self.groups.setdefault(about, []).append((1 << self._number[atom], placed))
             self.shape = hash((self.shape, placed))
 
     def match(self, action: str) -> Mapping[str, str] | None:
@@ -76,11 +77,6 @@ class Template:
     def command(self, names: Mapping[str, str]) -> str:
         """The command about these things."""
         return self.syntax.format(**names)
-
-    @property
-    def groups(self) -> dict[tuple[int, ...], list[tuple[int, Predicate]]]:
-        """The atoms by the parameters (their places) they are about, arguments as places."""
-        return self._groups
 
     def is_general(self, literal: Literal) -> bool:
         """Whether it speaks of parameters only, and not of a thing by its name."""
@@ -100,9 +96,10 @@ class Template:
         """A literal in the words of the manual."""
         return self.atoms[literal.atom]._replace(positive=literal.positive)
 
-    def number(self, predicate: Predicate) -> int | None:
-        """The number of an atom, if it is one of this template."""
-        return self._number.get(predicate._replace(positive=True))
+    def about(self, literal: Literal, names: Mapping[str, str]) -> Predicate:
+        """A literal about the very things of a command."""
+        predicate = self.predicate(literal)
+        return predicate._replace(arguments=tuple(names.get(a, a) for a in predicate.arguments))
 
     def kinds(self, names: Mapping[str, str]) -> tuple[str, ...]:
         """What kinds of things a command names, in the order of its parameters."""

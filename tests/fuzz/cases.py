@@ -104,11 +104,9 @@ def _about_runs(folder: Path) -> list[list[str]]:
         ["report", other], ["report", other, "--json"], ["compare", other, other],
         ["export", other, "--format", "atif", "--out", str(folder / "out.jsonl")],
         ["export", other, "--format", "atif", "--prompts", "--out", str(folder / "out")],
-        ["export", other, "--format", "otel", "--prompts", "--out", str(folder / "out.jsonl")],
         ["export", other, "--format", "chat", "--out", str(folder / "out.jsonl")],
         ["learn", "--from-runs", other, "--out", str(folder / "m.jsonl"), "--allow", "x"],
-        ["rules", "learn", "--from-runs", other, "--domain", "--out", str(folder / "rules")],
-        ["rules", "learn", "--from-runs", other, "--revise", "--out", str(folder / "rules")],
+        ["rules", "learn", "--from-runs", other, "--out", str(folder / "rules")],
         [*PLAY, "--out", other],
     ]  # fmt: skip
 

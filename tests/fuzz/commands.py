@@ -30,7 +30,6 @@ BEFORE: dict[Words, Words] = {
 # These play for seconds, or ask a network, as soon as all their words are right.
 BEHIND: dict[Words, Words] = {
     ("run",): ("--split", "nowhere"),
-    ("bench",): ("--only", "nowhere"),
     ("demo",): ("--conditions", "nowhere"),
     ("models", "pull"): ("--nowhere",),
     ("rules", "audit"): ("--split", "nowhere"),

@@ -20,7 +20,7 @@ WORDS = (
     "os:getcwd", "os:", ":getcwd", "..:x", "json.decoder:JSONDecoder", "no.such:thing", "1:2",
     "x:scf=off", "x:scf", "x:condition=Z", ":scf=off", "x:nodes=os:path", "x:seed=1e9",
     "rpms", "sim", "random", "local:", "local:nowhere", "local:nowhere?ctx=-1", "openai:", "a:b:c",
-    "alfworld", "generated_seen", "generated_unseen", "valid_unseen", "train", "atif", "otel",
+    "alfworld", "generated_seen", "generated_unseen", "valid_unseen", "train", "atif",
     "chat", "decision", "episode", "pick_and_place_simple", "U-SEARCH-001", "universal",
     "reflexion",
     "nowhere.yaml:x", "nowhere.yaml", ".yaml:", "http://", "http://[::1", "file:///etc/passwd",

@@ -21,14 +21,13 @@ def rpms(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
     return int(left.value.code or 0)
 
 
-@pytest.mark.parametrize("format", ["atif", "otel"])
 def test_a_line_for_each_episode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], format: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, out = write_run(tmp_path / "run", WINS), tmp_path / "new" / "out.jsonl"
     lost = episode("A", 1, False)
     (run / "steps" / slug("A") / f"{slug(lost['task'])}.json.gz").unlink()
-    assert rpms(monkeypatch, "export", run, "--format", format, "--out", out) == 0
+    assert rpms(monkeypatch, "export", run, "--format", "atif", "--out", out) == 0
     assert len([json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]) == 3
     told = capsys.readouterr().out
     assert "3 episodes; 1 have no step log that can be read and were left out" in told
@@ -38,8 +37,7 @@ def test_a_line_for_each_episode(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--format", "csv", "--out", "x.jsonl"), "unknown format 'csv'; choose from atif, otel"),
-        (("--format", "otel", "--out", "x"), "--format otel writes one file"),
+        (("--format", "csv", "--out", "x.jsonl"), "unknown format 'csv'; choose from atif, chat"),
         (("--format", "atif", "--out", "x.jsonl", "--conditions", "Z"), "no condition 'Z'"),
         (("--format", "atif", "--out", "manifest.json/x.jsonl"), "cannot write"),
         (("--format", "chat", "--out", "manifest.json/x.jsonl"), "cannot write"),

@@ -35,7 +35,6 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "rules check": (WORLD, "problems"),
     "rules audit": (("--games", "1", *WORLD), "predictions"),
     "demo": (("--tasks", "1", "--conditions", "B", "--out", "OUT", *WORLD), "tables"),
-    "bench": (("--only", "memory", "--largest", "1000"), "step_ratio"),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What starting loads. How long it takes is for ``rpms bench --only startup`` to say."""
+"""What starting loads. How long it takes is for ``tools.bench --only startup`` to say."""
 
 from __future__ import annotations
 

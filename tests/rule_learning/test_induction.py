@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rule_learning.induction import changes, cover, induce, survivors
+from rpms.rule_learning.evidence import Change, Evidence, Use
+from rpms.rule_learning.induction import changes, cover, induce, make_tables, survivors
 from rpms.rule_learning.templates import Literal, Template
-from rpms.rule_learning.transitions import Change, Evidence, Use
 from rpms.rules.predicates import Predicate
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -123,7 +125,7 @@ def test_one_of_several_ways() -> None:
     evidence.uses[Use(0, at | holding, ("b",), False)] += 3
     found = induce(evidence)
     assert found is not None
-    assert found.ways == [[Literal(numbers["at"], True)], [Literal(numbers["holding"], True)]]
+    assert found.ways == [Literal(numbers["at"], True), Literal(numbers["holding"], True)]
     assert not found.kept and not found.unexplained
 
 
@@ -137,8 +139,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     template = Template("fill {device}")
     filled = Predicate(True, "state", ("device", "filled"))
     template.meet(Belief(**{**empty_belief(), "flags": {"lamp 1": "filled"}}))
-    number = template.number(filled)
-    assert number is not None
+    number = template.atoms.index(filled)
     evidence = Evidence(template)
     evidence.uses[Use(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
@@ -154,3 +155,32 @@ def test_what_no_predicate_can_hold_is_no_state() -> None:
     flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
     template.meet(Belief(**{**empty_belief(), "flags": flags}))
     assert template.atoms[before:] == [Predicate(True, "state", ("device", "filled"))]
+
+
+def test_a_kind_is_ruled_out_only_beside_kinds_that_work() -> None:
+    accepted = Counter({("apple", "microwave"): 2, ("egg", "microwave"): 1})
+    assert make_tables(accepted, Counter(), 2).works(("pen", "bed")) is True, "no refusal, no table"
+    refused = Counter([("book", "microwave"), ("apple", "shelf"), ("pen", "bed")])
+    tables = make_tables(accepted, refused, 2)
+    assert tables.works(("egg", "microwave")) is True
+    assert tables.works(("book", "microwave")) is False
+    assert tables.works(("egg", "shelf")) is False
+    # The pen was only tried with the bed: either may have been at fault.
+    assert tables.works(("pen", "microwave")) is None
+    assert tables.single[0]["apple"] == (2, 0) and tables.single[1]["shelf"] == (0, 1)
+
+
+def test_pairs_where_every_kind_works_somewhere() -> None:
+    accepted = Counter([("apple", "fridge"), ("pillow", "sofa")])
+    refused = Counter({("apple", "sofa"): 2, ("pillow", "fridge"): 1})
+    tables = make_tables(accepted, refused, 2)
+    assert tables.pair[("apple", "sofa")] == (0, 2)
+    assert tables.works(("pillow", "sofa")) is True
+    assert tables.works(("apple", "sofa")) is False
+    assert tables.works(("apple", "bed")) is None
+    assert not tables.unexplained
+
+
+def test_what_kinds_cannot_explain_is_counted() -> None:
+    tables = make_tables(Counter({("lamp",): 3}), Counter({("lamp",): 2}), 1)
+    assert tables.unexplained == 2

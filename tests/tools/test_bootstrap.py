@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from packaging.utils import canonicalize_name
 
 from rpms.models.local import RUNTIME, SHIPPED
 from tools import bootstrap
+from tools.bootstrap import ROOT, Clone, SetupError
 
-ROOT = Path(bootstrap.__file__).resolve().parent.parent
 FILES = (*bootstrap.PINS.values(), "requirements-textworld.txt")
 
 # Where a set-up has to work, as dependencies are marked for them.
@@ -31,155 +31,111 @@ MACHINES = [
 ]  # fmt: skip
 
 
-class Commands:
+class Rehearsal(Clone):
     """Does the file work of venv, and remembers what was run."""
 
-    def __init__(self, fail_at: str = "nothing fails") -> None:
-        self.lines: list[str] = []
-        self.fail_at = fail_at
+    fail_at = "nothing fails"
 
-    def __call__(self, command: Sequence[str], env: Mapping[str, str]) -> int:
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.lines: list[str] = []
+
+    def call(self, command: Sequence[str], env: Mapping[str, str]) -> int:
         self.lines.append(" ".join(command))
         if "venv" in command:
-            python = Path(command[-1]) / "bin" / "python"
-            python.parent.mkdir(parents=True)
-            python.touch()
+            (self.venv / "bin").mkdir(parents=True)
+            (self.venv / "bin" / "python").touch()
+        self.log.write_text("no room left")
         return int(self.fail_at in self.lines[-1])
-
-    def installing(self, name: str) -> list[str]:
-        return [line for line in self.lines if f" {name}==" in line]
-
-
-PlaceWith = Callable[..., bootstrap.Place]
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path: Path) -> Rehearsal:
     root = tmp_path / "a clone"
     (root / "tools").mkdir(parents=True)
     for name in (*FILES, "pyproject.toml", "tools/bootstrap.py"):
         shutil.copyfile(ROOT / name, root / name)
-    return root
+    return Rehearsal(root)
 
 
-@pytest.fixture
-def place_with(clone: Path) -> PlaceWith:
-    return lambda run: bootstrap.Place(clone, run)
+def pins(kind: str) -> str:
+    return " ".join(bootstrap.read_pins(ROOT / bootstrap.PINS[kind]))
 
 
-def pins(kind: bootstrap.Kind) -> list[str]:
-    return bootstrap.read_pins(ROOT / bootstrap.PINS[kind])
+def test_each_part_is_set_up_once_and_then_only_when_its_pins_changed(clone: Rehearsal) -> None:
+    assert clone.missing("runtime") == ["runtime"]
+    clone.set_up("runtime")
+    assert clone.missing("runtime") == []
+    before = len(clone.lines)
+    clone.set_up("local")
+    (added,) = clone.lines[before:]
+    assert added.endswith(pins("local"))
+    assert clone.missing("dev") == ["docs", "dev"]
+    clone.set_up("dev")
+    assert [clone.missing(kind) for kind in bootstrap.PINS] == [[]] * 4
+    assert sum("-m venv" in line for line in clone.lines) == 1, "the environment is kept"
+    for kind in ("local", "runtime"):
+        with (clone.root / bootstrap.PINS[kind]).open("a") as file:
+            file.write("# changed\n")
+    assert clone.missing("dev") == ["runtime", "local"]
 
 
-def test_sets_up_once_and_then_only_when_something_changed(place_with: PlaceWith) -> None:
-    place = place_with(Commands())
-    assert bootstrap.missing(place, "runtime") == ["runtime"]
-    bootstrap.set_up(place, "runtime")
-    assert bootstrap.missing(place, "runtime") == []
-    assert bootstrap.missing(place, "dev") == ["local", "docs", "dev"]
-
-    with (place.root / "requirements.txt").open("a") as file:
-        file.write("# changed\n")
-    assert bootstrap.missing(place, "runtime") == ["runtime"]
-
-
-def test_everything_comes_as_a_wheel_and_unresolved(place_with: PlaceWith) -> None:
-    commands = Commands()
-    bootstrap.set_up(place_with(commands), "dev")
-    installs = [line for line in commands.lines if " install " in line]
+def test_everything_comes_as_a_wheel_and_unresolved(clone: Rehearsal) -> None:
+    clone.set_up("dev")
+    installs = [line for line in clone.lines if " install " in line]
     assert len(installs) == 5  # four kinds of pins, and RPMS itself
     assert all("--no-deps" in line and "--no-build-isolation" in line for line in installs)
-    for kind in ("runtime", "local", "docs", "dev"):
-        (line,) = [line for line in installs if line.endswith(" ".join(pins(kind)))]
+    for kind in bootstrap.PINS:
+        (line,) = [line for line in installs if line.endswith(pins(kind))]
         assert "--only-binary=:all:" in line
 
 
-def test_a_development_environment_serves_the_other_kinds_too(place_with: PlaceWith) -> None:
-    place = place_with(Commands())
-    bootstrap.set_up(place, "dev")
-    for kind in bootstrap.PINS:
-        assert bootstrap.missing(place, kind) == []
-
-
-def test_a_local_model_is_added_without_touching_the_rest(place_with: PlaceWith) -> None:
-    commands = Commands()
-    place = place_with(commands)
-    bootstrap.set_up(place, "runtime")
-    before = len(commands.lines)
-    bootstrap.set_up(place, "local")
-    (added,) = commands.lines[before:]
-    assert added.endswith(" ".join(pins("local")))
-    assert bootstrap.missing(place, "local") == []
-
-
-def test_a_changed_local_pin_asks_for_that_part_alone(place_with: PlaceWith) -> None:
-    place = place_with(Commands())
-    bootstrap.set_up(place, "dev")
-    with (place.root / "requirements-local.txt").open("a") as file:
-        file.write("# changed\n")
-    assert bootstrap.missing(place, "dev") == ["local"]
-
-
 def test_the_local_runtime_is_what_the_models_look_for() -> None:
-    names = {pin.split("==")[0].replace("-", "_") for pin in pins("local")}
+    names = {pin.split("==")[0].replace("-", "_") for pin in pins("local").split()}
     assert names == {RUNTIME, *SHIPPED.values()}
 
 
-def test_an_update_keeps_the_environment(place_with: PlaceWith) -> None:
-    commands = Commands()
-    place = place_with(commands)
-    bootstrap.set_up(place, "runtime")
-    bootstrap.set_up(place, "dev")
-    assert sum("-m venv" in line for line in commands.lines) == 1
-
-
 @pytest.mark.parametrize("stamp", ["", "[1]", '{"home": "Python 3.2 elsewhere"}'])
-def test_a_moved_or_foreign_environment_is_replaced(place_with: PlaceWith, stamp: str) -> None:
-    place = place_with(Commands())
-    place.venv.mkdir()
-    (place.root / bootstrap.STAMP).write_text(stamp)
-    (place.venv / "old").touch()
-    bootstrap.set_up(place, "runtime")
-    assert not (place.venv / "old").exists()
-    assert json.loads((place.root / bootstrap.STAMP).read_text())["home"] == bootstrap.home(place)
+def test_a_moved_or_foreign_environment_is_replaced(clone: Rehearsal, stamp: str) -> None:
+    clone.venv.mkdir()
+    clone.stamp.write_text(stamp)
+    (clone.venv / "old").touch()
+    clone.set_up("runtime")
+    assert not (clone.venv / "old").exists()
+    assert json.loads(clone.stamp.read_text())["home"] == clone.home
 
 
-def test_what_was_interrupted_is_done_again(place_with: PlaceWith) -> None:
-    with pytest.raises(bootstrap.SetupError, match="installing the packages failed"):
-        bootstrap.set_up(place_with(Commands(" pytest==")), "dev")
-    commands = Commands()
-    place = place_with(commands)
-    assert bootstrap.missing(place, "dev") == ["dev"]
-    bootstrap.set_up(place, "dev")
-    assert commands.installing("pytest") and not commands.installing("langgraph")
+def test_what_was_interrupted_is_done_again(clone: Rehearsal) -> None:
+    clone.fail_at = " pytest=="
+    with pytest.raises(SetupError, match=r"(?s)packages failed:.*no room left.*setup.log"):
+        clone.set_up("dev")
+    clone.fail_at = "nothing fails"
+    assert clone.missing("dev") == ["dev"]
+    before = len(clone.lines)
+    clone.set_up("dev")
+    (again,) = clone.lines[before:]
+    assert again.endswith(pins("dev"))
 
 
-def test_a_failing_command_shows_the_end_of_the_log(clone: Path) -> None:
-    place = bootstrap.Place(clone, bootstrap.log_to(clone))
-    place.venv.mkdir()
-    command = [sys.executable, "-c", "import sys; sys.exit('no room left')"]
-    with pytest.raises(
-        bootstrap.SetupError, match=r"(?s)packages failed:.*no room left.*setup.log"
-    ):
-        bootstrap.must(place, command, {}, "installing the packages")
-
-
-def test_commands_see_the_environments_python_first_and_no_outer_make(
-    place_with: PlaceWith, monkeypatch: pytest.MonkeyPatch
+def test_commands_are_logged_and_see_the_environments_python_first_and_no_outer_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAKEFLAGS", "-n")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    place = place_with(Commands())
-    env = bootstrap.command_env(place)
-    assert env["PATH"].split(os.pathsep)[0] == str(place.venv / "bin")
-    assert "MAKEFLAGS" not in env
-    assert "PYTHONPATH" not in env
+    clone = Clone(tmp_path)
+    clone.venv.mkdir()
+    assert clone.env["PATH"].split(os.pathsep)[0] == str(clone.venv / "bin")
+    command = "import os; print(os.environ.get('MAKEFLAGS'), os.environ.get('PYTHONPATH'))"
+    clone.must("looking", sys.executable, "-c", command)
+    assert clone.log.read_text().splitlines()[-1] == "None None"
 
 
-def test_a_python_without_venv_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_venv_names_the_package(
+    clone: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(bootstrap.SetupError, match="apt install python3-venv"):
-        bootstrap.check_python()
+    with pytest.raises(SetupError, match="apt install python3-venv"):
+        clone.set_up("runtime")
 
 
 def test_an_old_python_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -241,7 +197,7 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
 
 
 @pytest.mark.parametrize("kind", ["runtime", "docs", "dev"])
-def test_the_pins_are_complete(kind: bootstrap.Kind) -> None:
+def test_the_pins_are_complete(kind: str) -> None:
     """pip installs them without resolving, so nothing may be missing."""
     pinned = versions(*(bootstrap.PINS[part] for part in bootstrap.parts(kind)))
     # alfworld names TextWorld, the model's weights a build that nothing uses.

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tools import bootstrap, stock_textworld
+from tools import stock_textworld
+from tools.bootstrap import ROOT, Clone, SetupError
 
-ROOT = Path(bootstrap.__file__).resolve().parent.parent
 
-
-class Commands:
+class Commands(Clone):
     """Does the file work of pip, and remembers what was run and how the library was compiled."""
 
     def __init__(self) -> None:
+        super().__init__(ROOT)
         self.lines: list[str] = []
         self.compiler = ""
 
-    def __call__(self, command: Sequence[str], env: Mapping[str, str]) -> int:
+    def call(self, command: Sequence[str], env: Mapping[str, str]) -> int:
         self.lines.append(" ".join(command))
         if "download" in command:
             (Path(command[command.index("-d") + 1]) / "textworld-1.7.0-x.whl").touch()
@@ -49,7 +49,7 @@ def test_textworld_is_fetched_apart_only_where_it_has_no_wheel(
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
     commands = Commands()
-    stock_textworld.install(bootstrap.Place(ROOT, commands))
+    stock_textworld.install(commands)
     assert commands.count("--platform manylinux2014_x86_64 -d") == fetched
     (packages,) = [line for line in commands.lines if " spacy==" in line]
     assert (" textworld==" in packages) == (fetched == 0)
@@ -59,7 +59,7 @@ def test_textworld_is_fetched_apart_only_where_it_has_no_wheel(
 
 def test_our_flags_come_last_and_unknown_ones_are_left_out(compiler: Path) -> None:
     commands = Commands()
-    stock_textworld.install(bootstrap.Place(ROOT, commands))
+    stock_textworld.install(commands)
     assert commands.compiler.splitlines()[-1] == (
         f'exec {compiler} "$@" -O2 -g0 -Wl,-Bsymbolic -Wl,--exclude-libs,ALL'
     )
@@ -74,7 +74,7 @@ def test_gcc_takes_every_flag() -> None:
 
 def test_a_missing_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(bootstrap.SetupError, match=r"apt install g\+\+.*dnf install gcc-c\+\+"):
+    with pytest.raises(SetupError, match=r"apt install g\+\+.*dnf install gcc-c\+\+"):
         stock_textworld.find_compilers({})
 
 

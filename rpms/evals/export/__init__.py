@@ -7,14 +7,13 @@ one by one, so that a run of any size needs the memory of one episode.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.evals.distilling import refuse_judged
 from rpms.evals.export.atif import trajectory
 from rpms.evals.export.chat import Per, Written, lesson_of, write_chat
-from rpms.evals.export.otel import traces
 from rpms.evals.export.played import Played
 from rpms.evals.labels import find_label
 from rpms.evals.log_files import read_log
@@ -22,20 +21,8 @@ from rpms.evals.run_files import Run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.writing import whole_file
 
-
-class Format(NamedTuple):
-    """How one episode is written, and whether a folder of single files makes sense for it."""
-
-    write: Callable[[Played], dict[str, Any]]
-    single_files: bool = False
-
-
-FORMATS: dict[str, Format] = {
-    "atif": Format(trajectory, single_files=True),
-    "otel": Format(traces),
-}
-CHAT = "chat"
-"""Not one document for each episode, and not every episode: ``export_chat``."""
+ATIF, CHAT = "atif", "chat"
+"""A document for each episode; and lines to learn from, of won episodes only: ``export_chat``."""
 
 
 class Exported(NamedTuple):
@@ -53,17 +40,14 @@ def export_run(
     ``conditions`` names those to write, all by default; ``prompts`` adds every prompt as it was
     sent, which is most of the bytes.
     """
-    if format not in FORMATS:
-        raise RpmsError(f"unknown format '{format}'; choose from {', '.join((*FORMATS, CHAT))}")
-    conditions = _known(run, conditions)
-    if not out.suffix and not FORMATS[format].single_files:
-        raise RpmsError(f"--format {format} writes one file: give --out FILE.jsonl")
-    kind, found = FORMATS[format], Counted(run, conditions or run.conditions, prompts)
+    if format != ATIF:
+        raise RpmsError(f"unknown format '{format}'; choose from {ATIF}, {CHAT}")
+    found = Counted(run, _known(run, conditions) or run.conditions, prompts)
     if out.suffix:
-        _write_lines(out, (kind.write(played) for played in found))
+        _write_lines(out, map(trajectory, found))
     else:
         for played in found:
-            _write_lines(out / f"{played.name}.json", [kind.write(played)])
+            _write_lines(out / f"{played.name}.json", [trajectory(played)])
     return Exported(found.episodes, found.without_log)
 
 
@@ -112,7 +96,7 @@ class Counted:
                 self.without_log += 1
 
 
-def _write_lines(file: Path, documents: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> None:
+def _write_lines(file: Path, documents: Iterable[dict[str, Any]]) -> None:
     """Whole or not at all."""
     with whole_file(file) as lines:
         for document in documents:

@@ -8,7 +8,7 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.demands import true_belief
 from rpms.envs.alfworld.wording import to_game
-from rpms.rule_learning.exploring import draw_names
+from rpms.rule_learning.player import draw_names
 from rpms.rule_learning.templates import Template
 
 ENV = get_environment("alfworld")

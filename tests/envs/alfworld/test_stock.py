@@ -18,19 +18,19 @@ from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.alfworld.stock import StockGame, choose_engine, chosen_engine
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
-from tools import record_alfworld
+from tools import compare_engines
 from tools.compare_engines import Stock, compare
 
 pytestmark = pytest.mark.engine
 
-RECORDED = record_alfworld.read()
+RECORDED = compare_engines.read_transcripts()
 
 
 @pytest.mark.parametrize("number", range(len(RECORDED)))
 def test_plays_as_stock_did(number: int, tmp_path: Path) -> None:
     """Word for word and fact for fact what stock TextWorld said, without having it."""
     entries = RECORDED[number]
-    ours = record_alfworld.replay(entries, tmp_path)
+    ours = compare_engines.replay(entries, tmp_path)
     recorded = [json.dumps(entry, separators=(",", ":")) for entry in entries]
     for mine, theirs in zip(ours.splitlines(), recorded, strict=True):
         assert mine == theirs
@@ -38,19 +38,21 @@ def test_plays_as_stock_did(number: int, tmp_path: Path) -> None:
 
 def test_the_transcripts_cover_what_they_should() -> None:
     heads = [entries[0] for entries in RECORDED]
-    assert [(h["split"], h["dialect"], h["index"]) for h in heads] == record_alfworld.kinds()
+    assert [
+        (h["split"], h["dialect"], h["index"]) for h in heads
+    ] == compare_engines.recorded_homes()
     assert len(heads) >= 40
     assert Counter(h["dialect"] for h in heads) == {"move": 24, "put": 24}
     steps = [entry for entries in RECORDED for entry in entries[1:]]
     assert sum(entry[1] == "Nothing happens." for entry in steps) > 40
     assert sum(entry[2] for entry in steps) >= len(heads)  # every home is won
-    assert record_alfworld.OUT.stat().st_size < 1_000_000
+    assert compare_engines.OUT.stat().st_size < 1_000_000
 
 
 def test_recording_again_gives_the_same_bytes(stock_textworld: None) -> None:
-    whole = record_alfworld.OUT.read_text(encoding="utf-8")
-    for kind in (record_alfworld.kinds()[1], record_alfworld.kinds()[-1]):
-        assert record_alfworld.record(kind) in whole
+    whole = compare_engines.OUT.read_text(encoding="utf-8")
+    for kind in (compare_engines.recorded_homes()[1], compare_engines.recorded_homes()[-1]):
+        assert compare_engines.record(kind) in whole
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from rpms.envs.base import Environment
 from rpms.rule_learning.templates import CERTAIN, Literal, Template, doubting_world
 from rpms.rules.predicates import PREDICATES, Predicate, World
 from rpms.vocabulary.belief import Belief, kind_of
@@ -58,6 +57,10 @@ class Evidence:
     def refused(self) -> list[Use]:
         """Those that did not."""
         return [use for use in self.uses if not use.worked]
+
+    def total(self, uses: Iterable[Use]) -> int:
+        """How often these were seen."""
+        return sum(self.uses[use] for use in uses)
 
 
 class Snapshot:
@@ -126,24 +129,22 @@ class Experience:
         """A belief to be asked; where places may share a spot, being elsewhere is never certain."""
         return Snapshot(belief, None if self.doubts else CERTAIN)
 
-    def note(
-        self, action: str, before: Snapshot, after: Belief, worked: bool
-    ) -> tuple[Template, Use] | None:
-        """Add one transition; None if the command follows no template."""
+    def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
+        """Add one use; a command that follows no template says nothing."""
         self.commands += 1
-        found = self.match(action)
-        if found and worked:
-            self.worked.add(found[0].syntax)
+        matched = self.match(action)
+        if matched and worked:
+            self.worked.add(matched[0].syntax)
         if after["reachable"] and not self.doubts:
             # All that was noted so far took it for granted that one place is not another.
             self.doubts = True
             for evidence in self.evidence.values():
                 evidence.uses.clear()
                 evidence.changes.clear()
-            return None
-        if found is None:
-            return None
-        template, names = found
+            return
+        if matched is None:
+            return
+        template, names = matched
         template.meet(before.belief)
         true, false = before.masks(template, names)
         use = Use(true, false, template.kinds(names), worked)
@@ -153,7 +154,6 @@ class Experience:
             template.meet(after)
             then = self.look_at(after).masks(template, names)
             evidence.changes[Change(true, false, *then)] += 1
-        return template, use
 
     def note_spots(self, belief: Belief) -> None:
         """At the end of a home: which kinds were found side by side, and which apart."""
@@ -161,31 +161,3 @@ class Experience:
         for one, other in combinations(spots, 2):
             pair = frozenset((kind_of(one), kind_of(other)))
             (self.together if other in spots[one] else self.apart)[pair] += 1
-
-
-class Transition(NamedTuple):
-    """An action that was carried out or refused, and what was believed before and after it."""
-
-    action: str
-    before: Belief
-    after: Belief
-    worked: bool
-
-
-def replay(
-    env: Environment, first_observation: str, turns: Iterable[tuple[str, str, bool]]
-) -> Iterator[Transition]:
-    """A recorded episode on paper: its actions, the answers, and whether each was refused."""
-    belief = env.first_belief(first_observation)
-    for action, observation, failed in turns:
-        if not action:
-            continue
-        done = env.carried_out(action, belief, observation)
-        before, belief = belief, env.update_belief(belief, action, observation)
-        if done:
-            yield Transition(done, before, belief, not failed)
-
-
-def ground(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    """A predicate about the very things of a command."""
-    return predicate._replace(arguments=tuple(names.get(a, a) for a in predicate.arguments))

@@ -6,9 +6,9 @@ import pytest
 
 from rpms.envs import environment_names, get_environment
 from rpms.nodes.manual import load_manual
-from rpms.rule_learning.hypotheses import Hypotheses
-from rpms.rule_learning.transitions import Experience
-from rpms.rule_learning.writing import beside, tier_of
+from rpms.rule_learning.evidence import Experience
+from rpms.rule_learning.induction import Hypotheses
+from rpms.rule_learning.tier_file import beside, tier_of
 from rpms.rules.schema import ActionRule
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rpms.rule_learning.hypotheses import Hypotheses
-from rpms.rule_learning.induction import Hypothesis, written_effects
-from rpms.rule_learning.proposals import Proposed
-from rpms.rule_learning.templates import Literal, Template
+from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
+from rpms.rule_learning.templates import Template
 from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
 from rpms.rules.schema import ActionRule
@@ -85,21 +82,15 @@ def _action(
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
                 "support": 0, "confidence": 0.0, "printed": False}  # fmt: skip
     conditions = [text_of(template.predicate(o)) for o in rule.kept if template.is_general(o)]
-    named = [text_of(template.predicate(o)) for o in rule.kept if not template.is_general(o)]
-    if named:
-        _section(tables, "predicates")[f"{name}_ready"] = [named]
+    if named := [template.predicate(o) for o in rule.kept if not template.is_general(o)]:
+        _section(tables, "predicates")[f"{name}_ready"] = [[text_of(one) for one in named]]
+        _section(tables, "phrases")[f"{name}_ready"] = "; ".join(map(_phrase, named))
         conditions.append(f"{name}_ready")
-        phrases = [
-            _phrase(template.predicate(o), {})
-            for o in rule.kept
-            if text_of(template.predicate(o)) in named
-        ]
-        _section(tables, "phrases")[f"{name}_ready"] = "; ".join(phrases)
     if rule.ways:
         conditions.append(_ways(rule, name, tables))
     conditions += _tables(rule, name, tables)
     judged = rule.accepted + rule.refused
-    effects = [text_of(template.predicate(one)) for one in written_effects(rule)]
+    effects = [text_of(template.predicate(one)) for one in writable(template, rule.effects)]
     found = {**head, "preconditions": conditions, "effects": effects, "source": SOURCE}
     found["support"] = judged
     found["confidence"] = round((judged - rule.unexplained + 1) / (judged + 2), 3)
@@ -114,27 +105,20 @@ def _ways(rule: Hypothesis, name: str, tables: dict[str, Any]) -> str:
     own = f"{name}_{rule.about}"
     renamed = {rule.about: ARGUMENT}
     _section(tables, "predicates")[own] = [
-        [text_of(_renamed(rule, one, renamed)) for one in way] for way in rule.ways
+        [text_of(rule.template.about(way, renamed))] for way in rule.ways
     ]
-    told = [
-        " and ".join(_phrase(_renamed(rule, o, {}), {rule.about: "{0}"}) for o in way)
-        for way in rule.ways
-    ]
-    _section(tables, "phrases")[own] = " or ".join(told)
+    named = {rule.about: "{0}"}
+    phrases = (_phrase(rule.template.about(way, named)) for way in rule.ways)
+    _section(tables, "phrases")[own] = " or ".join(phrases)
     return f"{own}({rule.about})"
 
 
-def _renamed(rule: Hypothesis, literal: Literal, names: Mapping[str, str]) -> Predicate:
-    predicate = rule.template.predicate(literal)
-    return predicate._replace(arguments=tuple(names.get(a, a) for a in predicate.arguments))
-
-
-def _phrase(predicate: Predicate, names: Mapping[str, str]) -> str:
+def _phrase(predicate: Predicate) -> str:
     key = predicate.name if predicate.positive else f"not {predicate.name}"
-    arguments = [names.get(one, one) for one in predicate.arguments]
     if key in PHRASES:
-        return PHRASES[key].format(*arguments)
-    words = PHRASES.get(predicate.name, f"{{0}} is {predicate.name}").format(*arguments, "", "")
+        return PHRASES[key].format(*predicate.arguments)
+    form = PHRASES.get(predicate.name, f"{{0}} is {predicate.name}")
+    words = form.format(*predicate.arguments, "", "")
     return words if predicate.positive else f"not: {words}"
 
 
@@ -178,17 +162,14 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
     return section
 
 
-def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> Path:
+def write_tier(folder: Path, tier: Mapping[str, Any], head: str) -> None:
     """Write the tier's file; ``head`` says where it comes from."""
     text = yaml.safe_dump(dict(tier), sort_keys=False, default_flow_style=None, width=96)
-    file = folder / f"{tier['tier']}.yaml"
-    write_whole(file, "".join(f"# {line}\n" for line in head.splitlines()) + text)
-    return file
+    comment = "".join(f"# {line}\n" for line in head.splitlines())
+    write_whole(folder / f"{tier['tier']}.yaml", comment + text)
 
 
-def write_evidence(
-    folder: Path, rules: Hypotheses, proposed: Mapping[str, Proposed] | None = None
-) -> Path:
+def write_evidence(folder: Path, rules: Hypotheses) -> None:
     """The counts behind every literal and every kind, for people and plots."""
     found: dict[str, Any] = {}
     for syntax, rule in rules.rules.items():
@@ -200,7 +181,7 @@ def write_evidence(
             "kept": {
                 text_of(template.predicate(one)): rule.tested.get(one, 0) for one in rule.kept
             },
-            "ways": [[text_of(template.predicate(one)) for one in way] for way in rule.ways],
+            "ways": [[text_of(template.predicate(way))] for way in rule.ways],
             "doubtful": [text_of(template.predicate(one)) for one in rule.doubtful],
             "kinds": {
                 template.parameters[at]: {kind: list(counts) for kind, counts in table.items()}
@@ -208,8 +189,4 @@ def write_evidence(
             },
             "pairs": {" + ".join(kinds): list(n) for kinds, n in rule.tables.pair.items()},
         }
-        if proposed and syntax in proposed:
-            found[syntax]["proposed"] = asdict(proposed[syntax])
-    file = folder / "evidence.json"
-    write_whole(file, json.dumps(found, indent=1) + "\n")
-    return file
+    write_whole(folder / "evidence.json", json.dumps(found, indent=1) + "\n")

@@ -8,10 +8,9 @@ from itertools import permutations
 from random import Random
 
 from rpms.envs.base import Environment, LiveGame, Task
-from rpms.rule_learning.hypotheses import Hypotheses
-from rpms.rule_learning.induction import Hypothesis
+from rpms.rule_learning.evidence import Experience, Use
+from rpms.rule_learning.induction import Hypotheses, Hypothesis
 from rpms.rule_learning.templates import Template
-from rpms.rule_learning.transitions import Experience, Use
 from rpms.vocabulary.belief import Belief, in_order
 
 # How many candidates are weighed before one command is chosen.
@@ -124,9 +123,7 @@ class Curiosity:
         self.rules = Hypotheses(self.player.experience)
         known = self.rules.rules.values()
         matter = {
-            rule.template.atoms[one.atom].name
-            for rule in known
-            for one in (*rule.kept, *(one for way in rule.ways for one in way))
+            rule.template.atoms[one.atom].name for rule in known for one in (*rule.kept, *rule.ways)
         }
         self.masks: dict[str, int] = {}
         self.worked: set[tuple[str, ...]] = set()

