@@ -17,8 +17,7 @@ from rpms.rule_learning.truths import Compared, Truths
 from rpms.showing import say
 from rpms.terminal_tables import print_rows
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_folder
-from rpms.vocabulary.writing import write_whole
+from rpms.vocabulary.files import is_folder, write_whole
 
 STEPS = 400
 """Commands per game."""

@@ -10,7 +10,7 @@ from rpms.envs import Environment
 from rpms.evals.experience import find_runs, is_learning_split
 from rpms.evals.records import read_records
 from rpms.models.opening import default_timeout, open_model
-from rpms.models.replies import taken_in
+from rpms.models.replies import normalize_reply
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.campaign import STEPS, explore
 from rpms.rule_learning.domain import learned_domain
@@ -22,8 +22,8 @@ from rpms.rule_learning.writing import beside, tier_of, write_evidence, write_ti
 from rpms.rules.audit import audit
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
+from rpms.vocabulary.turn import EpisodeRecord
 
 PROPOSAL_TOKENS = 256
 KEPT = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -169,7 +169,7 @@ def _asked(study: Study, prompt: str) -> str:
         study.model, max_tokens=PROPOSAL_TOKENS, timeout_s=timeout, base_url=study.base_url
     )
     try:
-        return taken_in(chat.invoke(prompt), PROPOSAL_TOKENS).text
+        return normalize_reply(chat.invoke(prompt), PROPOSAL_TOKENS).text
     except RpmsError:
         raise
     except Exception as error:  # every client raises its own kinds

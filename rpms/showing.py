@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
-from rpms.vocabulary.plain_text import visible
+from rpms.vocabulary.safe_text import visible
 
 
 def say(*words: object, file: TextIO | None = None, **options: Any) -> None:

@@ -16,13 +16,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import expanded
-from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.files import expanded, read_yaml
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
-UNPAID = ("sim", "random", "first", "last")
-UNPAID_PROVIDERS = ("local",)
+UNPAID = ("sim", "random", "first", "last", "local")
 OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _ADDRESSES = {
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
@@ -66,7 +64,7 @@ class _PriceList(BaseModel):
 def rates_for(model: str, base_url: str = "") -> Rates | None:
     """The prices of a model as it is reached; None when no list has them."""
     provider, _, _ = model.partition(":")
-    if model in UNPAID or provider in UNPAID_PROVIDERS:
+    if provider in UNPAID:
         return NOTHING
     host = _host(provider, base_url)
     for prices in _lists():
@@ -79,8 +77,8 @@ def rates_for(model: str, base_url: str = "") -> Rates | None:
 
 def _host(provider: str, base_url: str) -> str:
     """Where the calls go: as asked for, as the client's own variables say, or to the provider."""
-    told = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
-    address = base_url or next(filter(None, told), "")
+    variables = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
+    address = base_url or next(filter(None, variables), "")
     return urlsplit(address).hostname or "" if address else OWN_HOSTS.get(provider, "")
 
 

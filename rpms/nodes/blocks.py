@@ -19,11 +19,10 @@ from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
-from rpms.vocabulary.decision import Choice
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import Choice, Message
 
 _SHARED = Path(__file__).parent / "templates"
 

@@ -13,8 +13,7 @@ from typing import Any
 from rpms.envs import get_environment
 from rpms.rule_learning.writing import SOURCE
 from rpms.vocabulary.belief import Belief, kind_of
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.turn import Turn
+from rpms.vocabulary.turn import EpisodeRecord, Turn
 
 MOST_PLACES = 6
 """A longer list of places is no hint any more."""

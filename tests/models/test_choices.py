@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpms.models import choices as listing
-from rpms.models.choices import Choice, choices
-from rpms.models.opening import LABELS
+from rpms.models.opening import LABELS, Choice, choices
 from rpms.models.weights import catalogue, folder
 from tests.command_line import in_process
 

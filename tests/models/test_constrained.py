@@ -63,7 +63,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def model(openai_server: OpenAIServer) -> BaseChatModel:
-    return open_model(f"openai:m{next(names)}", base_url=openai_server.url, held_to=ACTIONS)
+    return open_model(
+        f"openai:m{next(names)}", base_url=openai_server.url, allowed_syntaxes=ACTIONS
+    )
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -185,8 +187,8 @@ def test_a_reply_that_was_cut_short_is_no_proof_either_way(
 
 
 def test_each_server_is_judged_for_itself(openai_server: OpenAIServer) -> None:
-    one = open_model("openai:one", base_url=openai_server.url, held_to=ACTIONS)
-    two = open_model("openai:two", base_url=openai_server.url, held_to=ACTIONS)
+    one = open_model("openai:one", base_url=openai_server.url, allowed_syntaxes=ACTIONS)
+    two = open_model("openai:two", base_url=openai_server.url, allowed_syntaxes=ACTIONS)
     openai_server.plays_by(
         lambda request: server_that(
             ("grammar",) if request["model"] == "one" else ("json_schema",)
@@ -204,7 +206,7 @@ def test_the_constraint_is_part_of_what_the_response_cache_knows(
     openai_server.plays_by(server_that(("json_schema",), ("grammar",)))
     settings = {"base_url": openai_server.url, "cache": str(tmp_path / "replies.sqlite")}
     free = open_model("openai:kept", **settings)  # type: ignore[arg-type]
-    held = open_model("openai:kept", held_to=ACTIONS, **settings)  # type: ignore[arg-type]
+    held = open_model("openai:kept", allowed_syntaxes=ACTIONS, **settings)  # type: ignore[arg-type]
     assert free.invoke("What now?").text == BABBLE
     assert held.invoke("What now?").text == OBJECT
     asked = len(openai_server.requests)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.models.gguf import context_length, read_metadata
+from rpms.models.weights import context_length, read_metadata
 from rpms.vocabulary.errors import RpmsError
 
 

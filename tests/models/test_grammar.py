@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.models.grammar import fits, reply_gbnf, reply_schema
+from rpms.models.constrained import fits, reply_gbnf, reply_schema
 from rpms.nodes.reply import read_reply
 from rpms.rules import load_manual
 

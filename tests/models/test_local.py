@@ -19,8 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.models import constrained, local, local_server, open_model
-from rpms.models.constrained import form_in_use
-from rpms.models.grammar import fits
+from rpms.models.constrained import fits, form_in_use
 from rpms.models.local import LocalName, find_weights, missing, parse_name
 from rpms.rules import load_manual
 from rpms.vocabulary.errors import RpmsError
@@ -312,7 +311,7 @@ def test_replies_are_held_to_the_actions(
 ) -> None:
     every = constrained.request_forms(ACTIONS)
     monkeypatch.setattr(constrained, "request_forms", lambda _: {form: every[form]})
-    model = open_model(local_model, max_tokens=100, timeout_s=300, held_to=ACTIONS)
+    model = open_model(local_model, max_tokens=100, timeout_s=300, allowed_syntaxes=ACTIONS)
     questions = ("Act.", "Write a poem about the sea.", "Reply with the word hello only.")
     replies = [model.invoke([QUESTION[0], ("user", question)]) for question in questions]
     whole = [r.text for r in replies if r.response_metadata["finish_reason"] == "stop"]

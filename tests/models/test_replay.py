@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from rpms.graph import run_episode
-from rpms.models.replay import Replay
+from rpms.models.controls import Replay
 from rpms.nodes.context import RunContext
 from tests.gold import household_gold, science_gold
 

@@ -12,7 +12,7 @@ from rpms.evals.run_files import read_run
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.domain import learned_domain, orders, sightings
 from rpms.rule_learning.writing import write_tier
-from rpms.vocabulary.record import EpisodeRecord, RecordedTurn
+from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
 
 HOME = "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a desk 1, a drawer 1, and a shelf 1."  # noqa: E501
 TASK = "put a book in shelf."

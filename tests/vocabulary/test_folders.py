@@ -14,7 +14,7 @@ from rpms.memory_store.snapshot import write_lines
 from rpms.models.prices import rates_for
 from rpms.models.response_cache import default_file
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir, expanded
+from rpms.vocabulary.files import cache_dir, expanded
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002, 0o027])

@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.vocabulary.plain_text import valid, visible
+from rpms.vocabulary.safe_text import valid, visible
 
 # Also halves of characters, which no text file can hold.
 ANY = st.text(st.characters(codec=None, categories=None))

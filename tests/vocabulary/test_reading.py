@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import (
+from rpms.vocabulary.files import (
     MOST_TEXT,
     is_file,
     is_folder,

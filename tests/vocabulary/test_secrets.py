@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.vocabulary import secrets
-from rpms.vocabulary.secrets import HIDDEN, hide_secrets_of, redact, redact_known
+from rpms.vocabulary.safe_text import HIDDEN, hide_secrets_of, redact, redact_known
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.vocabulary.signature import PAPER, GoalSignature, hand, hand_was_empty, read_signature
+from rpms.vocabulary.goal import PAPER, GoalSignature, hand, hand_was_empty, read_signature
 
 PRINTED = "pick_heat_then_place_in_recep:mug:hot:cabinet"
 GAMMA = GoalSignature("pick_heat_then_place_in_recep", "mug", "cabinet")

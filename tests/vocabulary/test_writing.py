@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.writing import make_folder, refuse_special, whole_file, write_whole
+from rpms.vocabulary.files import make_folder, refuse_special, whole_file, write_whole
 
 
 def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:

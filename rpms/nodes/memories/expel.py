@@ -18,7 +18,7 @@ from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "insight"
 FULL = 20

@@ -13,7 +13,7 @@ from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
 from rpms.rules import Manual
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "trajectory"
 LINE = 80
