@@ -29,22 +29,15 @@ LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
 """What tables call the models that are none."""
 SERVER_TIMEOUT_S = 60.0
 KEYS = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
+    **{
+        provider: f"{provider.upper()}_API_KEY"
+        for provider in ("anthropic", "azure_openai", "cohere", "deepseek", "fireworks", "groq",
+                         "langsmith", "nvidia", "openai", "openrouter", "together", "xai")
+    },
     "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "langsmith": "LANGSMITH_API_KEY",
     "mistralai": "MISTRAL_API_KEY",
-    "nvidia": "NVIDIA_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
     "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "xai": "XAI_API_KEY",
-}
+}  # fmt: skip
 """Where clients look for a key; a provider that is not here has one of its own kind, or none."""
 OURS = {
     "openai": "OpenAI, or with --base-url any server of its protocol",

@@ -84,8 +84,7 @@ def _host(provider: str, base_url: str) -> str:
 
 def _lists() -> list[_PriceList]:
     own = os.environ.get("RPMS_PRICES")
-    files = [expanded(own, "RPMS_PRICES"), SHIPPED] if own else [SHIPPED]
-    return [read_prices(file) for file in files]
+    return [*([read_prices(expanded(own, "RPMS_PRICES"))] if own else []), read_prices(SHIPPED)]
 
 
 @lru_cache(maxsize=8)
