@@ -7,7 +7,7 @@ PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local textworld demo docs lint test clean
+.PHONY: help setup setup-dev local textworld demo docs lint test fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ lint: setup-dev ## ruff (lint and format) and mypy
 
 test: lint ## lint, then the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+CASES ?= 2000
+SEED := $(or $(SEED),$(shell date +%s))
+fuzz: setup-dev ## hostile words and files, others every time (CASES=5000; SEED=17 for the same again)
+	@echo "make fuzz SEED=$(SEED) CASES=$(CASES)"
+	RPMS_FUZZ_SEED=$(SEED) RPMS_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 -q tests/test_fuzz.py
 
 clean: ## remove .venv and every cache in this clone
 	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

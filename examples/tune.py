@@ -41,23 +41,20 @@ def main() -> None:
         parser.error(
             f"{', '.join(missing)} not installed: pip install torch transformers accelerate gguf"
         )
+    from tuning import training
+    from tuning.serving import answer_requests
+
     if options.command == "train":
-        from tuning.training import Recipe
-        from tuning.training import train as tune
-
-        recipe = Recipe(options.lora, options.rate, options.passes, options.tokens, options.seed)
-        tune(options.model, options.data, options.out, recipe)
+        recipe = training.Recipe(
+            options.lora, options.rate, options.passes, options.tokens, options.seed
+        )
+        training.train(options.model, options.data, options.out, recipe)
         return
-    from tuning.loading import load
-    from tuning.serving import serve as answer
-
-    loaded = load(options.model)
+    loaded = training.load(options.model)
     if options.adapter:
-        from tuning.lora import merge_lora
-
-        merge_lora(loaded.model, options.adapter)
+        training.merge_lora(loaded.model, options.adapter)
     loaded.model.eval()
-    answer(loaded, options.port, options.tokens)
+    answer_requests(loaded, options.port, options.tokens)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ from rpms.typed import in_typed_words
 from rpms.view_cli import view
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 from rpms.vocabulary.turn import ERRORS
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -7,7 +7,7 @@ from typing import Any
 from rich import console
 from rich.text import Text
 
-from rpms.vocabulary.plain_text import visible
+from rpms.vocabulary.safe_text import visible
 
 
 class Console(console.Console):

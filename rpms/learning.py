@@ -26,7 +26,7 @@ from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write
 from rpms.nodes.memories.shape import takes_manual
 from rpms.showing import say
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.writing import refuse_special
+from rpms.vocabulary.files import refuse_special
 
 NAMED = 5
 """How many failed episodes are named; the run folder has them all."""

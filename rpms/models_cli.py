@@ -34,7 +34,7 @@ def list_models(as_json: JsonOption = False) -> None:
     from rich.markup import escape
 
     from rpms.console import Console
-    from rpms.models.choices import choices
+    from rpms.models.opening import choices
     from rpms.models.weights import catalogue, pulled
     from rpms.terminal_tables import print_stacked
 
@@ -52,7 +52,7 @@ def list_models(as_json: JsonOption = False) -> None:
     print_stacked(console, "Usable now", ready)
     print_stacked(console, "Not yet", lacking)
     console.print(
-        "In Python any LangChain chat model will do, as an object; rpms.models.replay.Replay "
+        "In Python any LangChain chat model will do, as an object; rpms.models.controls.Replay "
         "plays a list of actions."
     )
     for name in catalogue():

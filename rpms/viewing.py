@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from rpms.evals.report.live import Shelf
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 HOST = "127.0.0.1"
 SLOW_S = 30.0

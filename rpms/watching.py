@@ -22,7 +22,7 @@ from rpms.evals.progress import RunProgress
 from rpms.evals.runner import Run, Watch
 from rpms.showing import say, say_place
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.plain_text import visible
+from rpms.vocabulary.safe_text import visible
 from rpms.vocabulary.turn import ERRORS
 
 EVERY_S = 30.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.tasks import list_tasks
-from rpms.models.replay import Replay
+from rpms.models.controls import Replay
 
 SCIENCE = Path(__file__).parent / "envs" / "scienceworld" / "gold.json"
 

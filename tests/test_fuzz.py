@@ -1,7 +1,8 @@
 """Hostile words and files: whatever comes in, the answer is a result or one line, and it ends.
 
-``RPMS_FUZZ_SEED`` draws other cases, ``RPMS_FUZZ_CASES`` more or fewer of them. A case that fails
-is named by its kind and number, which with the seed make the same case again.
+``make fuzz`` draws other cases every time (``RPMS_FUZZ_SEED``), and as many as one likes
+(``RPMS_FUZZ_CASES``). A case that fails is named by its kind and number, which with the seed make
+the same case again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.fuzz.cases import KINDS, Case, clear
 from tests.fuzz.commands import TREE
 
 SEED = os.environ.get("RPMS_FUZZ_SEED", "17")
-CASES = int(os.environ.get("RPMS_FUZZ_CASES", "10000"))
+CASES = int(os.environ.get("RPMS_FUZZ_CASES", "500"))
 GROUP = 200
 PATIENCE_S = 120
 ROOM = 4 << 30

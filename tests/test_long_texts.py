@@ -14,7 +14,7 @@ import pytest
 
 from rpms.envs import environment_names, get_environment
 from rpms.evals.runner import kind_of
-from rpms.models.grammar import fits
+from rpms.models.constrained import fits
 from rpms.nodes.memories.clin import read_abstractions
 from rpms.nodes.memories.expel import vote
 from rpms.nodes.memories.reasoning_bank import read_items
@@ -23,8 +23,7 @@ from rpms.nodes.memories.writing import list_items, tidy
 from rpms.nodes.reply import LONGEST_ACTION, read_action, read_reply
 from rpms.rules import load_manual
 from rpms.rules.mentions import mentioned_actions
-from rpms.vocabulary.plain_text import valid, visible
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact, valid, visible
 
 LENGTH = 4000
 GROWTH = 10.0

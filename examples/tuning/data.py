@@ -32,7 +32,7 @@ def read_lines(file: Path) -> Iterator[list[dict[str, Any]]]:
 
 def render(tokenizer: Any, messages: Messages, ask: bool) -> str:
     """The conversation as the model reads it; ``ask`` ends it where a reply begins."""
-    plain = [{"role": one["role"], "content": one["content"]} for one in messages]
+    plain = [{key: message[key] for key in ("role", "content")} for message in messages]
     text: str = tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=ask)
     return text
 
@@ -41,11 +41,6 @@ def encode(tokenizer: Any, text: str) -> list[int]:
     """Tokens of a rendered text; the template has put in the special ones."""
     found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return found
-
-
-def is_learned(message: Mapping[str, Any]) -> bool:
-    """Replies are, unless their weight says otherwise; as OpenAI's fine-tuning has it."""
-    return message["role"] == "assistant" and bool(message.get("weight", 1))
 
 
 def to_example(tokenizer: Any, messages: Messages) -> Example:
@@ -57,7 +52,8 @@ def to_example(tokenizer: Any, messages: Messages) -> Example:
     example = Example([], [])
     told = ""
     for number, message in enumerate(messages):
-        if not is_learned(message):
+        # Replies are learned unless their weight says otherwise, as OpenAI's fine-tuning has it.
+        if message["role"] != "assistant" or not message.get("weight", 1):
             continue
         before = render(tokenizer, messages[:number], ask=True)
         after = render(tokenizer, messages[: number + 1], ask=False).rstrip("\n")

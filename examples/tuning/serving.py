@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any
 
 WAIT_S = 0.03
 MOST = 320
@@ -20,32 +20,26 @@ MOST = 320
 REPLY_TOKENS = 256
 
 
-class Answer(NamedTuple):
-    """A reply, or what went wrong."""
-
-    text: str
-    tokens: int
-    error: str = ""
-
-
 @dataclass
 class Question:
-    """One prompt that waits for its reply of at most so many tokens."""
+    """One prompt, and its reply of at most so many tokens once it is ready, or what went wrong."""
 
     ids: list[int]
     most: int
-    answer: Answer | None = None
+    text: str = ""
+    tokens: int = 0
+    error: str = ""
     ready: threading.Event = field(default_factory=threading.Event)
 
 
 def grouped(waiting: Sequence[Question], tokens: int) -> Iterator[list[Question]]:
     """Batches of about the same length, short ones first, each within ``tokens``."""
     batch: list[Question] = []
-    for one in sorted(waiting, key=lambda one: len(one.ids)):
-        if batch and (len(batch) + 1) * (len(one.ids) + one.most) > tokens:
+    for question in sorted(waiting, key=lambda question: len(question.ids)):
+        if batch and (len(batch) + 1) * (len(question.ids) + question.most) > tokens:
             yield batch
             batch = []
-        batch.append(one)
+        batch.append(question)
     yield batch
 
 
@@ -55,7 +49,8 @@ class Generator:
     def __init__(self, loaded: Any, tokens: int) -> None:
         """``tokens`` bounds a batch with its replies."""
         self._loaded, self._tokens = loaded, tokens
-        ends = [loaded.tokenizer.eos_token_id, *_also_ends(loaded.model)]
+        also = loaded.model.generation_config.eos_token_id
+        ends = [loaded.tokenizer.eos_token_id, *(also if isinstance(also, list) else [also])]
         self._ends = [*dict.fromkeys(end for end in ends if end is not None)]
 
     def work(self, waiting: queue.Queue[Question]) -> None:
@@ -73,53 +68,38 @@ class Generator:
     def answer(self, batch: list[Question]) -> None:
         """Reply to all of a batch; trouble is each one's error and not the server's end."""
         try:
-            replies = [Answer(*one) for one in self._generate(batch)]
+            self._generate(batch)
         except Exception as error:
-            replies = [Answer("", 0, f"{type(error).__name__}: {error}")] * len(batch)
-        for one, reply in zip(batch, replies, strict=True):
-            one.answer = reply
-            one.ready.set()
+            for question in batch:
+                question.error = f"{type(error).__name__}: {error}"
+        for question in batch:
+            question.ready.set()
 
-    def _generate(self, batch: list[Question]) -> Iterator[tuple[str, int]]:
+    def _generate(self, batch: list[Question]) -> None:
         import torch
 
         model, tokenizer, device = self._loaded
-        longest = max(len(one.ids) for one in batch)
-        gaps = [longest - len(one.ids) for one in batch]
-        rows = [[tokenizer.pad_token_id] * gap + one.ids
-                for gap, one in zip(gaps, batch, strict=True)]  # fmt: skip
+        longest = max(len(question.ids) for question in batch)
+        gaps = [longest - len(question.ids) for question in batch]
+        rows = [[tokenizer.pad_token_id] * gap + question.ids
+                for gap, question in zip(gaps, batch, strict=True)]  # fmt: skip
         seen = [[0] * gap + [1] * (longest - gap) for gap in gaps]
         with torch.inference_mode():
             made = model.generate(
                 input_ids=torch.tensor(rows, device=device),
                 attention_mask=torch.tensor(seen, device=device),
-                max_new_tokens=max(one.most for one in batch),
+                max_new_tokens=max(question.most for question in batch),
                 do_sample=False, temperature=None, top_p=None, top_k=None,
                 eos_token_id=self._ends, pad_token_id=tokenizer.pad_token_id,
             )  # fmt: skip
-        for one, row in zip(batch, made[:, longest:].tolist(), strict=True):
+        for question, row in zip(batch, made[:, longest:].tolist(), strict=True):
             end = next((i for i, token in enumerate(row) if token in self._ends), len(row))
-            said = row[: min(end, one.most)]
-            yield tokenizer.decode(said, skip_special_tokens=True), len(said)
+            reply = row[: min(end, question.most)]
+            question.text = tokenizer.decode(reply, skip_special_tokens=True)
+            question.tokens = len(reply)
 
 
-def _also_ends(model: Any) -> list[int]:
-    ends = model.generation_config.eos_token_id
-    return ends if isinstance(ends, list) else [ends]
-
-
-def plain_messages(body: dict[str, Any]) -> list[dict[str, str]]:
-    """The messages of a request; content may come as a text or as a list of parts."""
-    found = []
-    for one in body["messages"]:
-        content = one["content"]
-        if not isinstance(content, str):
-            content = "".join(part.get("text", "") for part in content)
-        found.append({"role": one["role"], "content": content})
-    return found
-
-
-def serve(loaded: Any, port: int, tokens: int) -> None:
+def answer_requests(loaded: Any, port: int, tokens: int) -> None:
     """Answer ``/v1/chat/completions`` on this machine until interrupted."""
     from tuning.data import encode, render
 
@@ -133,15 +113,13 @@ def serve(loaded: Any, port: int, tokens: int) -> None:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            messages = plain_messages(body)
             most = body.get("max_completion_tokens") or body.get("max_tokens") or REPLY_TOKENS
-            text = render(loaded.tokenizer, messages, True)
-            one = Question(encode(loaded.tokenizer, text), int(most))
-            waiting.put(one)
-            one.ready.wait()
-            status, reply = completion(one, str(body.get("model", "")))
-            data = json.dumps(reply).encode()
-            self.send_response(status)
+            text = render(loaded.tokenizer, body["messages"], True)
+            question = Question(encode(loaded.tokenizer, text), int(most))
+            waiting.put(question)
+            question.ready.wait()
+            data = json.dumps(completion(question, str(body.get("model", "")))).encode()
+            self.send_response(500 if question.error else 200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -157,17 +135,16 @@ def serve(loaded: Any, port: int, tokens: int) -> None:
         server.serve_forever()
 
 
-def completion(one: Question, model: str) -> tuple[int, dict[str, Any]]:
-    """The HTTP status and the body that OpenAI's clients read."""
-    answer = one.answer or Answer("", 0, "no reply")
-    if answer.error:
-        return 500, {"error": {"message": answer.error, "type": "server_error"}}
-    usage = {"prompt_tokens": len(one.ids), "completion_tokens": answer.tokens,
-             "total_tokens": len(one.ids) + answer.tokens}  # fmt: skip
+def completion(question: Question, model: str) -> dict[str, Any]:
+    """What OpenAI's clients read."""
+    if question.error:
+        return {"error": {"message": question.error, "type": "server_error"}}
+    read, written = len(question.ids), question.tokens
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     choice = {
         "index": 0,
-        "message": {"role": "assistant", "content": answer.text},
-        "finish_reason": "stop" if answer.tokens < one.most else "length",
+        "message": {"role": "assistant", "content": question.text},
+        "finish_reason": "stop" if written < question.most else "length",
     }
-    return 200, {"id": "chatcmpl-tune", "object": "chat.completion", "created": 0, "model": model,
-                 "choices": [choice], "usage": usage}  # fmt: skip
+    return {"id": "chatcmpl-tune", "object": "chat.completion", "created": 0, "model": model,
+            "choices": [choice], "usage": usage}  # fmt: skip

@@ -1,20 +1,135 @@
-"""One or a few passes over the lines: full fine-tuning, or a LoRA."""
+"""Full fine-tuning or a LoRA: one or a few passes over the lines.
+
+The LoRA is a few lines here, saved as PEFT saves it, so that vLLM, llama.cpp and PEFT can read it.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
 from torch.nn import functional
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tuning.data import IGNORED, Example, batches, read_lines, to_example
-from tuning.loading import Loaded, load
-from tuning.lora import add_lora, save_lora
 
 WARM_UP = 10
-TOLD_EVERY = 20
+REPORT_EVERY = 20
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+PREFIX = "base_model.model."
+
+
+class Loaded(NamedTuple):
+    """A model that is ready, and where it is."""
+
+    model: Any
+    tokenizer: Any
+    device: str
+
+
+def load(name: str) -> Loaded:
+    """Weights in bfloat16 on a GPU, in full precision on a processor.
+
+    The quantised weights of a GGUF file are unpacked: what is trained fits that very file.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    file = Path(name)
+    where: dict[str, Any] = {}
+    if file.suffix == ".gguf":
+        name, where = str(file.parent), {"gguf_file": file.name}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, **where)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **where)
+    except (ImportError, OSError, ValueError) as error:  # these say themselves what is missing
+        raise SystemExit(f"tune: cannot load {file}: {error}") from error
+    if where:
+        # Unpacked on the way in, it is an ordinary model; marked as quantised it cannot be saved.
+        model.hf_quantizer = None
+        vars(model.config).pop("quantization_config", None)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return Loaded(model.to(device), tokenizer, device)
+
+
+class LoraLinear(nn.Module):  # type: ignore[misc]
+    """A matrix W that stays as it is, plus B A x times alpha / rank; B begins at zero."""
+
+    def __init__(self, base: Any, rank: int, alpha: float) -> None:
+        """``base`` is the layer that stays."""
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.scale = alpha / rank
+        made = {"device": base.weight.device, "dtype": torch.float32}
+        self.lora_A = nn.Linear(base.in_features, rank, bias=False, **made)
+        self.lora_B = nn.Linear(rank, base.out_features, bias=False, **made)
+        nn.init.kaiming_uniform_(self.lora_A.weight, a=math.sqrt(5))
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x: Any) -> Any:
+        """The sum of both, in the model's own precision.
+
+        The small matrices are kept and changed in full precision; multiplying in it would keep a
+        copy of every input for the way back, more than training all weights takes.
+        """
+        inner = functional.linear(x, self.lora_A.weight.to(x.dtype))
+        return self.base(x) + self.scale * functional.linear(inner, self.lora_B.weight.to(x.dtype))
+
+
+def add_lora(model: Any, rank: int, alpha: float) -> dict[str, Any]:
+    """Put the small matrices beside the large ones; returns the layers by name."""
+    model.requires_grad_(False)
+    linear = {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in TARGETS
+    }
+    if not linear:
+        raise SystemExit(f"tune: this model has no layers called {', '.join(TARGETS)}")
+    layers = {}
+    for name, base in linear.items():
+        parent, _, last = name.rpartition(".")
+        layers[name] = LoraLinear(base, rank, alpha)
+        setattr(model.get_submodule(parent), last, layers[name])
+    return layers
+
+
+def save_lora(layers: dict[str, Any], base: str, rank: int, alpha: float, out: Path) -> None:
+    """The two files of a PEFT adapter."""
+    tensors = {
+        f"{PREFIX}{name}.{part}.weight": getattr(layer, part).weight.detach().cpu().contiguous()
+        for name, layer in layers.items()
+        for part in ("lora_A", "lora_B")
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, str(out / WEIGHTS), metadata={"format": "pt"})
+    config = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
+        "r": rank, "lora_alpha": alpha, "lora_dropout": 0.0, "bias": "none",
+        "target_modules": sorted({name.rpartition(".")[2] for name in layers}),
+        "fan_in_fan_out": False, "inference_mode": True, "init_lora_weights": True,
+        "modules_to_save": None, "use_rslora": False, "use_dora": False,
+    }  # fmt: skip
+    (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def merge_lora(model: Any, folder: Path) -> None:
+    """Add a saved adapter to the weights themselves: it costs nothing afterwards."""
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    tensors = load_file(str(folder / WEIGHTS))
+    scale = config["lora_alpha"] / config["r"]
+    ends = ".lora_A.weight"
+    with torch.no_grad():
+        for key in (key for key in tensors if key.endswith(ends)):
+            weight = model.get_submodule(key[len(PREFIX) : -len(ends)]).weight
+            small = tensors[key.replace("lora_A", "lora_B")] @ tensors[key]
+            weight += (small * scale).to(weight)
 
 
 class Recipe(NamedTuple):
@@ -71,7 +186,7 @@ def fit(loaded: Loaded, examples: list[Example], recipe: Recipe) -> list[float]:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss.item())
-        if step % TOLD_EVERY == 0 or step == len(plan) - 1:
+        if step % REPORT_EVERY == 0 or step == len(plan) - 1:
             print(f"step {step + 1} of {len(plan)}, loss {losses[-1]:.4f}", flush=True)
     model.eval()
     return losses

@@ -21,12 +21,13 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
-from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.reading import read_text
-from rpms.vocabulary.signature import (
+from rpms.vocabulary.files import read_text
+from rpms.vocabulary.goal import (
     PRINTED,
     GoalSignature,
+    GoalSpec,
     Keys,
+    SubGoal,
     hand,
     hand_was_empty,
     read_signature,

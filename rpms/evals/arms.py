@@ -15,7 +15,7 @@ from rpms.evals.variants import Variant
 from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked
 from rpms.vocabulary.errors import BadSetting, RpmsError
-from rpms.vocabulary.reading import read_text, read_yaml
+from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.spelling import Strict, offer
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}

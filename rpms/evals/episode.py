@@ -21,7 +21,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
           "output_tokens", "model_calls", "cache_hits", "capped_replies")  # fmt: skip

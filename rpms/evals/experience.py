@@ -19,8 +19,8 @@ from rpms.evals.records import read_records
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import MANIFEST
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_folder
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.files import is_folder
+from rpms.vocabulary.turn import EpisodeRecord
 
 # Splits whose names say that their tasks are for learning.
 FOR_LEARNING = {"train", "seen"}

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from rpms.evals.bounded import Amount, Count, Real, Whole
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import parse_json, read_bytes
+from rpms.vocabulary.files import parse_json, read_bytes
 
 _MORE = ConfigDict(extra="allow")
 """Logs hold more than is read here, and later versions add to them."""

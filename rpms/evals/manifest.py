@@ -25,7 +25,7 @@ from rpms.rules.leaving_out import names_in
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.overlay import rule_files
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 FORMAT = 1
 # Beside the package lies our own .git in a checkout, and none where it is installed.

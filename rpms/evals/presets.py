@@ -16,7 +16,7 @@ from rpms.nodes.context import RunContext, condition_name, settings
 from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_file, read_yaml
+from rpms.vocabulary.files import is_file, read_yaml
 from rpms.vocabulary.spelling import Strict, offer
 
 METHOD = "{method}"

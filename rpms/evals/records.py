@@ -9,9 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 from rpms.evals.run_files import Run
 from rpms.evals.run_layout import EPISODES, JobKey, key_of
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import read_bytes
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.turn import ERRORS
+from rpms.vocabulary.files import read_bytes
+from rpms.vocabulary.turn import ERRORS, EpisodeRecord
 
 _ADAPTER: TypeAdapter[EpisodeRecord] = TypeAdapter(EpisodeRecord)
 

@@ -30,7 +30,7 @@ from rpms.evals.run_layout import EPISODES, MANIFEST, JobKey, step_log_file
 from rpms.nodes.context import OLD_GUARDS, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_file, read_bytes
+from rpms.vocabulary.files import is_file, read_bytes
 from rpms.vocabulary.turn import ERRORS, FailureMode, repeated_refusals
 
 

@@ -20,8 +20,14 @@ from rpms.evals.plan import Ending
 from rpms.evals.run_files import Episode, Manifest, first_problem
 from rpms.evals.run_layout import DROPPED, EPISODES, MANIFEST, JobKey, key_of, step_log_file
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import parse_json, read_bytes
-from rpms.vocabulary.writing import make_folder, reason_of, refuse_special, write_whole
+from rpms.vocabulary.files import (
+    make_folder,
+    parse_json,
+    read_bytes,
+    reason_of,
+    refuse_special,
+    write_whole,
+)
 
 LOCK = ".lock"
 

@@ -21,9 +21,9 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.decision import Decision
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import Decision
 
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {

@@ -32,9 +32,8 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.plain_text import visible
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact, visible
+from rpms.vocabulary.turn import EpisodeRecord
 
 SWITCH_S = 0.001
 """The loop shares the interpreter with the simulator's thread; it should not wait long for it."""

@@ -13,11 +13,10 @@ from rpms.graph.build import RpmsGraph, build_graph
 from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeInput, EpisodeOutput
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.decision import Decision
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Turn
+from rpms.vocabulary.turn import Decision, Turn
 
 
 class StepEvent(TypedDict):

@@ -16,7 +16,7 @@ from typing import Any
 
 from rpms.memory_store import schemas
 from rpms.memory_store.entries import Entry, Use, parse_entry
-from rpms.vocabulary.signature import PAPER, Keys
+from rpms.vocabulary.goal import PAPER, Keys
 
 # What makes an entry of each type the same experience as another.
 _IDENTITY: dict[str, tuple[str, ...]] = {

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from rapidfuzz import fuzz
 
 from rpms.memory_store.entries import ADAPTER, Entry, Found, Schema, Success
-from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
+from rpms.vocabulary.goal import PAPER, GoalSignature, Keys
 
 OBJECT_SHARE, DESTINATION_SHARE = 0.6, 0.4
 # Two kinds of one category are close without being spelled alike: mug ~ cup.

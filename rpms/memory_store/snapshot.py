@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from rpms.memory_store.entries import ADAPTER, Entry
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import open_plain, parse_json
-from rpms.vocabulary.signature import PAPER, Keys
-from rpms.vocabulary.writing import reason_of, whole_file
+from rpms.vocabulary.files import open_plain, parse_json, reason_of, whole_file
+from rpms.vocabulary.goal import PAPER, Keys
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1

@@ -1,4 +1,8 @@
-"""Holding replies to the format, on whatever kind of server is at the other end.
+"""Replies constrained to the format, on whatever kind of server is at the other end.
+
+The format is built from action syntaxes such as ``take {object} from {place}``, which are data:
+this file knows no world. It fixes the form of a reply, never which thing is named in it; a model
+can still name what is not there, and that is the agent's mistake to make.
 
 Servers take different forms of one constraint, and some accept a field they do not know without
 a word. So the forms are tried in order, a reply counts only if it keeps to the format, and what
@@ -8,26 +12,99 @@ one warning says so.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from rpms.models.grammar import fits, reply_gbnf, reply_schema
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 log = logging.getLogger("rpms")
+LONGEST_THOUGHT = 240
+LONGEST_WORD = 20
+LONGEST_NUMBER = 3
+"""A small model that falls into repeating one digit must come to an end."""
+MOST_WORDS = 8
+"""``metal pot containing water in kitchen`` has six."""
+# Printable ASCII without the colon: no thought can look like an "Action:" label. Without the
+# quotation mark, the backslash and square brackets no form of it needs escaping.
+_THOUGHT = "[ !#-9;-Z^-~]"
+_LETTERS = f"[a-zA-Z]{{1,{LONGEST_WORD}}}"
+_NUMBER = f"[0-9]{{1,{LONGEST_NUMBER}}}"
+_BLANK = re.compile(r"\{\w+\}")
 # How servers say that they do not take a field, or choke on it. A fault that passes (429, 503,
 # a timeout) says nothing about the form and goes to the caller as it is.
 REFUSALS = (400, 404, 415, 422, 500, 501)
 FREE = "free"
-Outcome = ChatResult | Exception
+Call = Callable[[dict[str, Any]], Awaitable[ChatResult]]
+
+
+def reply_gbnf(syntaxes: Sequence[str]) -> str:
+    """A GBNF grammar (llama.cpp, vLLM): an optional thought, then one action."""
+    actions = " |\n  ".join(map(_gbnf_action, syntaxes))
+    return "\n".join(
+        (
+            'root ::= ("Thought: " thought "\\n")? "Action: " action',
+            f"thought ::= {_THOUGHT}{{1,{LONGEST_THOUGHT}}}",
+            f"action ::= {actions}",
+            f'name ::= word (" " word){{0,{MOST_WORDS - 1}}}',
+            f'word ::= {_LETTERS} ("-" {_LETTERS})? | {_NUMBER}',
+            "",
+        )
+    )
+
+
+def _gbnf_action(syntax: str) -> str:
+    first, *rest = (json.dumps(part) if part else "" for part in _BLANK.split(syntax))
+    parts = [first, *(part for fixed in rest for part in ("name", fixed))]
+    return " ".join(filter(None, parts))
+
+
+def reply_schema(syntaxes: Sequence[str]) -> dict[str, Any]:
+    """The same for servers that take a JSON schema: ``{"thought": ..., "action": ...}``."""
+    thought = f"^{_THOUGHT}{{0,{LONGEST_THOUGHT}}}$"
+    return {
+        "type": "object",
+        "properties": {
+            "thought": {"type": "string", "pattern": thought},
+            "action": {"type": "string", "pattern": f"^({_actions(tuple(syntaxes))})$"},
+        },
+        "required": ["thought", "action"],
+        "additionalProperties": False,
+    }
+
+
+def fits(text: str, syntaxes: Sequence[str]) -> bool:
+    """Whether a reply keeps to the format, in words or as JSON."""
+    actions = _actions(tuple(syntaxes))
+    thought = f"(?:Thought: {_THOUGHT}{{1,{LONGEST_THOUGHT}}}\n)?"
+    if re.fullmatch(f"{thought}Action: (?:{actions})", text.strip()):
+        return True
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    action = reply.get("action") if isinstance(reply, Mapping) else None
+    return isinstance(action, str) and bool(re.fullmatch(actions, action))
+
+
+@lru_cache(maxsize=8)
+def _actions(syntaxes: tuple[str, ...]) -> str:
+    """All actions as one regular expression, in the subset that JSON schemas may use."""
+    word = f"({_LETTERS}(-{_LETTERS})?|{_NUMBER})"
+    name = f"{word}( {word}){{0,{MOST_WORDS - 1}}}"
+    return "|".join(
+        name.join(re.escape(part).replace("\\ ", " ") for part in _BLANK.split(syntax))
+        for syntax in syntaxes
+    )
 
 
 def request_forms(syntaxes: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -49,34 +126,43 @@ def request_forms(syntaxes: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 @dataclass
-class _Known:
-    """What is known about one server: the form in use, and whether it has proved itself."""
+class _Server:
+    """What is known about one server: the forms left to try, and whether the first has proved."""
 
-    left: list[str]
+    forms: list[str]
     proved: bool = False
 
 
-_known: dict[str, _Known] = {}
+_servers: dict[str, _Server] = {}
 _lock = threading.Lock()
 
 
-def forget() -> None:
+def forget_servers() -> None:
     """Try every form anew with every server."""
     with _lock:
-        _known.clear()
+        _servers.clear()
 
 
-def hold(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
-    """The same model with its replies held to these actions; ``server`` is what to call it."""
-    if isinstance(model, HeldModel) or model._llm_type.startswith("rpms-"):
+def form_in_use(server: str) -> str:
+    """The form that has proved itself, ``free`` where none did, empty while that is open."""
+    known = _servers.get(server)
+    return known.forms[0] if known and known.proved else ""
+
+
+def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
+    """The same model with its replies constrained to actions; ``server`` is what to call it."""
+    if isinstance(model, ConstrainedModel) or model._llm_type.startswith("rpms-"):
         return model
-    return HeldModel(inner=model, syntaxes=list(syntaxes), server=server or _name(model))
+    fields = ("model_name", "model", "openai_api_base", "base_url")
+    parts = [str(getattr(model, field, "") or "") for field in fields]
+    server = server or " ".join(dict.fromkeys(filter(None, parts))) or f"model {id(model)}"
+    return ConstrainedModel(inner=model, syntaxes=list(syntaxes), server=server)
 
 
-class HeldModel(BaseChatModel):
+class ConstrainedModel(BaseChatModel):
     """A chat model whose requests carry the constraint in the form its server takes.
 
-    A single call may be held to ``choices`` of its own instead of the syntaxes.
+    A single call may be constrained to ``choices`` of its own instead of the syntaxes.
     """
 
     inner: BaseChatModel
@@ -85,123 +171,81 @@ class HeldModel(BaseChatModel):
 
     @property
     def _llm_type(self) -> str:
-        return f"held-{self.inner._llm_type}"
+        return f"constrained-{self.inner._llm_type}"
 
     def _generate(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
+        run_manager: object = None,
         choices: Sequence[str] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        steps = self._steps(choices or self.syntaxes)
-        extra = next(steps)
-        while True:
-            try:
-                outcome: Outcome = self.inner._generate(messages, stop, None, **extra, **kwargs)
-            except Exception as error:  # each client raises its own kinds
-                outcome = error
-            try:
-                extra = steps.send(outcome)
-            except StopIteration as end:
-                return _result(end.value)
+        async def call(extra: dict[str, Any]) -> ChatResult:
+            return self.inner._generate(messages, stop, None, **extra, **kwargs)
+
+        search = self._search(choices or self.syntaxes, call)
+        try:
+            search.send(None)  # nothing in it waits, so it runs to its end
+        except StopIteration as end:
+            result: ChatResult = end.value
+            return result
+        raise RuntimeError("a synchronous model call waited for an event loop")
 
     async def _agenerate(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        run_manager: object = None,
         choices: Sequence[str] = (),
         **kwargs: Any,
     ) -> ChatResult:
-        steps = self._steps(choices or self.syntaxes)
-        extra = next(steps)
-        while True:
-            try:
-                outcome: Outcome = await self.inner._agenerate(
-                    messages, stop, None, **extra, **kwargs
-                )
-            except Exception as error:
-                outcome = error
-            try:
-                extra = steps.send(outcome)
-            except StopIteration as end:
-                return _result(end.value)
+        async def call(extra: dict[str, Any]) -> ChatResult:
+            return await self.inner._agenerate(messages, stop, None, **extra, **kwargs)
 
-    def _steps(self, syntaxes: Sequence[str]) -> Generator[dict[str, Any], Outcome, Outcome]:
-        """Yield the extra arguments of each attempt, get its outcome, return the last one.
+        return await self._search(choices or self.syntaxes, call)
 
-        One description of the search serves the synchronous and the asynchronous call.
-        """
+    async def _search(self, syntaxes: Sequence[str], call: Call) -> ChatResult:
+        """The reply in the first form that the server takes."""
         forms = request_forms(syntaxes)
-        known = self._remembered(list(forms))
-        while known.left[0] != FREE:
-            form = known.left[0]
-            outcome = yield {"extra_body": {**self._own_body(), **forms[form]}}
-            if isinstance(outcome, Exception):
-                if known.proved or getattr(outcome, "status_code", None) not in REFUSALS:
-                    return outcome
-            elif fits(outcome.generations[0].text, syntaxes):
-                known.proved = True
-                return outcome
-            elif _cut_short(outcome):
-                return outcome  # too little of it to judge by
-            else:
-                known.proved = False  # taken without a word, and ignored
-            with _lock:  # another episode may have found out the same meanwhile
-                if known.left[0] == form:
-                    known.left.pop(0)
-        outcome = yield {}
-        self._give_up(known, outcome)
-        return outcome
-
-    def _remembered(self, forms: list[str]) -> _Known:
+        body = dict(getattr(self.inner, "extra_body", None) or {})
         with _lock:
             # Only clients of OpenAI's protocol can carry a field of the server's own.
-            possible = forms if "extra_body" in type(self.inner).model_fields else []
-            return _known.setdefault(self.server, _Known([*possible, FREE]))
-
-    def _give_up(self, known: _Known, outcome: Outcome) -> None:
-        """Say once that replies are free; a server that fails anyway is to be asked again."""
+            possible = forms if "extra_body" in type(self.inner).model_fields else ()
+            server = _servers.setdefault(self.server, _Server([*possible, FREE]))
+        while (form := server.forms[0]) != FREE:
+            try:
+                result = await call({"extra_body": {**body, **forms[form]}})
+            except Exception as error:  # each client raises its own kinds
+                if server.proved or getattr(error, "status_code", None) not in REFUSALS:
+                    raise
+            else:
+                if fits(result.generations[0].text, syntaxes):
+                    server.proved = True
+                    return result
+                if _cut_short(result):
+                    return result  # too little of it to judge by
+                server.proved = False  # taken without a word, and ignored
+            with _lock:  # another episode may have found out the same meanwhile
+                if server.forms[0] == form:
+                    server.forms.pop(0)
+        try:
+            result = await call({})
+        except Exception:
+            if not server.proved:  # it fails anyway, and is to be asked anew
+                _servers.pop(self.server, None)
+            raise
         with _lock:
-            if known.proved:
-                return
-            if isinstance(outcome, Exception):
-                _known.pop(self.server, None)
-                return
-            known.proved = True
-        log.warning(
-            "rpms: %s takes neither a grammar nor a JSON schema; replies are not constrained",
-            redact(self.server),
-        )
-
-    def _own_body(self) -> dict[str, Any]:
-        return dict(getattr(self.inner, "extra_body", None) or {})
-
-
-def form_in_use(server: str) -> str:
-    """The form that has proved itself, ``free`` where none did, empty while that is open."""
-    known = _known.get(server)
-    return known.left[0] if known and known.proved else ""
+            warned, server.proved = server.proved, True
+        if not warned:
+            log.warning(
+                "rpms: %s takes neither a grammar nor a JSON schema; replies are not constrained",
+                redact(self.server),
+            )
+        return result
 
 
 def _cut_short(result: ChatResult) -> bool:
-    info = result.generations[0].generation_info or {}
-    told = result.generations[0].message.response_metadata
-    return "length" in (info.get("finish_reason"), told.get("finish_reason"))
-
-
-def _result(outcome: Outcome) -> ChatResult:
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
-
-
-def _name(model: BaseChatModel) -> str:
-    """What tells one model object's server from another's."""
-    parts = [
-        str(getattr(model, field, "") or "")
-        for field in ("model_name", "model", "openai_api_base", "base_url")
-    ]
-    return " ".join(dict.fromkeys(part for part in parts if part)) or f"model {id(model)}"
+    reply = result.generations[0]
+    marks = (reply.generation_info or {}, reply.message.response_metadata)
+    return any(mark.get("finish_reason") == "length" for mark in marks)

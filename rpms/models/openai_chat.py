@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 
-from rpms.models.replies import token_count
+from rpms.models.replies import token_counts
 
 
 class GarbledReply(ConnectionError):
@@ -44,6 +44,7 @@ class PlainChatOpenAI(ChatOpenAI):
             if isinstance(response, BaseModel):
                 response = response.model_dump(warnings=False)
             if isinstance(response, dict):
+                # Counts that are numbers, or none: the package adds up whatever a server sent.
                 response = {**response, "usage": _usage(response.get("usage"))}
             result = super()._create_chat_result(response, generation_info)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
@@ -55,18 +56,14 @@ class PlainChatOpenAI(ChatOpenAI):
         return result
 
 
-def _usage(told: Any) -> dict[str, Any] | None:
-    """Token counts that are numbers, or none at all: the package adds up whatever a server sent."""
-    if not isinstance(told, dict):
+def _usage(usage: Any) -> dict[str, Any] | None:
+    names = ("prompt_tokens", "completion_tokens", "prompt_tokens_details", "cached_tokens")
+    if (counts := token_counts(usage, *names)) is None:
         return None
-    spent, written = map(token_count, (told.get("prompt_tokens"), told.get("completion_tokens")))
-    if spent is None or written is None:
-        return None
-    details = told.get("prompt_tokens_details")
-    reused = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
+    prompt, completion, cached = counts
     return {
-        "prompt_tokens": spent,
-        "completion_tokens": written,
-        "total_tokens": spent + written,
-        "prompt_tokens_details": {"cached_tokens": reused},
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": cached},
     }

@@ -16,14 +16,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import expanded
-from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.files import expanded, read_yaml
 from rpms.vocabulary.spelling import Strict
 
 SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
-UNPAID = ("sim", "random", "first", "last")
-UNPAID_PROVIDERS = ("local",)
+UNPAID = ("sim", "random", "first", "last", "local")
 OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _ADDRESSES = {
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
@@ -63,7 +61,7 @@ class _PriceList(Strict, BaseModel):
 def rates_for(model: str, base_url: str = "") -> Rates | None:
     """The prices of a model as it is reached; None when no list has them."""
     provider, _, _ = model.partition(":")
-    if model in UNPAID or provider in UNPAID_PROVIDERS:
+    if provider in UNPAID:
         return NOTHING
     host = _host(provider, base_url)
     for prices in _lists():
@@ -76,15 +74,14 @@ def rates_for(model: str, base_url: str = "") -> Rates | None:
 
 def _host(provider: str, base_url: str) -> str:
     """Where the calls go: as asked for, as the client's own variables say, or to the provider."""
-    told = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
-    address = base_url or next(filter(None, told), "")
+    variables = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
+    address = base_url or next(filter(None, variables), "")
     return urlsplit(address).hostname or "" if address else OWN_HOSTS.get(provider, "")
 
 
 def _lists() -> list[_PriceList]:
     own = os.environ.get("RPMS_PRICES")
-    files = [expanded(own, "RPMS_PRICES"), SHIPPED] if own else [SHIPPED]
-    return [read_prices(file) for file in files]
+    return [*([read_prices(expanded(own, "RPMS_PRICES"))] if own else []), read_prices(SHIPPED)]
 
 
 @lru_cache(maxsize=8)

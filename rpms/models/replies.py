@@ -11,8 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
-from rpms.vocabulary.plain_text import valid
-from rpms.vocabulary.secrets import redact_known
+from rpms.vocabulary.safe_text import redact_known, valid
 
 CAPPED = "rpms_capped"
 """Set in the response metadata of a reply that was longer than it may be."""
@@ -22,41 +21,49 @@ MOST_TOKENS = 10**9
 """A larger count is a mistake of the server."""
 
 
-def taken_in(reply: BaseMessage, max_tokens: int) -> AIMessage:
+def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
     """The reply as plain text, of no more characters than ``max_tokens`` can hold.
 
-    The marks that it carries stay; taking it in again changes nothing.
+    The marks that it carries stay; normalizing it again changes nothing.
     """
     text = redact_known(valid(str(reply.text)))
     longest = max_tokens * TOKEN_CHARACTERS
     marks: dict[str, Any] = dict(reply.response_metadata)
     if len(text) > longest:
         text, marks[CAPPED] = text[:longest], True
-    told = reply.usage_metadata if isinstance(reply, AIMessage) else None
-    return AIMessage(text, usage_metadata=_counts(told), response_metadata=marks)
+    names = ("input_tokens", "output_tokens", "input_token_details", "cache_read")
+    usage = None
+    if counts := token_counts(getattr(reply, "usage_metadata", None), *names):
+        prompt, output, cached = counts
+        usage = UsageMetadata(
+            input_tokens=prompt,
+            output_tokens=output,
+            total_tokens=prompt + output,
+            input_token_details=InputTokenDetails(cache_read=min(cached or 0, prompt)),
+        )
+    return AIMessage(text, usage_metadata=usage, response_metadata=marks)
 
 
-def token_count(told: Any) -> int | None:
+def token_counts(
+    usage: Any, prompt: str, output: str, details: str, cached: str
+) -> tuple[int, int, int | None] | None:
+    """Tokens of prompt, reply and cached prefix, under the names that a provider has for them.
+
+    None if either side of the call cannot be read.
+    """
+    if not isinstance(usage, dict):
+        return None
+    read, written = _number(usage.get(prompt)), _number(usage.get(output))
+    if read is None or written is None:
+        return None
+    part = usage.get(details)
+    return read, written, _number(part.get(cached)) if isinstance(part, dict) else None
+
+
+def _number(value: Any) -> int | None:
     """A number of tokens, also where it is sent as text; None where it cannot be one."""
     try:
-        number = float(told)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
     return int(number) if 0 <= number <= MOST_TOKENS else None
-
-
-def _counts(told: Any) -> UsageMetadata | None:
-    """What a provider says the call cost, if both sides of it can be read."""
-    if not isinstance(told, dict):
-        return None
-    spent, written = (token_count(told.get(name)) for name in ("input_tokens", "output_tokens"))
-    if spent is None or written is None:
-        return None
-    details = told.get("input_token_details")
-    reused = token_count(details.get("cache_read")) if isinstance(details, dict) else None
-    return UsageMetadata(
-        input_tokens=spent,
-        output_tokens=written,
-        total_tokens=spent + written,
-        input_token_details=InputTokenDetails(cache_read=min(reused or 0, spent)),
-    )

@@ -22,10 +22,10 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from rpms.models.replies import CAPPED, taken_in
+from rpms.models.replies import CAPPED, normalize_reply
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir, path_variable
-from rpms.vocabulary.plain_text import valid
+from rpms.vocabulary.files import cache_dir, path_variable
+from rpms.vocabulary.safe_text import valid
 
 log = logging.getLogger("rpms")
 
@@ -89,7 +89,7 @@ class ResponseCache(BaseCache):
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply; the first one stays."""
-        kept = json.dumps([self._keep(one) for one in return_val], ensure_ascii=False)
+        kept = json.dumps([self._keep(generation) for generation in return_val], ensure_ascii=False)
         self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", self._key(prompt), kept)
 
     def clear(self, **kwargs: Any) -> None:
@@ -109,18 +109,18 @@ class ResponseCache(BaseCache):
 
     def _go_on_without(self, error: Exception) -> None:
         self._working = False
-        told = f"rpms: the response cache {self._file} fails ({error}); going on without it"
-        if told not in _warned:
-            _warned.add(told)
-            log.warning("%s", told)
+        warning = f"rpms: the response cache {self._file} fails ({error}); going on without it"
+        if warning not in _warned:
+            _warned.add(warning)
+            log.warning("%s", warning)
 
     def _key(self, prompt: str) -> bytes:
         return hashlib.sha256(self._identity + b"\0" + valid(prompt).encode()).digest()
 
     def _keep(self, generation: Generation) -> dict[str, Any]:
         """Text and token counts: all that a stage reads of a reply."""
-        said = generation.message if isinstance(generation, ChatGeneration) else None
-        reply = taken_in(said or AIMessage(generation.text), self._max_tokens)
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        reply = normalize_reply(message or AIMessage(generation.text), self._max_tokens)
         kept = {"content": reply.text, "usage": reply.usage_metadata}
         return {**kept, CAPPED: True} if reply.response_metadata.get(CAPPED) else kept
 

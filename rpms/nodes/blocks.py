@@ -18,11 +18,11 @@ from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
-from rpms.vocabulary.decision import Choice
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.reading import parse_json, read_text
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import Choice, Message
 
 _SHARED = Path(__file__).parent / "templates"
 

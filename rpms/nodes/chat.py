@@ -7,7 +7,7 @@ from langchain_core.language_models import BaseChatModel
 from rpms.envs import get_environment
 from rpms.models import open_model
 from rpms.nodes.context import RunContext
-from rpms.nodes.reply_grammar import held_to
+from rpms.nodes.reply_grammar import allowed_syntaxes
 
 
 def reply_cache(context: RunContext, file: str) -> str:
@@ -36,5 +36,5 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         base_url=context.base_url,
         seed=context.seed,
         cache=cache,
-        held_to=held_to(env, context),
+        allowed_syntaxes=allowed_syntaxes(env, context),
     )

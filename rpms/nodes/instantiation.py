@@ -30,9 +30,8 @@ from rpms.rules.roles import (
 )
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
-from rpms.vocabulary.signature import PAPER, GoalSignature, Keys
 
 _UNKNOWN = "?"
 

@@ -17,17 +17,18 @@ from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
-from rpms.models import hold
+from rpms.models import constrain
+from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.faults import fault_line
-from rpms.models.replies import CAPPED, taken_in
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat, reply_tokens
 from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import estimate
-from rpms.nodes.reply_grammar import choices_of, held_to
+from rpms.nodes.reply_grammar import allowed_syntaxes, choices_of
 from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.safe_text import redact
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Message, Usage
 
@@ -56,10 +57,10 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 
     def find(env: str, context: RunContext) -> BaseChatModel:
         """The model, opened once for each kind of run; opening imports and reads certificates."""
-        syntaxes = held_to(env, context)
+        syntaxes = allowed_syntaxes(env, context)
         chat = model or open_chat(env, context, reply_cache)
         if model and syntaxes:
-            chat = hold(model, syntaxes)
+            chat = constrain(model, syntaxes)
         if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
             opened.clear()
         opened[env, context] = chat
@@ -67,7 +68,7 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 
     def heard(state: EpisodeState, context: RunContext, reply: BaseMessage) -> EpisodeState:
         answered.add((context.model, context.base_url))
-        return _record(state, taken_in(reply, reply_tokens(state["env"], context)))
+        return _record(state, normalize_reply(reply, reply_tokens(state["env"], context)))
 
     def pause(runtime: Runtime[RunContext], error: Exception) -> float:
         server = (runtime.context.model, runtime.context.base_url)

@@ -11,7 +11,7 @@ from rpms.rules import Manual, read_manual
 from rpms.rules.audit import refuse_unreadable
 from rpms.rules.leaving_out import leave_out, names_in
 from rpms.rules.overlay import overlay, rule_files
-from rpms.vocabulary.reading import stamp_of
+from rpms.vocabulary.files import stamp_of
 
 Stamp = tuple[tuple[str, int, int], ...]
 

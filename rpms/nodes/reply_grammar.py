@@ -9,7 +9,7 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 
 
-def held_to(env: str, context: RunContext) -> tuple[str, ...]:
+def allowed_syntaxes(env: str, context: RunContext) -> tuple[str, ...]:
     """The syntaxes replies are held to; none when they are free.
 
     The form alone comes from the manual: a run without rules in its prompt can be held to it

@@ -7,19 +7,22 @@ may go on failing is a setting of the run, so the stage itself says when that is
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import count
 from json import JSONDecodeError
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
 from rpms.nodes.context import RunContext
 
+Reply = TypeVar("Reply")
 FIRST_TRIES = 4
 """What every call gets, also at a server that has never answered: a wrong address is soon told."""
 GIVEN_UP = "tried as often as the run's patience has it"
@@ -69,19 +72,37 @@ def pause_before_retry(runtime: Runtime[RunContext], error: Exception, answered:
     if info is None or not is_transient(error):
         return 0.0
     left = runtime.context.patience_s - (time.time() - (info.node_first_attempt_time or 0.0))
-    if not goes_on(info.node_attempt, left, answered):
+    if not should_retry(info.node_attempt, left, answered):
         error.add_note(GIVEN_UP)
         return 0.0
     return asked_pause(error)
 
 
-def goes_on(tries: int, left_s: float, answered: bool) -> bool:
+def should_retry(tries: int, left_s: float, answered: bool) -> bool:
     """Whether a call that failed this often, with so much patience left, is made again."""
     return tries < FIRST_TRIES or (answered and left_s > 0 and tries < RETRY.max_attempts)
 
 
+async def retried(call: Callable[[], Awaitable[Reply]], call_s: float, patience_s: float) -> Reply:
+    """A call outside of the graph under the same policy, of a server that has answered before."""
+    began = time.monotonic()
+    for tries in count(1):
+        try:
+            async with asyncio.timeout(call_s):
+                return await call()
+        except TimeoutError:
+            error: Exception = TimeoutError(f"no reply in {call_s:g} s")
+        except Exception as raised:  # every client raises its own kinds
+            error = raised
+        left = patience_s - (time.monotonic() - began)
+        if not is_transient(error) or not should_retry(tries, left, answered=True):
+            break
+        await asyncio.sleep(max(asked_pause(error), backoff(tries)))
+    raise error
+
+
 def backoff(tries: int) -> float:
-    """The pause after so many tries as LangGraph makes it, for calls outside of the graph."""
+    """The pause after so many tries as LangGraph makes it."""
     longer = RETRY.initial_interval * RETRY.backoff_factor ** (tries - 1)
     return min(longer, RETRY.max_interval) + RETRY.jitter * random.uniform(0, 1)
 
@@ -94,14 +115,14 @@ def asked_pause(error: Exception) -> float:
     return min(max(0.0, _seconds(str(headers.get("retry-after") or ""))), LONGEST_PAUSE_S)
 
 
-def _seconds(told: str) -> float:
+def _seconds(header: str) -> float:
     """``Retry-After`` holds seconds or a date; anything else is no advice."""
     try:
-        return float(told)
+        return float(header)
     except ValueError:
         pass
     try:
-        until = parsedate_to_datetime(told)
+        until = parsedate_to_datetime(header)
     except ValueError:
         return 0.0
     return (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()

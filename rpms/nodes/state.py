@@ -18,11 +18,10 @@ from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
 from rpms.rules.manual import ActiveRules
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.decision import Choice, Decision
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import FailureMode, Message, Turn, Usage
+from rpms.vocabulary.turn import Choice, Decision, FailureMode, Message, Turn, Usage
 
 
 class OneOf(NamedTuple):

@@ -15,7 +15,7 @@ from rpms.rule_learning.templates import Template
 from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.writing import write_whole
+from rpms.vocabulary.files import write_whole
 
 SOURCE = "learned"
 UNSEEN = "seen_to_work"

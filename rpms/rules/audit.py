@@ -17,7 +17,7 @@ from rpms.rules.overlay import overlay, rule_files
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.files import read_yaml
 
 # Pairs that cannot both hold of the same arguments.
 _OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.files import read_yaml
 
 Tier = TypeVar("Tier", bound=BaseModel)
 Built = TypeVar("Built")

@@ -18,7 +18,7 @@ from rpms.rules.loader import line_of, validate
 from rpms.rules.manual import SITUATION, TIERS, Manual
 from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, UniversalTier
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_folder, read_yaml
+from rpms.vocabulary.files import is_folder, read_yaml
 
 Tier = TypeVar("Tier", bound=BaseModel)
 

@@ -16,7 +16,7 @@ from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import copy_belief, in_order, kind_of
-from rpms.vocabulary.decision import Choice
+from rpms.vocabulary.turn import Choice
 
 # The principles that the guard acts by itself; where one is not in the manual, it does not.
 NO_SUCH_ACTION, IN_VAIN = "O-FAIL-003", "U-FAIL-001"

@@ -20,7 +20,7 @@ from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
-from rpms.vocabulary.signature import GoalSignature
+from rpms.vocabulary.goal import GoalSignature
 
 BLANK = re.compile(r"\{([^{}]+)\}")
 OBJECT, DESTINATION, NAMED_OBJECT = "object", "destination", "the object"

@@ -60,20 +60,9 @@ class Belief(TypedDict):
 def empty_belief() -> Belief:
     """Nothing is known yet."""
     return Belief(
-        location=None,
-        reachable=[],
-        spots={},
-        holding=[],
-        containers={},
-        last_seen={},
-        places=[],
-        searched=[],
-        visible=[],
-        flags={},
-        events=[],
-        asked={},
-        progress=0,
-    )
+        location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, places=[],
+        searched=[], visible=[], flags={}, events=[], asked={}, progress=0,
+    )  # fmt: skip
 
 
 def fingerprint(belief: Belief) -> str:
@@ -84,21 +73,13 @@ def fingerprint(belief: Belief) -> str:
 
 def copy_belief(belief: Belief) -> Belief:
     """An independent copy, so that updates and simulations never touch their input."""
-    return Belief(
-        location=belief["location"],
-        reachable=list(belief["reachable"]),
-        spots={place: list(spot) for place, spot in belief["spots"].items()},
-        holding=list(belief["holding"]),
-        containers=dict(belief["containers"]),
-        last_seen=dict(belief["last_seen"]),
-        places=list(belief["places"]),
-        searched=list(belief["searched"]),
-        visible=list(belief["visible"]),
-        flags=dict(belief["flags"]),
-        events=[event.copy() for event in belief["events"]],
-        asked=dict(belief["asked"]),
-        progress=belief["progress"],
-    )
+    twin = belief.copy()
+    for name, part in belief.items():
+        if isinstance(part, (list, dict)):
+            twin[name] = part.copy()  # type: ignore[literal-required]
+    twin["spots"] = {place: list(spot) for place, spot in belief["spots"].items()}
+    twin["events"] = [event.copy() for event in belief["events"]]
+    return twin
 
 
 @lru_cache(maxsize=65536)

@@ -1,8 +1,18 @@
-"""What the task asks for, as read from its sentence, and where the agent is within it."""
+"""What the task asks for, where the agent is within it, and the keys of experience.
+
+Signatures are the compact keys by which experience is stored and found (Eq. 2 and 3). A world
+prints them its own way and says how they are read; the defaults are the paper's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 from typing_extensions import TypedDict
+
+# The fields of a printed goal signature, in the form of the paper's listings.
+PRINTED = ("type", "object", "state", "destination")
 
 
 class GoalSpec(TypedDict):
@@ -33,3 +43,53 @@ class SubGoal(TypedDict):
     name: str
     target: str
     progress: int
+
+
+class GoalSignature(NamedTuple):
+    """gamma(g) = (type, object, destination); the printed form adds the target state.
+
+    Where the destination does not tell goals of a type apart, what does stands in its place.
+    """
+
+    type: str
+    object: str
+    destination: str
+
+
+def read_signature(printed: str, fields: Sequence[str] = PRINTED) -> GoalSignature:
+    """The three matching fields of a printed goal signature."""
+    parts = dict(zip(fields, printed.split(":"), strict=False))
+    return GoalSignature(*(parts.get(name, "") for name in GoalSignature._fields))
+
+
+def read_state(printed: str) -> dict[str, str]:
+    """The fields of a printed state signature: ``holding=none|open=chest 1``."""
+    fields = (part.partition("=") for part in printed.split("|"))
+    return {name: value for name, _, value in fields}
+
+
+def hand_was_empty(printed: str) -> bool:
+    """Whether a printed state signature tells of an empty hand."""
+    return read_state(printed).get("holding", "none") == "none"
+
+
+def hand(printed: str) -> str:
+    """What the paper's COMPAT compares: the occupancy of the hand."""
+    return "empty hand" if hand_was_empty(printed) else "full hand"
+
+
+class Keys(NamedTuple):
+    """How the signatures of a memory are read; a world that prints its own brings its own.
+
+    Attributes:
+        goal: gamma from a printed goal signature.
+        compat: the part of a printed state that COMPAT compares for equality. Recalling some
+            entries of each, not just some of each type, leaves the state filter something to
+            choose from wherever the agent is.
+    """
+
+    goal: Callable[[str], GoalSignature] = read_signature
+    compat: Callable[[str], str] = hand
+
+
+PAPER = Keys()

@@ -1,19 +1,20 @@
-"""One step of an episode, as it is kept in the history, the logs and the viewer."""
+"""An episode in its steps: what was said, decided, done and seen, and what learning reads of it."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
+from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 FailureMode = Literal[
     "timeout", "wrong_termination", "format", "model_error", "infrastructure_error"
 ]
-
-
 ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
 """Endings that say nothing about the agent."""
+Verdict = Literal["accepted", "asked_again", "fell_back", "insisted", "replaced"]
+"""What rules-first arbitration made of an action that the model proposed."""
 
 
 class Turn(TypedDict):
@@ -57,6 +58,82 @@ class Message(TypedDict):
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+class Choice(TypedDict):
+    """An action worth considering: the Tier-3 rule it follows and why it serves the sub-goal."""
+
+    action: str
+    rule: str
+    reason: str
+
+
+class Decision(TypedDict):
+    """One proposal and its fate.
+
+    Attributes:
+        step: the step it was made for.
+        proposal: the action the model proposed; empty when none could be read.
+        verdict: ``asked_again`` sends it back to the model, ``fell_back`` plays what is left when
+            that did not help or the reply had no action, ``insisted`` plays it although something
+            speaks against it, and ``replaced`` plays one that the procedure offers.
+        rule: id of the rule that speaks against the proposal; empty if none does.
+        reason: what it says.
+        mend: what would make the proposal possible, in words, where the model was told.
+        played: the action that goes to the environment; empty when asked again.
+    """
+
+    step: int
+    proposal: str
+    verdict: Verdict
+    rule: str
+    reason: str
+    mend: str
+    played: str
+
+
+class RecordedTurn(TypedDict):
+    """The part of a turn that learning reads; logs may hold more."""
+
+    __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
+
+    action: str
+    observation: str
+    failed: bool
+
+
+class EpisodeRecord(TypedDict):
+    """A finished episode with its texts: what every memory method learns from.
+
+    Attributes:
+        env: the environment.
+        split: the list the task belongs to.
+        task: its id.
+        goal: the task sentence.
+        first_observation: o_0.
+        success: whether it was won.
+        score: the final score, where the run recorded one.
+        history: the turns.
+        condition: the label it was played under.
+        repeat: which of several independent plays it is.
+        trial: which of several tries.
+        failure_mode: how it ended, if not by success.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
+
+    env: str
+    split: str
+    task: str
+    goal: str
+    first_observation: str
+    success: bool
+    score: NotRequired[float]
+    history: list[RecordedTurn]
+    condition: NotRequired[str]
+    repeat: NotRequired[int]
+    trial: NotRequired[int]
+    failure_mode: NotRequired[str | None]
 
 
 def repeated_refusals(history: list[Any]) -> int:

@@ -9,8 +9,7 @@ import pytest
 
 from rpms.envs import Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief
-from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.signature import GoalSignature
+from rpms.vocabulary.goal import GoalSignature, GoalSpec, SubGoal
 from rpms.vocabulary.turn import Turn
 
 GOAL = GoalSpec(

@@ -17,7 +17,7 @@ from rpms.evals.distilling import Assignment, Lesson, assign, may_be_trained_on,
 from rpms.evals.teaching import taught
 from rpms.evals.variants import Variant
 from rpms.graph import build_graph
-from rpms.models.answers import answer
+from rpms.models.controls import answer
 from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action

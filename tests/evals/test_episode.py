@@ -13,7 +13,7 @@ from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
-from rpms.models.replay import Replay
+from rpms.models.controls import Replay
 from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.errors import EnvironmentFault

@@ -136,16 +136,14 @@ def said(loaded: Any, *contents: str) -> list[str]:
         text = render(loaded.tokenizer, [{"role": "user", "content": content}], ask=True)
         batch.append(Question(encode(loaded.tokenizer, text), MOST))
     Generator(loaded, 10_000).answer(batch)
-    assert [one.answer.error for one in batch if one.answer] == [""] * len(batch)
-    return [one.answer.text for one in batch if one.answer]
+    assert [question.error for question in batch] == [""] * len(batch)
+    return [question.text for question in batch]
 
 
 @with_torch
 @pytest.mark.parametrize("rank", [0, 16])
 def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) -> None:
-    from tuning.loading import load
-    from tuning.lora import merge_lora
-    from tuning.training import Recipe, train
+    from tuning.training import Recipe, load, merge_lora, train
 
     data, out = tmp_path / "lines.jsonl", tmp_path / "out"
     data.write_text(f"{json.dumps({'messages': LINE[3:]})}\n" * 8)
@@ -160,8 +158,7 @@ def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) ->
 @with_torch
 def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
-    from tuning.loading import load
-    from tuning.lora import TARGETS, add_lora, save_lora
+    from tuning.training import TARGETS, add_lora, load, save_lora
 
     loaded = load(str(tiny))
     before = said(loaded, "the desk")
@@ -180,7 +177,7 @@ def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> Non
 
 @with_torch
 def test_a_batch_says_what_each_says_alone(tiny: Path) -> None:
-    from tuning.loading import load
+    from tuning.training import load
 
     loaded = load(str(tiny))
     same = "go to the desk . " * 20
@@ -193,11 +190,11 @@ def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str
     import time
 
     from openai import OpenAI
-    from tuning.loading import load
-    from tuning.serving import serve
+    from tuning.serving import answer_requests
+    from tuning.training import load
 
     loaded = load(str(tiny))
-    threading.Thread(target=serve, args=(loaded, 0, 1000), daemon=True).start()
+    threading.Thread(target=answer_requests, args=(loaded, 0, 1000), daemon=True).start()
     told = ""
     while "serving" not in told:
         time.sleep(0.05)

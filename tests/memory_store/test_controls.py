@@ -12,7 +12,7 @@ from rpms.memory_store import Entry, MemoryIndex, read_snapshot
 from rpms.memory_store.controls import CONTROLS, Control, controlled, filler
 from rpms.memory_store.entries import CriticalFailure, Failure, Found, Schema, Success
 from rpms.nodes.context import RunContext
-from rpms.vocabulary.signature import read_signature
+from rpms.vocabulary.goal import read_signature
 
 SNAPSHOT = Path(__file__).parents[2] / "rpms" / "memory_store" / "snapshots" / "alfworld.jsonl"
 

@@ -7,7 +7,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.memory_store import MemoryIndex, parse_entry
 from rpms.memory_store.entries import Entry
-from rpms.vocabulary.signature import GoalSignature, hand_was_empty
+from rpms.vocabulary.goal import GoalSignature, hand_was_empty
 
 KINDS = {"dishes": ["mug", "cup", "plate"], "containers": ["fridge", "cabinet"]}
 HEAT = "pick_heat_then_place_in_recep"

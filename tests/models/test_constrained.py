@@ -1,22 +1,28 @@
-"""Against scripted servers that take one form of the constraint, several, or none."""
+"""The format, and scripted servers that take one form of it, several, or none."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import BaseMessage
 
-from rpms.models import constrained, open_model
-from rpms.models.constrained import form_in_use, hold
+from rpms.models import constrain, open_model
+from rpms.models.constrained import fits, forget_servers, form_in_use, reply_gbnf, reply_schema
 from rpms.models.sim import SimPlanner
+from rpms.nodes.reply import read_reply
+from rpms.rules import load_manual
 from tests.openai_server import Answer, OpenAIServer
 
 ACTIONS = ("go to {place}", "look")
@@ -56,14 +62,16 @@ Ask = Callable[[], BaseMessage]
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    constrained.forget()
+    forget_servers()
     yield
-    constrained.forget()
+    forget_servers()
 
 
 @pytest.fixture
 def model(openai_server: OpenAIServer) -> BaseChatModel:
-    return open_model(f"openai:m{next(names)}", base_url=openai_server.url, held_to=ACTIONS)
+    return open_model(
+        f"openai:m{next(names)}", base_url=openai_server.url, allowed_syntaxes=ACTIONS
+    )
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -143,57 +151,51 @@ def test_other_faults_say_nothing_about_the_form(
     assert forms_tried(openai_server) == ["grammar", "grammar"]
 
 
-def test_a_server_that_fails_in_every_way_is_asked_anew_next_time(
-    ask: Ask, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
+BROKEN = Answer(status=500)
+CUT = Answer("Thought: so many wo", finish="length")
+
+
+@pytest.mark.parametrize(
+    ("plays", "replies", "tried"),
+    [
+        # A server that fails in every way is asked anew next time.
+        ([BROKEN] * 4 + [WORDS], [None, WORDS],
+         ["grammar", "json_schema", "json_object", "free", "grammar"]),
+        # A form that has worked is not given up for a fault.
+        ([WORDS, BROKEN, WORDS], [WORDS, None, WORDS], ["grammar"] * 3),
+        # A form that kept to the format by luck is found out.
+        ([WORDS, BABBLE, OBJECT], [WORDS, OBJECT], ["grammar", "grammar", "json_schema"]),
+        # A reply that was cut short is no proof either way.
+        ([CUT, WORDS], ["Thought: so many wo", WORDS], ["grammar", "grammar"]),
+    ],
+)  # fmt: skip
+def test_a_form_is_judged_by_what_comes_of_it(
+    plays: list[Any],
+    replies: list[str | None],
+    tried: list[str],
+    ask: Ask,
+    openai_server: OpenAIServer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broken = Answer(status=500)
-    openai_server.plays(broken, broken, broken, broken, WORDS)
-    with pytest.raises(openai.InternalServerError):
-        ask()
-    assert ask().text == WORDS
-    assert forms_tried(openai_server)[-1] == "grammar"
-    assert caplog.messages == []
-
-
-def test_a_form_that_has_worked_is_not_given_up_for_a_fault(
-    ask: Ask, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(WORDS, Answer(status=500), WORDS)
-    assert ask().text == WORDS
-    with pytest.raises(openai.InternalServerError):
-        ask()
-    assert ask().text == WORDS
-    assert forms_tried(openai_server) == ["grammar"] * 3
-
-
-def test_a_form_that_kept_to_the_format_by_luck_is_found_out(
-    ask: Ask, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(WORDS, BABBLE, OBJECT)
-    assert ask().text == WORDS
-    assert ask().text == OBJECT
-    assert forms_tried(openai_server) == ["grammar", "grammar", "json_schema"]
-
-
-def test_a_reply_that_was_cut_short_is_no_proof_either_way(
-    ask: Ask, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(Answer("Thought: so many wo", finish="length"), WORDS)
-    assert ask().text == "Thought: so many wo"
-    assert ask().text == WORDS
-    assert forms_tried(openai_server) == ["grammar", "grammar"]
+    openai_server.plays(*plays)
+    for reply in replies:
+        if reply is None:
+            with pytest.raises(openai.InternalServerError):
+                ask()
+        else:
+            assert ask().text == reply
+    assert forms_tried(openai_server) == tried and caplog.messages == []
 
 
 def test_each_server_is_judged_for_itself(openai_server: OpenAIServer) -> None:
-    one = open_model("openai:one", base_url=openai_server.url, held_to=ACTIONS)
-    two = open_model("openai:two", base_url=openai_server.url, held_to=ACTIONS)
+    settings: Any = {"base_url": openai_server.url, "allowed_syntaxes": ACTIONS}
+    models = [open_model(f"openai:{name}", **settings) for name in ("one", "two")]
     openai_server.plays_by(
         lambda request: server_that(
             ("grammar",) if request["model"] == "one" else ("json_schema",)
         )(request)
     )
-    assert one.invoke("?").text == WORDS
-    assert two.invoke("?").text == OBJECT
+    assert [model.invoke("?").text for model in models] == [WORDS, OBJECT]
     assert form_in_use(f"openai:one {openai_server.url}") == "grammar"
     assert form_in_use(f"openai:two {openai_server.url}") == "json_schema"
 
@@ -204,7 +206,7 @@ def test_the_constraint_is_part_of_what_the_response_cache_knows(
     openai_server.plays_by(server_that(("json_schema",), ("grammar",)))
     settings = {"base_url": openai_server.url, "cache": str(tmp_path / "replies.sqlite")}
     free = open_model("openai:kept", **settings)  # type: ignore[arg-type]
-    held = open_model("openai:kept", held_to=ACTIONS, **settings)  # type: ignore[arg-type]
+    held = open_model("openai:kept", allowed_syntaxes=ACTIONS, **settings)  # type: ignore[arg-type]
     assert free.invoke("What now?").text == BABBLE
     assert held.invoke("What now?").text == OBJECT
     asked = len(openai_server.requests)
@@ -224,13 +226,107 @@ def test_usage_comes_through(model: BaseChatModel, openai_server: OpenAIServer) 
 def test_a_client_that_cannot_carry_a_constraint_is_left_as_it_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model = hold(FakeListChatModel(responses=[BABBLE]), ACTIONS)
+    model = constrain(FakeListChatModel(responses=[BABBLE]), ACTIONS)
     assert [model.invoke("?").text for _ in range(2)] == [BABBLE, BABBLE]
     assert len(caplog.messages) == 1
-
-
-def test_what_needs_no_holding() -> None:
+    assert constrain(model, ACTIONS) is model
     planner = SimPlanner()
-    assert hold(planner, ACTIONS) is planner
-    held = hold(FakeListChatModel(responses=[""]), ACTIONS)
-    assert hold(held, ACTIONS) is held
+    assert constrain(planner, ACTIONS) is planner
+
+
+# The format itself
+
+WORLDS = ("alfworld", "scienceworld")
+HOME = ["go to {place}", "take {object} from {place}", "put {object} in/on {place}", "look"]
+
+
+def syntaxes(world: str) -> list[str]:
+    return [rule.syntax for rule in load_manual(world).actions]
+
+
+def action_pattern(actions: list[str]) -> str:
+    pattern: str = reply_schema(actions)["properties"]["action"]["pattern"]
+    return pattern
+
+
+def test_the_grammar_as_text() -> None:
+    assert reply_gbnf(HOME).splitlines() == [
+        'root ::= ("Thought: " thought "\\n")? "Action: " action',
+        "thought ::= [ !#-9;-Z^-~]{1,240}",
+        'action ::= "go to " name |',
+        '  "take " name " from " name |',
+        '  "put " name " in/on " name |',
+        '  "look"',
+        'name ::= word (" " word){0,7}',
+        'word ::= [a-zA-Z]{1,20} ("-" [a-zA-Z]{1,20})? | [0-9]{1,3}',
+    ]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_action_of_the_manual_has_its_alternative(world: str) -> None:
+    grammar = reply_gbnf(syntaxes(world))
+    (actions,) = re.findall(r"^action ::= (.*?)^name", grammar, re.M | re.S)
+    assert len(actions.split("|")) == len(syntaxes(world))
+
+
+def test_the_schema_is_strict() -> None:
+    schema = reply_schema(HOME)
+    assert schema["required"] == list(schema["properties"]) == ["thought", "action"]
+    assert schema["additionalProperties"] is False
+    json.dumps(schema)
+
+
+KEPT = (
+    "Action: look", "Thought: Where is it?\nAction: go to fridge 1",
+    "Action: take mug 1 from coffee table 12\n", "Action: put mug 1 in/on desk 1",
+    "Action: go to violet-red paint", '{"thought": "", "action": "look"}',
+    '{"action": "take mug 1 from desk 1", "thought": "so: this"}',
+)  # fmt: skip
+NOT_KEPT = (
+    "Action: go to b-b-b", "Action: go to desk -", "", "look", "Action: dance",
+    "Action: look around", "Action: go to ", "Action: go to fridge 1.",
+    "Action: go to fridge 1111", "Action: go to a b c d e f g h i", "Action: take mug 1",
+    "Action: look\nAction: look", "Thought: a\nThought: b\nAction: look",
+    "Thought: Action: look\nAction: look", '{"thought": "", "action": "dance"}',
+    '{"thought": ""}', '["look"]', '{"action": "loo',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [*((text, True) for text in KEPT), *((text, False) for text in NOT_KEPT)]
+)
+def test_what_keeps_to_the_format(text: str, kept: bool) -> None:
+    assert fits(text, HOME) is kept
+
+
+# "then" separates actions for the reader; the grammar cannot leave out a single word.
+WORD = st.one_of(
+    st.from_regex(r"[a-zA-Z]{1,20}(-[a-zA-Z]{1,20})?", fullmatch=True).filter(
+        lambda word: word != "then"
+    ),
+    st.from_regex(r"[0-9]{1,3}", fullmatch=True),
+)
+NAME = st.lists(WORD, min_size=1, max_size=8).map(" ".join)
+THOUGHT = st.from_regex(r"[ !#-9;-Z^-~]{1,240}", fullmatch=True)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@given(data=st.data())
+def test_whatever_the_grammar_allows_is_read_as_one_known_action(
+    world: str, data: st.DataObject
+) -> None:
+    """The reader must see in a constrained reply exactly what the grammar put there."""
+    rules = load_manual(world).actions
+    chosen = data.draw(st.sampled_from(rules))
+    action = chosen.syntax.format(**{name: data.draw(NAME) for name in chosen.parameters})
+    thought = data.draw(THOUGHT)
+    assert re.fullmatch(action_pattern(syntaxes(world)), action)
+    for text in (
+        f"Thought: {thought}\nAction: {action}",
+        f"Action: {action}",
+        json.dumps({"thought": thought, "action": action}),
+    ):
+        assert fits(text, syntaxes(world))
+        read = read_reply(text, {rule.syntax.split()[0] for rule in rules}).action
+        assert read == action
+        assert chosen.pattern.match(read)

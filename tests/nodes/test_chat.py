@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rpms.envs import get_environment
-from rpms.models.constrained import HeldModel
+from rpms.models.constrained import ConstrainedModel
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 
@@ -20,6 +20,6 @@ def test_the_world_sets_the_length_of_replies_unless_the_run_does(env: str) -> N
 @pytest.mark.parametrize("settings", [{"constrain": "grammar"}, {"guard": "policy"}])
 def test_replies_are_held_where_the_run_asks_for_it(settings: dict[str, str]) -> None:
     held = open_chat("alfworld", SERVER.with_(**settings))
-    assert isinstance(held, HeldModel)
+    assert isinstance(held, ConstrainedModel)
     assert "go to {place}" in held.syntaxes
-    assert not isinstance(open_chat("alfworld", SERVER), HeldModel)
+    assert not isinstance(open_chat("alfworld", SERVER), ConstrainedModel)

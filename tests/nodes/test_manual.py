@@ -21,7 +21,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import Reply
-from rpms.nodes.reply_grammar import held_to
+from rpms.nodes.reply_grammar import allowed_syntaxes
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
@@ -191,11 +191,11 @@ def test_goal_retrieval(mine: bool, own: Path, tmp_path: Path) -> None:
 
 
 def test_the_grammar_of_replies(own: Path) -> None:
-    held = [held_to("alfworld", RunContext(rules_dir=folder, constrain="grammar"))
+    held = [allowed_syntaxes("alfworld", RunContext(rules_dir=folder, constrain="grammar"))
             for folder in (str(own), "")]  # fmt: skip
     assert set(held[0]) - set(held[1]) == {"yodel"}
     off = RunContext(without_rules="environment", constrain="grammar")
-    assert held_to("alfworld", off) == held[1]
+    assert allowed_syntaxes("alfworld", off) == held[1]
 
 
 @pytest.mark.parametrize("mine", [True, False])

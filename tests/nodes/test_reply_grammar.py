@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from rpms.nodes.context import RunContext
-from rpms.nodes.reply_grammar import held_to
+from rpms.nodes.reply_grammar import allowed_syntaxes
 from rpms.rules import load_manual
 
 
 def test_replies_are_free_by_default() -> None:
     assert RunContext().constrain == "off"
-    assert held_to("alfworld", RunContext()) == ()
+    assert allowed_syntaxes("alfworld", RunContext()) == ()
 
 
 @pytest.mark.parametrize("env", ["alfworld", "scienceworld"])
@@ -17,6 +17,6 @@ def test_replies_are_free_by_default() -> None:
 def test_the_form_is_that_of_every_action_whatever_is_in_the_prompt(
     env: str, condition: str
 ) -> None:
-    held = held_to(env, RunContext.for_condition(condition, constrain="grammar"))
+    held = allowed_syntaxes(env, RunContext.for_condition(condition, constrain="grammar"))
     assert held == tuple(rule.syntax for rule in load_manual(env).actions)
     assert "inventory" in held

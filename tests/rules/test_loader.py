@@ -10,7 +10,7 @@ from rpms.rules.loader import line_of, load_tier
 from rpms.rules.manual import RULES_FOLDER, load_manual
 from rpms.rules.schema import UniversalTier
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import read_yaml
+from rpms.vocabulary.files import read_yaml
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rpms.rules import load_manual
 from rpms.rules.roles import fill, lift
-from rpms.vocabulary.signature import GoalSignature
+from rpms.vocabulary.goal import GoalSignature
 
 HOME, LAB = load_manual("alfworld"), load_manual("scienceworld")
 COOL = GoalSignature("pick_cool_then_place_in_recep", "mug", "cabinet")

@@ -11,7 +11,7 @@ from rpms.vocabulary.naming import (
     same_thing,
     same_words,
     words_of,
-)
+)  # fmt: skip
 
 KINDS = frozenset({"cup", "pot", "blast furnace", "door"})
 
@@ -33,61 +33,45 @@ def test_the_thing_itself(phrase: str, name: str) -> None:
     assert bare_name(phrase) == name
 
 
-@pytest.mark.parametrize(
-    ("phrase", "expected"),
-    [
-        ("cup", True),
-        ("wood cup", True),
-        ("cup 3 in cupboard", True),
-        ("flower pot 2", True),
-        ("door to kitchen", True),
-        ("art studio door", True),
-        ("furnace", None),
-        ("cupboard", False),
-        ("tea in cup", False),
-        ("potato", False),
-    ],
-)
-def test_kinds(phrase: str, expected: bool | None) -> None:
-    assert is_a(phrase, KINDS) is expected
-
-
-def test_nothing_is_of_no_kind() -> None:
+def test_kinds() -> None:
+    of_a_kind = {
+        True: ("cup", "wood cup", "cup 3 in cupboard", "flower pot 2", "door to kitchen",
+               "art studio door"),
+        None: ("furnace",),
+        False: ("cupboard", "tea in cup", "potato"),
+    }  # fmt: skip
+    for expected, phrases in of_a_kind.items():
+        assert {phrase: is_a(phrase, KINDS) for phrase in phrases} == dict.fromkeys(
+            phrases, expected
+        )
     assert is_a("cup", frozenset()) is False
 
 
-@pytest.mark.parametrize(
-    ("phrase", "name", "expected"),
-    [
-        ("apple in bowl", "red apple", True),
-        ("red apple", "red apple", True),
-        ("pot", "flower pot 2", True),
-        ("flower pot", "flower pot 2", True),
-        ("flower pot 3", "flower pot 2", False),
-        ("red", "red apple", False),
-        ("red apple", "apple", False),
-    ],
-)
-def test_what_a_phrase_can_stand_for(phrase: str, name: str, expected: bool) -> None:
-    assert same_thing(phrase, name) is expected
+RELATIONS = [
+    # What a phrase can stand for.
+    (same_thing, [("apple in bowl", "red apple"), ("red apple", "red apple"),
+                  ("pot", "flower pot 2"), ("flower pot", "flower pot 2")],
+     [("flower pot 3", "flower pot 2"), ("red", "red apple"), ("red apple", "apple")]),
+    # What may mean the goal's object.
+    (refers_to, [("tin", "tin"), ("liquid tin", "tin"), ("tin in ceramic cup", "tin"),
+                 ("unknown substance b in inventory", "unknown substance B"),
+                 ("sandwich", "banana sandwich")],
+     [("cup containing tin", "tin"), ("unknown substance c", "unknown substance B"),
+      ("sugar", "sugar water"), ("tinfoil", "tin")]),
+    # What can be printed of a thing.
+    (same_words, [("red apple", "apple"), ("apple", "apple"), ("adult bee", "bee 3"),
+                  ("giant tortoise egg", "giant tortoise"), ("egg", "egg"),
+                  ("round green pea seed", "pea seed"),
+                  ("unknown substance B", "unknown substance b")],
+     [("apple", "red apple"), ("orange wire", "orange"), ("orange juice", "orange"),
+      ("flower pot 3", "flower pot 2")]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("phrase", "thing", "expected"),
-    [
-        ("tin", "tin", True),
-        ("liquid tin", "tin", True),
-        ("tin in ceramic cup", "tin", True),
-        ("cup containing tin", "tin", False),
-        ("unknown substance b in inventory", "unknown substance B", True),
-        ("unknown substance c", "unknown substance B", False),
-        ("sandwich", "banana sandwich", True),
-        ("sugar", "sugar water", False),
-        ("tinfoil", "tin", False),
-    ],
-)
-def test_what_may_mean_the_goal_s_object(phrase: str, thing: str, expected: bool) -> None:
-    assert refers_to(phrase, thing) is expected
+@pytest.mark.parametrize(("relation", "related", "unrelated"), RELATIONS)
+def test_a_phrase_and_a_name(relation, related, unrelated) -> None:  # type: ignore[no-untyped-def]
+    assert [pair for pair in related if relation(*pair) is not True] == []
+    assert [pair for pair in unrelated if relation(*pair) is not False] == []
 
 
 def test_a_known_name_is_found_if_there_is_just_one() -> None:
@@ -99,26 +83,6 @@ def test_a_known_name_is_found_if_there_is_just_one() -> None:
 
 def test_telling_words() -> None:
     assert words_of(["The water in a metal pot", "mug 1"]) == {"water", "metal", "pot", "mug"}
-
-
-@pytest.mark.parametrize(
-    ("printed", "name", "same"),
-    [
-        ("red apple", "apple", True),
-        ("apple", "apple", True),
-        ("apple", "red apple", False),
-        ("orange wire", "orange", False),
-        ("orange juice", "orange", False),
-        ("giant tortoise egg", "giant tortoise", True),
-        ("egg", "egg", True),
-        ("adult bee", "bee 3", True),
-        ("flower pot 3", "flower pot 2", False),
-        ("round green pea seed", "pea seed", True),
-        ("unknown substance B", "unknown substance b", True),
-    ],
-)
-def test_what_can_be_printed_of_a_thing(printed: str, name: str, same: bool) -> None:
-    assert same_words(printed, name) is same
 
 
 def test_an_exact_name_is_found_before_a_similar_one() -> None:

@@ -16,9 +16,7 @@ from rpms.envs.alfworld import home_model, pddl, wheel
 from rpms.envs.alfworld.home_sampling import draw_home
 from rpms.envs.alfworld.wheel import DIALECTS, Dialect
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import cache_dir
-from rpms.vocabulary.reading import is_file
-from rpms.vocabulary.writing import write_whole
+from rpms.vocabulary.files import cache_dir, is_file, write_whole
 
 Split = Literal["generated_seen", "generated_unseen"]
 SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")

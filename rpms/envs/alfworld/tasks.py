@@ -10,8 +10,7 @@ from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.folders import path_variable
-from rpms.vocabulary.reading import is_folder, parse_json, read_bytes
+from rpms.vocabulary.files import is_folder, parse_json, path_variable, read_bytes
 
 GENERATED = ("generated_seen", "generated_unseen")
 OFFICIAL = ("train", "valid_train", "valid_seen", "valid_unseen")

@@ -9,7 +9,7 @@ from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
 from rpms.envs.scienceworld import compatibility, goals, handling, tasks, wording
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.signature import read_state
+from rpms.vocabulary.goal import read_state
 
 SHIPPED = Path(__file__).parents[2]
 # What rules can be learned about, in the wording and with the blanks of the manual. The others

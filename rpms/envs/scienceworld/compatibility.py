@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.goal import read_state
 from rpms.vocabulary.naming import find
-from rpms.vocabulary.signature import read_state
 
 # How many steps of the procedure a memory may lie ahead of the agent.
 LAG = 1

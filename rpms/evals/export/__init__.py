@@ -19,7 +19,7 @@ from rpms.evals.labels import find_label
 from rpms.evals.log_files import read_log
 from rpms.evals.run_files import Run
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.writing import whole_file
+from rpms.vocabulary.files import whole_file
 
 ATIF, CHAT = "atif", "chat"
 """A document for each episode; and lines to learn from, of won episodes only: ``export_chat``."""

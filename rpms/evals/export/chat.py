@@ -19,8 +19,8 @@ from rpms.evals.distilling import Decided, Lesson
 from rpms.evals.export.played import Played
 from rpms.evals.plan import evenly
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import make_folder, reason_of, refuse_special
 from rpms.vocabulary.turn import Message
-from rpms.vocabulary.writing import make_folder, reason_of, refuse_special
 
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")

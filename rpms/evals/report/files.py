@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rpms.evals.report import Report
 from rpms.evals.report.page import render_page
-from rpms.vocabulary.writing import refuse_special, write_whole
+from rpms.vocabulary.files import refuse_special, write_whole
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:

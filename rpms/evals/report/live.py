@@ -18,7 +18,7 @@ from rpms.evals.report.page import log_name, render_index, render_page
 from rpms.evals.run_files import Run, read_run
 from rpms.evals.run_layout import EPISODES, MANIFEST, slug
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_file, is_folder, stamp_of
+from rpms.vocabulary.files import is_file, is_folder, stamp_of
 
 PATIENCE = 4.0
 """Nothing is made anew before so many times as long as making it took the last time."""

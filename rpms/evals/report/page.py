@@ -35,8 +35,8 @@ from rpms.nodes.shown import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import is_file
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.reading import is_file
 
 HERE = Path(__file__).parent
 SCRIPTS = (

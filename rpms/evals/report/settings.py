@@ -8,7 +8,7 @@ from typing import Any
 from rpms.evals.protocol import NONE, SHOWN, joined
 from rpms.evals.run_files import Manifest
 from rpms.nodes.context import RunContext
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 Section = tuple[str, dict[str, str]]
 

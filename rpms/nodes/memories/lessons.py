@@ -29,10 +29,8 @@ from rpms.rules.roles import goes_nowhere, lift
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, kind_of
-from rpms.vocabulary.goal import SubGoal
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.signature import PAPER
-from rpms.vocabulary.turn import Turn
+from rpms.vocabulary.goal import PAPER, SubGoal
+from rpms.vocabulary.turn import EpisodeRecord, Turn
 
 # What is noted of the belief before and after each use of an action, by number of parameters.
 LITERALS: dict[int, tuple[str, ...]] = {

@@ -17,8 +17,7 @@ from rpms.memory_store import Header
 from rpms.nodes.context import RunContext
 from rpms.nodes.instantiation import Moment
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import EpisodeRecord, Message
 
 # The run's own model, for methods that have their texts written.
 Ask = Callable[[list[Message]], Awaitable[str]]

@@ -17,7 +17,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.memories.method import Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules.mentions import mentioned_actions
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import stamp_of
+from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall
 
 

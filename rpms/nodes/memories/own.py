@@ -35,9 +35,9 @@ from rpms.nodes.memories.lessons import learn
 from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, Origin, Request
 from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
-from rpms.vocabulary.reading import NOT_THERE, stamp_of
+from rpms.vocabulary.files import NOT_THERE, stamp_of
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 # Beyond that many places a hint where to look is no hint any more.
 MOST_PLACES = 8

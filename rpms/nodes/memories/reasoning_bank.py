@@ -16,7 +16,7 @@ from rpms.nodes.memories.trajectories import goal_type, told
 from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "strategy"
 MOST = 3

@@ -17,7 +17,7 @@ from rpms.nodes.memories.trajectories import told
 from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 LAST = 3
 """How many of the latest reflections are shown, to the agent and to the writer."""

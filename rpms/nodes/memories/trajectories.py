@@ -12,7 +12,7 @@ from rpms.memory_store import Note
 from rpms.nodes.memories.method import Ask, Learned, Request
 from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "trajectory"
 LINE = 80

@@ -9,8 +9,7 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.memories.writing import Writer, refuse_mute
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.record import EpisodeRecord
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.turn import EpisodeRecord, Message
 
 
 async def _nobody(messages: list[Message]) -> str:

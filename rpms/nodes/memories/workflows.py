@@ -22,7 +22,7 @@ from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.rules import Manual, needed_actions
 from rpms.rules.roles import lift
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "workflow"
 EXAMPLES = 8

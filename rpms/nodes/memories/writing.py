@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from functools import cache
-from itertools import count
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from jinja2 import Environment as Jinja
@@ -15,13 +12,14 @@ from jinja2 import FileSystemLoader, StrictUndefined
 
 from rpms.models.faults import fault_line
 from rpms.models.opening import LABELS
-from rpms.models.replies import taken_in
+from rpms.models.replies import normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
 from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
-from rpms.nodes.retrying import asked_pause, backoff, goes_on, is_transient
+from rpms.nodes.retrying import retried
 from rpms.vocabulary.errors import ModelFault, RpmsError
+from rpms.vocabulary.safe_text import redact
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -61,23 +59,15 @@ class Writer:
 
     async def __call__(self, messages: list[Message]) -> str:
         """One reply; tried again as the agent's own calls are, then raised."""
-        began = monotonic()
-        for tries in count(1):
-            try:
-                async with asyncio.timeout(self._call_s):
-                    said = await self._chat.ainvoke(chat_messages(messages))
-                break
-            except TimeoutError:
-                error: Exception = TimeoutError(f"no reply in {self._call_s:g} s")
-            except Exception as raised:  # every client raises its own kinds
-                error = raised
-            left = self._patience_s - (monotonic() - began)
-            # Texts are written after episodes: the server has answered before.
-            if not is_transient(error) or not goes_on(tries, left, answered=True):
-                raise ModelFault(fault_line(error)) from error
-            await asyncio.sleep(max(asked_pause(error), backoff(tries)))
+        prompt = chat_messages(messages)
+        try:
+            message = await retried(
+                lambda: self._chat.ainvoke(prompt), self._call_s, self._patience_s
+            )
+        except Exception as error:  # every client raises its own kinds
+            raise ModelFault(fault_line(error)) from error
         self.asked += 1
-        reply = taken_in(said, self._tokens)
+        reply = normalize_reply(message, self._tokens)
         if not reply.response_metadata.get(REPLAYED):
             usage: Any = reply.usage_metadata or {}
             self.spent["model_calls"] += 1

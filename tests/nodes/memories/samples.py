@@ -13,7 +13,7 @@ from rpms.envs import get_environment
 from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Request, Writer
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 from tests.openai_server import OpenAIServer
 
 ENV = get_environment("alfworld")

@@ -15,7 +15,7 @@ from rpms.rules.leaving_out import leave_out
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
-from rpms.vocabulary.record import EpisodeRecord, RecordedTurn
+from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")

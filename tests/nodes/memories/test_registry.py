@@ -15,7 +15,7 @@ from rpms.nodes.memories import METHODS, Ask, Learned, Request, check_memory, fi
 from rpms.nodes.memories.noted import NoteMethod, candidate
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 from tests.nodes.memories.samples import frozen, prompts_of, record
 
 

@@ -1,4 +1,4 @@
-"""Keys stay out of everything that is kept or shown.
+"""Text that can be kept and shown: whole characters, nothing that steers a terminal, no keys.
 
 A provider may repeat the key it refused in its error text, a model the one it was asked with, and
 an address may carry a password or a key. Whatever text an error, an address or a reply becomes goes
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
-
-from rpms.vocabulary.plain_text import valid
 
 HIDDEN = "***"
 SHORTEST = 8
@@ -31,7 +28,31 @@ _PARAMETER = re.compile(
     r"=([^&;#\s]+)",
     re.IGNORECASE,
 )
+# C0 and C1 controls but tab and line end, what turns the reading direction, and halves of
+# characters.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _of_addresses: set[str] = set()
+
+
+def valid(text: str) -> str:
+    """The text with every character whole: two halves are joined, a single one is marked.
+
+    Servers send half a surrogate pair when a reply ends in the middle of an emoji; no file takes
+    that.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def visible(text: str) -> str:
+    """The text with its control characters written out, so that a terminal only shows them.
+
+    Written as JSON writes them, so that JSON stays what it is.
+    """
+    return _CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def redact(text: str) -> str:
@@ -42,28 +63,23 @@ def redact(text: str) -> str:
 
 def redact_known(text: str) -> str:
     """The text without the keys of this environment and of its addresses; the rest stays."""
-    for value in _values():
-        if value in text:
-            text = text.replace(value, HIDDEN)
+    for value in known_secrets():
+        text = text.replace(value, HIDDEN)
     return text
 
 
 def hide_secrets_of(address: str) -> None:
     """Know the password and the keys in an address from now on, wherever they turn up."""
-    _of_addresses.update(value for value in _carried(address) if len(value) >= SHORTEST)
+    values = [match[0].partition(":")[2] for match in _USER.finditer(address)]
+    values += [match[2] for match in _PARAMETER.finditer(address)]
+    _of_addresses.update(v for v in (*values, *map(unquote, values)) if len(v) >= SHORTEST)
 
 
-def _carried(address: str) -> Iterator[str]:
-    users = (found[0].partition(":")[2] for found in _USER.finditer(address))
-    for value in (*users, *(found[2] for found in _PARAMETER.finditer(address))):
-        yield from (value, unquote(value))
-
-
-def _values() -> list[str]:
-    """The longest first, in case one key begins like another."""
-    found = {os.environ.get(name, "").strip() for name in os.environ if _names_a_key(name)}
-    found = {key for key in found if len(key) >= SHORTEST}
-    return sorted(found | _of_addresses, key=len, reverse=True)
+def known_secrets() -> list[str]:
+    """Keys of this environment and of its addresses, the longest first: one may begin another."""
+    values = {os.environ.get(name, "").strip() for name in os.environ if _names_a_key(name)}
+    values = {value for value in values if len(value) >= SHORTEST}
+    return sorted(values | _of_addresses, key=len, reverse=True)
 
 
 @lru_cache(maxsize=4096)

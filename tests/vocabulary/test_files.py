@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rpms.envs import get_environment
+from rpms.envs.alfworld.tasks import data_root
+from rpms.evals.run_layout import EPISODES, MANIFEST
+from rpms.evals.run_writer import RunWriter
+from rpms.memory_store.snapshot import write_lines
+from rpms.models.prices import rates_for
+from rpms.models.response_cache import default_file
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import (
+    MOST_TEXT,
+    cache_dir,
+    expanded,
+    is_file,
+    is_folder,
+    make_folder,
+    open_plain,
+    parse_json,
+    read_bytes,
+    read_text,
+    read_yaml,
+    refuse_special,
+    stamp_of,
+    whole_file,
+    write_whole,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "half \ud800", "a/" * 3000])
+def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    assert not is_file(file) and not is_folder(file) and stamp_of(file) == (0, 0)
+    with pytest.raises(RpmsError, match="cannot read"):
+        read_bytes(file)
+    with pytest.raises(RpmsError, match="cannot write"):
+        write_whole(file, "x")
+    with pytest.raises(RpmsError, match="cannot write"):
+        make_folder(file / "y")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_is_no_plain_file_is_not_read_and_nothing_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    special = {"/dev/zero": "a device or a pipe", f"{tmp_path}/pipe": "a device or a pipe",
+               str(tmp_path): "a folder"}  # fmt: skip
+    for name, kind in special.items():
+        with pytest.raises(RpmsError, match=rf"cannot read the list {name}: it is {kind}, not"):
+            open_plain(Path(name), "the list")
+
+
+def test_texts_are_utf8_and_not_endless(tmp_path: Path) -> None:
+    file = tmp_path / "list"
+    file.write_bytes(b"\xef\xbb\xbfone")
+    assert read_text(file) == "one"
+    for data, refusal in ((b"caf\xe9", "not UTF-8"), (b"x" * (MOST_TEXT + 1), "longer than")):
+        file.write_bytes(data)
+        with pytest.raises(RpmsError, match=refusal):
+            read_text(file)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '"\\ud800"', "NaN", "9" * 5000, "{", "", b'"\xff"', "1 2"]
+)
+def test_json_that_is_none(text: str | bytes) -> None:
+    with pytest.raises(RpmsError, match="here: not JSON"):
+        parse_json(text, "here")
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+NOT_YAML = {
+    "nested too deeply": ("&a [*a]", "&a {<<: *a}", "[" * 5000),
+    "more than 200,000 values": (BOMB,),
+    "does not fit its type": ("a: !!int abc", "a: !!bool abc", "a: 2030-13-45", "a: " + "9" * 5000),
+    "own.yaml:1: not valid YAML": ("a: [",),
+    "not valid YAML": ("\0", "!!python/object/apply:os.getcwd []"),
+}
+
+
+@pytest.mark.parametrize("refusal", NOT_YAML)
+def test_yaml_that_is_none(refusal: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    for text in NOT_YAML[refusal]:
+        file.write_text(text)
+        with pytest.raises(RpmsError, match=refusal) as caught:
+            read_yaml(file)
+        assert str(file) in str(caught.value)
+
+
+def test_aliases_are_welcome(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("a: &a {k: 1}\nb: {<<: *a, k: 2}\nc: *a\n")
+    assert read_yaml(file)[1] == {"a": {"k": 1}, "b": {"k": 2}, "c": {"k": 1}}
+
+
+def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b" / ("x" * 250)  # as long as a name may be, nearly
+    assert refuse_special(file) == file and [*tmp_path.iterdir()] == []
+    write_whole(file, "café \ud800")
+    assert file.read_text() == "café ?"
+    write_whole(file, b"\xff", durable=True)
+    assert file.read_bytes() == b"\xff" and [*file.parent.iterdir()] == [file]
+
+
+@contextmanager
+def output(stream: int) -> Iterator[None]:
+    """Another standard output; inside the test, for pytest puts its own there before each."""
+    kept = os.dup(1)
+    os.dup2(stream, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/dev/stdout", "/dev/fd/1", "/proc/self/mem"])
+def test_devices_and_streams_are_never_replaced(place: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(place)
+    reason = "No such file" if place.startswith("/proc") else "it is a device or a pipe"
+    reads, writes = os.pipe()
+    with open(reads, "rb"), open(writes, "wb"), output(writes):
+        before = os.stat(place)
+        for name in (place, str(tmp_path / "link")):
+            with pytest.raises(RpmsError, match=f"cannot write {name}: {reason}"):
+                write_whole(Path(name), "x")
+        assert os.stat(place).st_mode == before.st_mode
+
+
+@pytest.mark.parametrize("name", ["", "/below", "/generated/far/below"])
+@pytest.mark.parametrize("taken", [False, True])
+def test_the_lost_name_of_an_open_stream_is_never_written(
+    name: str, taken: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    with (tmp_path / "stream").open("wb") as stream, output(stream.fileno()):
+        (tmp_path / "stream").unlink()
+        if taken:
+            Path(os.path.realpath("/dev/stdout")).mkdir()
+        before = sorted(tmp_path.rglob("*"))
+        for place in ("/dev/stdout", tmp_path / "link"):
+            with pytest.raises(RpmsError, match=f"cannot write {place}{name}: "):
+                write_whole(Path(f"{place}{name}"), "x")
+        assert sorted(tmp_path.rglob("*")) == before and stream.tell() == 0
+
+
+def test_pipes_links_to_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    (tmp_path / "loop").symlink_to("loop")
+    reasons = {"pipe": "it is a device or a pipe", "null": "it is a device or a pipe",
+               "loop": "", ".": "it is a folder"}  # fmt: skip
+    for name, reason in reasons.items():
+        with pytest.raises(RpmsError, match=re.escape(f"cannot write {tmp_path / name}: {reason}")):
+            write_whole(tmp_path / name, "x")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["loop", "null", "pipe"]
+
+
+def test_a_link_stays_a_link_and_its_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("there/file")
+    write_whole(tmp_path / "link", "one")
+    write_whole(tmp_path / "link", "two")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "there/file").read_text() == "two"
+
+
+def test_what_fails_half_way_leaves_the_old_file_and_its_rights(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write_whole(file, "older")
+    file.chmod(0o600)
+    write_whole(file, "old")
+    with pytest.raises(ZeroDivisionError), whole_file(file) as out:
+        out.write(b"half")
+        raise ZeroDivisionError
+    with pytest.raises(RpmsError, match=r"cannot write .*file: full"), whole_file(file):
+        raise OSError(28, "full")
+    assert file.read_text() == "old" and [*tmp_path.iterdir()] == [file]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002, 0o027])
+def test_files_are_for_whom_the_umask_says(
+    umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RPMS_CACHE", str(tmp_path / "cache"))
+    before = os.umask(umask)
+    try:
+        writer = RunWriter(tmp_path)
+        writer.write_manifest({})
+        writer.append({"condition": "A", "task": "t", "repeat": 1, "trial": 1}, b"steps")
+        writer.close()
+        write_lines(tmp_path / "memory.jsonl", "{}", [])
+        get_environment("alfworld").tasks("generated_unseen", 1)
+    finally:
+        os.umask(before)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    names = {file.name for file in files}
+    assert {MANIFEST, EPISODES, "memory.jsonl"} < names and len(files) >= 6
+    modes = {file.name: oct(file.stat().st_mode & 0o777) for file in files}
+    assert set(modes.values()) == {oct(0o666 & ~umask)}, modes
+
+
+def test_where_things_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("RPMS_RESPONSE_CACHE", "RPMS_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_dir() == Path("/home/me/.cache/rpms")
+    assert default_file() == cache_dir() / "responses.sqlite"
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/other")
+    assert cache_dir() == Path("/home/me/other/rpms")
+    monkeypatch.setenv("RPMS_CACHE", "~/mine")
+    assert cache_dir() == Path("/home/me/mine") == expanded("~/mine", "it")
+    monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(tmp_path / "mine.sqlite"))
+    assert default_file() == tmp_path / "mine.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("variable", "use"),
+    [("RPMS_CACHE", cache_dir), ("ALFWORLD_DATA", data_root),
+     ("RPMS_RESPONSE_CACHE", default_file), ("RPMS_PRICES", lambda: rates_for("openai:x"))],
+)  # fmt: skip
+def test_a_home_that_nobody_has(
+    variable: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "~nouser/x")
+    with pytest.raises(RpmsError, match=f"{variable}: '~nouser/x'"):
+        use()
