@@ -13,10 +13,10 @@ import random
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rpms.envs.alfworld.engine import EngineState, Fact, GameEngine
-from rpms.envs.alfworld.stock import facts_of, start_stock
+from rpms.envs.alfworld.engine import Fact, GameEngine
+from rpms.envs.alfworld.stock import StockEngine
 from rpms.vocabulary.errors import RpmsError
 
 NONSENSE = (
@@ -40,42 +40,7 @@ class Seen(NamedTuple):
         return [name for name, a, b in zip(self._fields, self, other, strict=True) if a != b]
 
 
-class Stock:
-    """Stock TextWorld with our engine's face."""
-
-    def __init__(self) -> None:
-        """It starts with the first game."""
-        self._env: Any = None
-        self._state: Any = None
-
-    def load(self, file: Path) -> None:
-        """Load a game; whatever stops stock from it is for the caller to judge."""
-        if self._env is None:
-            self._env = start_stock(file)
-        else:
-            self._env.load(str(file))
-
-    def reset(self) -> EngineState:
-        """Start the loaded game."""
-        self._state = self._env.reset()
-        return self._seen(bool(self._state["won"]))
-
-    def step(self, command: str) -> EngineState:
-        """Play one command."""
-        self._state, _, done = self._env.step(command)
-        return self._seen(bool(done))
-
-    def facts(self) -> list[Fact]:
-        """The true facts."""
-        return facts_of(self._state)
-
-    def _seen(self, done: bool) -> EngineState:
-        state = self._state
-        commands = tuple(state["admissible_commands"])
-        return EngineState(state["feedback"], commands, bool(state["won"]), done)
-
-
-def note(engine: GameEngine | Stock, command: str | None) -> Seen:
+def note(engine: GameEngine | StockEngine, command: str | None) -> Seen:
     """Reset (no command) or step an engine and write down all it says."""
     state = engine.reset() if command is None else engine.step(command)
     return Seen(
@@ -112,7 +77,7 @@ def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
 
 
 def play(
-    engine: GameEngine | Stock, name: str, walkthrough: Sequence[str], before: int, after: int
+    engine: GameEngine | StockEngine, name: str, walkthrough: Sequence[str], before: int, after: int
 ) -> Iterator[Seen]:
     """One game as it goes; the same name always proposes the same."""
     commands = proposals(random.Random(name), walkthrough, before, after)
@@ -126,7 +91,7 @@ def play(
             return
 
 
-def compare(file: Path, ours: GameEngine, stock: Stock, steps: int) -> tuple[int, str]:
+def compare(file: Path, ours: GameEngine, stock: StockEngine, steps: int) -> tuple[int, str]:
     """How many steps one game was compared for, and the first difference, if there is one."""
     refused = ""
     try:
@@ -167,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="1/1", help="such as 2/4: every fourth game")
     options = parser.parse_args(arguments)
     part, parts = (int(number) for number in options.part.split("/"))
-    ours, stock = GameEngine(), Stock()
+    ours, stock = GameEngine(), StockEngine()
     games = steps = differing = 0
     for file in find_games(options.files)[part - 1 :: parts]:
         count, difference = compare(file, ours, stock, options.steps)

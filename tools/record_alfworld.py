@@ -18,12 +18,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.homes import SPLITS, Game, Split, sample_home, write_game
-from rpms.envs.alfworld.stock import require_stock
-from rpms.envs.alfworld.wheel import DIALECTS, Dialect
+from rpms.envs.alfworld.stock import StockEngine, require_stock
+from rpms.envs.alfworld.tasks import GENERATED, Game, Split, sample_home, write_game
 from rpms.vocabulary.errors import RpmsError
-from tools.compare_engines import Seen, Stock, note, play
+from tools.compare_engines import Seen, note, play
 
 OUT = Path(__file__).resolve().parents[1] / "tests/envs/alfworld/stock_transcripts.jsonl"
 PER_KIND = 12  # two of each goal type
@@ -34,7 +34,7 @@ def kinds() -> list[tuple[Split, Dialect, int]]:
     """The homes that are recorded."""
     return [
         (split, dialect, index)
-        for split in SPLITS
+        for split in GENERATED
         for dialect in DIALECTS
         for index in range(PER_KIND)
     ]
@@ -72,7 +72,7 @@ def record(kind: tuple[Split, Dialect, int]) -> str:
     split, dialect, index = kind
     game = sample_home(split, index, dialect)
     with tempfile.TemporaryDirectory() as folder:
-        stock = Stock()
+        stock = StockEngine()
         stock.load(write_game(game, Path(folder)))
         seen = list(play(stock, game.folder, game.walkthrough, BEFORE, AFTER))
     return _text([heading(game, dialect), *lines(seen)])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of

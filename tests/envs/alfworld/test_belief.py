@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
-from rpms.envs.alfworld.belief import describe_belief, first_belief, update_belief
+from rpms.envs.alfworld.belief import first_belief, update_belief
 from rpms.envs.alfworld.goals import parse_goal
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -238,7 +238,7 @@ GOAL = parse_goal("look at cd under the desklamp")
 
 
 def test_the_described_state_of_a_beginner() -> None:
-    lines = describe_belief(first_belief(OPENING), GOAL)
+    lines = ENVIRONMENT.describe_belief(first_belief(OPENING), GOAL)
     assert lines == ["Location: middle of the room", "Holding: nothing"]
 
 
@@ -252,7 +252,7 @@ def test_the_described_state_names_what_helps_and_nothing_else() -> None:
         places=ROOM,
         searched=["bed 1", "desk 1"],
     )
-    assert describe_belief(belief, GOAL) == [
+    assert ENVIRONMENT.describe_belief(belief, GOAL) == [
         "Location: desk 1",
         "Within reach: drawer 1, drawer 2",
         "Holding: cd 2",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from rpms.envs import get_environment
-from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.envs.alfworld.demands import true_belief
-from rpms.envs.alfworld.wording import to_game
+from rpms.envs.alfworld.adapter import AlfworldGame, to_game
+from rpms.envs.alfworld.truth import true_belief
 from rpms.rule_learning.exploring import draw_names
 from rpms.rule_learning.templates import Template
 

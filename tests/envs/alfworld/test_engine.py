@@ -150,7 +150,7 @@ def test_nothing_that_needs_a_compiler_is_imported(game: Path) -> None:
     program = (
         "import sys; from pathlib import Path;"
         "from rpms.envs.alfworld.adapter import ENVIRONMENT;"
-        "from rpms.envs.alfworld.homes import sample_home;"
+        "from rpms.envs.alfworld.tasks import sample_home;"
         "sample_home('generated_seen', 0); game = ENVIRONMENT.open_game();"
         "game.reset({'source': sys.argv[1]}); game.step('look');"
         "print([name for name in sys.argv[2:] if name in sys.modules])"

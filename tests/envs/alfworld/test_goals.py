@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, sub_goal
-from rpms.envs.alfworld.homes import ensure_games
-from rpms.envs.alfworld.tasks import read_game
+from rpms.envs.alfworld.tasks import ensure_games, read_game
 from rpms.envs.base import Task
 from rpms.rules import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
@@ -63,7 +62,7 @@ def test_the_table_above_is_complete() -> None:
     assert set(load_manual("alfworld").domain.procedures) == set(GOAL_TYPES)
     for kind in GOAL_TYPES:
         for wording in (0, 1):
-            sentence = wheel.goal_sentence(kind, wording, "Mug", "Shelf", "DeskLamp")
+            sentence = alfworld_package.goal_sentence(kind, wording, "Mug", "Shelf", "DeskLamp")
             assert parse_goal(sentence)["type"] == kind
 
 
@@ -124,7 +123,7 @@ WORDS = st.from_regex(r"[a-z]{2,14}", fullmatch=True).filter(lambda word: word n
 
 @given(st.sampled_from(GOAL_TYPES), st.sampled_from([0, 1]), WORDS, WORDS)
 def test_every_template_gives_back_its_words(kind: str, wording: int, thing: str, at: str) -> None:
-    goal = parse_goal(wheel.goal_sentence(kind, wording, thing, at, at) + ".")
+    goal = parse_goal(alfworld_package.goal_sentence(kind, wording, thing, at, at) + ".")
     assert (goal["type"], goal["object"], goal["destination"]) == (kind, thing, at)
     assert goal["count"] == (2 if kind == TWO else 1)
     assert (goal["state"] is None) == (kind in (PLACE, LOOK, TWO))

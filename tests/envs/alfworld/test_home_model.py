@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rpms.envs.alfworld.home_model import Draws
+from rpms.envs.alfworld.homes import Draws
 
 
 def test_the_same_seed_draws_the_same() -> None:

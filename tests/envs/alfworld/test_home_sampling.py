@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from rpms.envs.alfworld import wheel
-from rpms.envs.alfworld.home_model import Home, data
-from rpms.envs.alfworld.home_sampling import draw_home
+from rpms.envs.alfworld import alfworld_package
+from rpms.envs.alfworld.homes import Home, data, draw_home
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +17,7 @@ def homes() -> list[Home]:
 def test_data_respects_what_the_game_allows() -> None:
     for kind, places in data()["places"].items():
         for place in places:
-            assert kind in wheel.can_hold(place), f"a {place} cannot hold a {kind}"
+            assert kind in alfworld_package.can_hold(place), f"a {place} cannot hold a {kind}"
     for name, room in data()["rooms"].items():
         for kind in room["objects"]:
             likely = set(data()["places"][kind]) & set(room["receptacles"])
@@ -53,7 +52,7 @@ def test_everything_lies_where_it_may(homes: list[Home]) -> None:
                 continue
             assert item.inside in home.receptacles
             assert item.spot == item.inside.spot
-            assert not item.portable or item.kind in wheel.can_hold(item.inside.kind)
+            assert not item.portable or item.kind in alfworld_package.can_hold(item.inside.kind)
 
 
 def test_ids_are_unique_and_the_start_is_out_of_reach(homes: list[Home]) -> None:
@@ -72,14 +71,16 @@ def test_goals_are_possible_and_not_met(homes: list[Home]) -> None:
         if goal.toggle:
             (lamp,) = [item for item in home.items if item.kind == goal.toggle]
             assert lamp.inside is not None
-            assert goal.toggle in wheel.with_trait("Toggleable")
+            assert goal.toggle in alfworld_package.with_trait("Toggleable")
             continue
         assert goal.parent in kinds
-        assert goal.object in wheel.can_hold(goal.parent)
+        assert goal.object in alfworld_package.can_hold(goal.parent)
         assert goal.parent != goal.changed_by
         if goal.changed_by:
             assert goal.changed_by in kinds
-            assert goal.object in wheel.with_trait(data()["tasks"][goal.task_type]["needs"])
+            assert goal.object in alfworld_package.with_trait(
+                data()["tasks"][goal.task_type]["needs"]
+            )
         else:
             assert all(item.inside and item.inside.kind != goal.parent for item in wanted)
 

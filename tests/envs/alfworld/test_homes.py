@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.homes import SPLITS, Game, Split, ensure_games, games_root, sample_home
-from rpms.envs.alfworld.wheel import Dialect
+from rpms.envs.alfworld.tasks import GENERATED, Game, Split, ensure_games, games_root, sample_home
 from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -23,10 +23,10 @@ DIGEST = "1e5fae54c20bed0de135b029134e3a72798da05c76db495bdf88052040eaac77"
 
 DIGEST_PROGRAM = """
 import hashlib
-from rpms.envs.alfworld.homes import SPLITS, sample_home
+from rpms.envs.alfworld.tasks import GENERATED, sample_home
 
 digest = hashlib.sha256()
-for split in SPLITS:
+for split in GENERATED:
     for dialect in ("move", "put"):
         for index in range(12):
             game = sample_home(split, index, dialect)
@@ -38,7 +38,7 @@ print(digest.hexdigest())
 WRITE_PROGRAM = """
 import sys
 from pathlib import Path
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 
 ensure_games("generated_seen", 12, root=Path(sys.argv[1]))
 """
@@ -56,15 +56,19 @@ def start(program: str, *args: str, **environment: str) -> subprocess.Popen[str]
 
 @pytest.fixture(scope="module")
 def default_games() -> list[Game]:
-    return [sample_home(split, index) for split in SPLITS for index in range(60)]
+    return [sample_home(split, index) for split in GENERATED for index in range(60)]
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
     ("split", "dialect", "numbers"),
     [
-        *((split, "move", range(first, first + 20)) for split in SPLITS for first in (0, 20, 40)),
-        *((split, "put", range(6)) for split in SPLITS),
+        *(
+            (split, "move", range(first, first + 20))
+            for split in GENERATED
+            for first in (0, 20, 40)
+        ),
+        *((split, "put", range(6)) for split in GENERATED),
     ],
 )
 def test_every_plan_wins_in_the_real_engine(
@@ -109,7 +113,7 @@ def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> 
     per_type = Counter((game.split, game.task_type) for game in default_games)
     assert len(per_type) == 12
     assert set(per_type.values()) == {10}
-    for split in SPLITS:
+    for split in GENERATED:
         games = [game for game in default_games if game.split == split]
         for first in range(0, 55):
             assert len({game.task_type for game in games[first : first + 6]}) == 6
@@ -128,7 +132,7 @@ def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> 
 
 
 def test_splits_never_share_a_layout() -> None:
-    layouts = [{sample_home(split, index).layout for index in range(300)} for split in SPLITS]
+    layouts = [{sample_home(split, index).layout for index in range(300)} for split in GENERATED]
     assert layouts[0].isdisjoint(layouts[1])
     # Rooms differ within a split too.
     assert min(map(len, layouts)) > 250

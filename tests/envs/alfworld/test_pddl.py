@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpms.envs.alfworld import pddl, wheel
-from rpms.envs.alfworld.home_model import Home
-from rpms.envs.alfworld.home_sampling import draw_home
+from rpms.envs.alfworld import alfworld_package
+from rpms.envs.alfworld import homes as home_writer
+from rpms.envs.alfworld.homes import Home, draw_home
 
 TYPES = (
     "pick_and_place_simple",
@@ -43,11 +43,11 @@ def test_names_are_those_of_alfworld(number: int) -> None:
     infos = {one: SimpleNamespace(id=one.lower()) for one in ids}
     theirs = Demangler(game_infos=infos)
     expected = {one.lower(): theirs.demangle_alfred_name(one.lower()) for one in ids}
-    assert pddl.display_names(ids) == expected
+    assert home_writer.display_names(ids) == expected
 
 
 def test_basins_are_told_from_the_fittings_they_belong_to() -> None:
-    names = pddl.display_names(
+    names = home_writer.display_names(
         ["Sink_bar__plus_01_dot_00", "Sink_bar__plus_01_dot_00_bar_SinkBasin"]
     )
     assert sorted(names.values()) == ["sink 1", "sinkbasin 1"]
@@ -55,7 +55,7 @@ def test_basins_are_told_from_the_fittings_they_belong_to() -> None:
 
 def test_everything_is_declared_once_and_described() -> None:
     for home in homes(24):
-        text = pddl.problem(home, "trial")
+        text = home_writer.problem(home, "trial")
         declared = re.findall(r"^ +(\w+) - (?:object|receptacle)$", text, re.MULTILINE)
         assert sorted(declared) == sorted(ids_of(home))
         assert len(set(declared)) == len(declared)
@@ -67,22 +67,26 @@ def test_everything_is_declared_once_and_described() -> None:
 
 def test_traits_are_those_of_the_package() -> None:
     home = next(home for home in homes(24) if home.room == "Kitchen")
-    text = pddl.problem(home, "trial")
+    text = home_writer.problem(home, "trial")
     kinds = {one.id: one.kind for one in home.items}
     for predicate, trait in (("heatable", "Heatable"), ("sliceable", "Sliceable")):
         marked = {args[0] for args in facts_of(text, predicate)}
-        assert marked == {one for one, kind in kinds.items() if kind in wheel.with_trait(trait)}
+        assert marked == {
+            one for one, kind in kinds.items() if kind in alfworld_package.with_trait(trait)
+        }
         assert marked
     for receptacle, kind in facts_of(text, "canContain"):
-        assert kind.removesuffix("Type") in wheel.can_hold(receptacle.removesuffix("Type"))
+        assert kind.removesuffix("Type") in alfworld_package.can_hold(
+            receptacle.removesuffix("Type")
+        )
 
 
 def test_plans_open_what_is_closed_and_walk_only_when_needed() -> None:
     opened = 0
     for home in homes(120):
-        plan = pddl.walkthrough(home, "move")
+        plan = home_writer.walkthrough(home, "move")
         assert plan[0].startswith("go to ")
-        names = pddl.display_names(ids_of(home))
+        names = home_writer.display_names(ids_of(home))
         closed = {names[one.id.lower()] for one in home.receptacles if one.opens}
         spots = {names[one.id.lower()]: one.spot for one in home.receptacles}
         here = home.start

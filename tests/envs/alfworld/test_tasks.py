@@ -10,12 +10,12 @@ import pytest
 from rpms.envs.alfworld import tasks
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import parse_goal
-from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.alfworld.tasks import (
     DEFAULT_COUNT,
     GENERATED,
     OFFICIAL,
     data_root,
+    ensure_games,
     list_tasks,
     read_game,
 )

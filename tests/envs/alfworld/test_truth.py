@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame, dialect_of
 from rpms.envs.alfworld.engine import Fact
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.alfworld.truth import disagreements
-from rpms.envs.alfworld.wording import dialect_of
 from rpms.envs.base import Task
 from rpms.vocabulary.belief import Belief
 

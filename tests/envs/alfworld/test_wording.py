@@ -10,17 +10,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rpms.envs.alfworld import wheel
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
-from rpms.envs.alfworld.wording import dialect_of, read_action, to_agent, to_game
+from rpms.envs.alfworld import alfworld_package
+from rpms.envs.alfworld.adapter import (
+    ENVIRONMENT,
+    AlfworldGame,
+    dialect_of,
+    read_action,
+    to_agent,
+    to_game,
+)
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.rules import load_manual
 
 
-@pytest.mark.parametrize("dialect", wheel.DIALECTS)
+@pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
 def test_a_game_file_tells_its_dialect(dialect: Any) -> None:
-    assert dialect_of(wheel.grammar(dialect)) == dialect
+    assert dialect_of(alfworld_package.grammar(dialect)) == dialect
     generated = ensure_games("generated_seen", 1, dialect=dialect)[0]
     assert dialect_of(json.loads(generated.read_text())["grammar"]) == dialect
 
@@ -223,7 +229,7 @@ GAME_WORDS = re.compile(r"You arrive at|You move the|Welcome to TextWorld|\bloc 
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("dialect", wheel.DIALECTS)
+@pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
 def test_a_real_game_in_either_dialect_reads_the_same(
     dialect: str,
     official_games: list[Path],
@@ -265,7 +271,7 @@ def test_the_same_home_in_both_dialects_gives_the_agent_the_same_texts(
 ) -> None:
     told: dict[str, list[str]] = {}
     game = AlfworldGame()
-    for dialect in wheel.DIALECTS:
+    for dialect in alfworld_package.DIALECTS:
         told[dialect] = []
         for file in ensure_games("generated_seen", 6, dialect=dialect):
             told[dialect].append(game.reset(as_task(file)))

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rpms.envs.scienceworld.adapter import ENVIRONMENT
-from rpms.envs.scienceworld.compatibility import compat, needed_instrument, requirements
+from rpms.envs.scienceworld.adapter import ENVIRONMENT, compat, needed_instrument, requirements
 from rpms.vocabulary.belief import Belief, empty_belief
 
 MEASURE = ["use thermometer in inventory on water"]

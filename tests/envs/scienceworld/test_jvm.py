@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.envs.scienceworld.jvm import FLAGS, Jvm
-from rpms.envs.scienceworld.simulator import Simulator, _jar
+from rpms.envs.scienceworld.simulator import FLAGS, Jvm, Simulator, _jar
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from tests.processes import running, wait_until_gone
 
@@ -64,7 +63,7 @@ def test_a_jvm_that_does_not_start_says_why() -> None:
 
 
 def test_half_a_py4j_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rpms.envs.scienceworld.jvm.find_jar_path", lambda: "")
+    monkeypatch.setattr("rpms.envs.scienceworld.simulator.find_jar_path", lambda: "")
     with pytest.raises(RpmsError, match="the Java half of py4j is missing"):
         Jvm(_jar())
 
@@ -93,7 +92,7 @@ def test_an_interrupted_call_ends_the_jvm() -> None:
 
 
 def test_a_jvm_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rpms.envs.scienceworld.jvm.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("rpms.envs.scienceworld.simulator.ANSWER_SECONDS", 0.5)
     jvm = Jvm(_jar())
     with pytest.raises(EnvironmentFault, match="the ScienceWorld JVM does not answer"):
         jvm.call(lambda: jvm.classes.java.lang.Thread.sleep(60_000))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.scienceworld.listing import Thing, read_lines, read_thing, walk
+from rpms.envs.scienceworld.parse_view import Thing, read_lines, read_thing, walk
 
 
 def brief(thing: Thing | None) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.envs.scienceworld.manual import kinds, renamed, steps_of
 from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import simplifications
+from rpms.envs.scienceworld.things import kinds, renamed, steps_of
 
 FILLED = [
     "teleport to kitchen", "open cupboard", "pick up metal pot", "move metal pot to sink",

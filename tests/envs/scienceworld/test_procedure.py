@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpms.envs.scienceworld.belief import first_belief, update_belief
-from rpms.envs.scienceworld.goals import parse_goal, plan_for, sub_goal
-from rpms.envs.scienceworld.procedure import TESTS
+from rpms.envs.scienceworld.goals import TESTS, parse_goal, plan_for, sub_goal
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.rules import load_manual
 from rpms.rules.conditions import Situation

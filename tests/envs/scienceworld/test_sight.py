@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rpms.envs.scienceworld.belief import first_belief, update_belief
-from rpms.envs.scienceworld.sight import room_of
+from rpms.envs.scienceworld.parse_view import room_of
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
 

@@ -60,7 +60,7 @@ def test_a_menu_can_be_closed_without_time_passing(boil: Simulator) -> None:
 
 
 def test_a_crash_inside_is_a_fault_at_once(boil: Simulator) -> None:
-    boil._jvm.call(boil._world.setErrorState, "java.util.NoSuchElementException: None.get")
+    boil.call(boil._world.setErrorState, "java.util.NoSuchElementException: None.get")
     with pytest.raises(EnvironmentFault, match=r"failed at 'wait1': java.*NoSuchElement"):
         boil.step("wait1")
 

@@ -12,10 +12,9 @@ import pytest
 
 from rpms.envs.base import Task
 from rpms.envs.scienceworld.belief import first_belief, refused, update_belief
-from rpms.envs.scienceworld.flags import CARRYING, UNSURE
-from rpms.envs.scienceworld.game import ScienceWorldGame
-from rpms.envs.scienceworld.simulator import Facts
+from rpms.envs.scienceworld.simulator import Facts, ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, description
+from rpms.envs.scienceworld.things import CARRYING, UNSURE
 from rpms.envs.scienceworld.truth import disagreements
 from rpms.vocabulary.belief import Belief, Door
 

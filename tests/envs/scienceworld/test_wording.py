@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.scienceworld.wording import read_action
+from rpms.envs.scienceworld.adapter import read_action
 from rpms.rules import load_manual
 from rpms.rules.semantics import match_action
 
