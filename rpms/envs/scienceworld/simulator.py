@@ -380,8 +380,6 @@ class Simulator(Jvm):
             room=room,
             inventory=_carried(agent),
             look=self.call(self._server.freeActionLook),
-            carried=self.call(self._server.freeActionInventory),
-            progress=self.call(self._server.getGoalProgressStr),
             tree=tree,
         )
 

@@ -23,16 +23,12 @@ class Facts(NamedTuple):
         room: where the agent is.
         inventory: names of what it carries, without what those things contain.
         look: what ``look around`` would say.
-        carried: what ``inventory`` would say.
-        progress: the simulator's own list of sub-goals and which of them are met.
         tree: every object of the world with its properties, each inside its container.
     """
 
     room: str
     inventory: list[str]
     look: str
-    carried: str
-    progress: str
     tree: dict[str, Any]
 
 

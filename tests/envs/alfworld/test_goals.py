@@ -15,10 +15,12 @@ from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, s
 from rpms.envs.alfworld.tasks import ensure_games, read_game
 from rpms.envs.base import Task
 from rpms.rules import load_manual
-from rpms.vocabulary.belief import Belief, empty_belief, kind_of
+from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn
+from tests.envs import playing
+from tests.envs.playing import believing
 
 CLEAN = "pick_clean_then_place_in_recep"
 HEAT = "pick_heat_then_place_in_recep"
@@ -146,13 +148,7 @@ def test_every_official_game_parses_to_what_its_trajectory_states(
 
 
 def turn(action: str, failed: bool = False) -> Turn:
-    return Turn(step=1, thought="", action=action, observation="", failed=failed, reply="")
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
+    return playing.turn(1, action, "", failed)
 
 
 def pointer(sentence: str, *done: Turn, **fields: Any) -> tuple[str, str, int]:
@@ -297,8 +293,5 @@ def test_pointer_and_progress_through_a_whole_game(
 def test_the_destination_is_named_so_that_it_can_be_gone_to(
     places: list[str], location: str | None, target: str
 ) -> None:
-    now = Belief(**{**empty_belief(), "holding": ["mug 1"], "places": places,
-                    "location": location})  # type: ignore[typeddict-item] # fmt: skip
-    assert (
-        sub_goal(parse_goal("put a mug in cabinet"), now, [])["target"] == f"mug 1 in/on {target}"
-    )
+    now = {"holding": ["mug 1"], "places": places, "location": location}
+    assert pointer("put a mug in cabinet", **now)[1] == f"mug 1 in/on {target}"
