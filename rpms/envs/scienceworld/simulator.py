@@ -26,14 +26,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rpms.envs.base import Outcome, Task
 from rpms.envs.scienceworld.tasks import read_source, simplifications
-from rpms.envs.scienceworld.things import UNKNOWN_COMMAND
+from rpms.envs.scienceworld.things import INVENTORY, UNKNOWN_COMMAND
 from rpms.envs.scienceworld.truth import Facts
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
@@ -105,6 +105,11 @@ FLAGS = (
 START_SECONDS = 120.0
 # The longest single answer is a gold path, well under a minute on a busy machine.
 ANSWER_SECONDS = 300.0
+
+WON = 100
+# What the simulator's own parser leaves out of a command before reading it.
+_STOP_WORDS = {"a", "an", "the"}
+_RESET = ["reset", "task"]
 
 _running: weakref.WeakSet[Jvm] = weakref.WeakSet()
 
@@ -292,17 +297,6 @@ def _drop_pipes() -> None:
 os.register_at_fork(after_in_child=_drop_pipes)
 
 
-JAR = "scienceworld.jar"
-
-
-class Answer(NamedTuple):
-    """What the simulator says to one command; the score is in percent, -100 after a failure."""
-
-    observation: str
-    score: int
-    completed: bool
-
-
 class Simulator(Jvm):
     """One JVM that plays any number of tasks after each other.
 
@@ -343,8 +337,11 @@ class Simulator(Jvm):
         self._parser = self.call(self._world.inputParser)
         self.forget(option)
 
-    def step(self, command: str) -> Answer:
-        """Play one command."""
+    def step(self, command: str) -> Outcome:
+        """Play one command; the score is in percent, and -100 after a failure.
+
+        A failed task is over although the simulator does not call it completed.
+        """
         observation = self.call(self._server.step, command)
         # A crash inside the simulator is only noted there: the step looks normal, and every later
         # one answers with the crash as its text and a score of -100.
@@ -353,8 +350,9 @@ class Simulator(Jvm):
             crash = observation
         if crash:
             raise EnvironmentFault(f"ScienceWorld failed at '{command}': {crash[:500]}")
-        score = round(100 * self.call(self._server.getScore))
-        return Answer(observation, score, self.call(self._server.getCompleted))
+        score = float(round(100 * self.call(self._server.getScore)))
+        completed = self.call(self._server.getCompleted)
+        return Outcome(observation, completed or score < 0, completed and score >= WON, score)
 
     def close_menu(self) -> None:
         """Cancel an open "Ambiguous request" menu, if there is one.
@@ -375,13 +373,8 @@ class Simulator(Jvm):
                 raise EnvironmentFault(f"ScienceWorld cannot list its objects: {wrong}")
             text = Path(folder, "objectTree.json").read_text(encoding="utf-8")
         tree: dict[str, Any] = json.loads(text)
-        room, agent = _find_agent(tree)
-        return Facts(
-            room=room,
-            inventory=_carried(agent),
-            look=self.call(self._server.freeActionLook),
-            tree=tree,
-        )
+        room, carried = _find_agent(tree)
+        return Facts(room, carried, self.call(self._server.freeActionLook), tree)
 
     def gold_actions(self) -> list[str]:
         """A solution of the loaded task; empty unless it was loaded with ``gold``."""
@@ -413,28 +406,22 @@ def _jar() -> Path:
     spec = importlib.util.find_spec("scienceworld")
     if spec is None or spec.origin is None:
         raise RpmsError("the scienceworld package is not installed; run 'make setup'")
-    return Path(spec.origin).with_name(JAR)
+    return Path(spec.origin).with_name("scienceworld.jar")
 
 
-def _find_agent(tree: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The room the agent stands in, and the agent."""
+def _find_agent(tree: dict[str, Any]) -> tuple[str, list[str]]:
+    """The room the agent stands in, and what it carries.
+
+    Electrical terminals are parts of things, not things.
+    """
     for room in tree["contents"].values():
-        for thing in room["contents"].values():
-            if thing["name"] == "agent":
-                return room["name"], thing
+        for agent in room["contents"].values():
+            if agent["name"] == "agent":
+                inside = agent["contents"].values()
+                bags = [thing["contents"] for thing in inside if thing["name"] == INVENTORY]
+                carried = [thing["name"] for bag in bags for thing in bag.values()]
+                return room["name"], [c for c in carried if not c.startswith("terminal ")]
     raise EnvironmentFault("ScienceWorld's object tree has no agent in any room")
-
-
-def _carried(agent: dict[str, Any]) -> list[str]:
-    """What is in the agent's inventory; electrical terminals are parts of things, not things."""
-    bags = [thing for thing in agent["contents"].values() if thing["name"] == "inventory"]
-    things = [thing for bag in bags for thing in bag["contents"].values()]
-    return [thing["name"] for thing in things if not thing["name"].startswith("terminal ")]
-
-
-WON = 100
-# What the simulator's own parser leaves out of a command before reading it.
-_STOP_WORDS = {"a", "an", "the"}
 
 
 class ScienceWorldGame:
@@ -443,7 +430,7 @@ class ScienceWorldGame:
     def __init__(self) -> None:
         """Nothing is started yet: an environment may be asked for its rules only."""
         self._simulator: Simulator | None = None
-        self._last = Answer("", 0, False)
+        self._last = Outcome("", False, False, 0.0)
 
     def reset(self, task: Task) -> str:
         """Build the task's world; the opening is the first look, then the task sentence."""
@@ -471,15 +458,15 @@ class ScienceWorldGame:
         the answer. A number is an answer; anything else is a new command and must not be lost, so
         the menu goes first.
         """
-        if _resets(action):
+        if [word for word in action.lower().split() if word not in _STOP_WORDS] == _RESET:
             # It would take back a wrong focus, the one mistake the benchmark does not forgive.
-            return _outcome(self._last._replace(observation=UNKNOWN_COMMAND))
+            return self._last._replace(observation=UNKNOWN_COMMAND)
         simulator = self._running()
         command = action.strip()
         if not (command.isascii() and command.isdecimal()):
             simulator.close_menu()
         self._last = simulator.step(command)
-        return _outcome(self._last)
+        return self._last
 
     def facts(self) -> Facts:
         """The true room, inventory and object tree, for tests and metrics."""
@@ -495,18 +482,3 @@ class ScienceWorldGame:
         if self._simulator is None:
             raise EnvironmentFault("no ScienceWorld task is running; call reset first")
         return self._simulator
-
-
-def _resets(action: str) -> bool:
-    words = [word for word in action.lower().split() if word not in _STOP_WORDS]
-    return words == ["reset", "task"]
-
-
-def _outcome(answer: Answer) -> Outcome:
-    """A failed task (-100) is over although the simulator does not call it completed."""
-    return Outcome(
-        observation=answer.observation,
-        done=answer.completed or answer.score < 0,
-        won=answer.completed and answer.score >= WON,
-        score=float(answer.score),
-    )

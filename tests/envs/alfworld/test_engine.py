@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -177,83 +178,57 @@ def test_walkthrough_comes_from_the_file_only(game: Path, engine: GameEngine) ->
     assert engine.walkthrough is None
 
 
-def damage(kind: str, game: Path) -> Path:
-    data = json.loads(game.read_text())
-    problem, grammar = data["pddl_problem"], data["grammar"]
-    if kind == "missing file":
-        return game.with_name("absent.tw-pddl")
-    if kind == "empty":
-        game.write_text("")
-    elif kind == "half":
-        game.write_text(game.read_text()[: game.stat().st_size // 2])
-    elif kind == "binary":
-        game.write_bytes(bytes(range(256)))
-    elif kind == "list":
-        game.write_text("[1, 2]")
-    elif kind == "nested":
-        game.write_text("[" * 100_000)
-    else:
-        changes: dict[str, dict[str, Any]] = {
-            "no grammar": {"grammar": None},
-            "no problem": {"pddl_problem": None},
-            "domain is a number": {"pddl_domain": 7},
-            "cut problem": {"pddl_problem": problem[: len(problem) // 2]},
-            "other domain": {"pddl_problem": problem.replace("(:domain alfred)", "(:domain x)")},
-            "empty problem": {"pddl_problem": ""},
-            "unknown predicate": {"pddl_problem": no_goal(problem, "(and (isNear agent1))")},
-            "undeclared object": {"pddl_problem": problem.replace("agent1 - agent", "")},
-            "hopeless goal": {"pddl_problem": no_goal(problem, "(and (holds agent1 agent1))")},
-            "nul in names": {"pddl_problem": problem.replace("agent1", "agent\0")},
-            "accents": {"pddl_problem": problem.replace("agent1", "agént")},
-            "not a grammar": {"grammar": "To be, or not to be"},
-            "cut grammar": {"grammar": grammar[: len(grammar) // 2]},
-            "no intro": {"grammar": grammar.replace('"intro"', '"outro"')},
-            "wordless action": {"grammar": grammar.replace("action look", "action stare")},
-            "code in a template": {
-                "grammar": grammar.replace("{o.name}", "{o.name.__class__.mro()}", 1)
-            },
-        }
-        edited(game, **changes[kind])
-    return game
+def half(text: str) -> str:
+    return text[: len(text) // 2]
 
 
-def no_goal(problem: str, goal: str) -> str:
-    return problem[: problem.index("(:goal")] + f"(:goal {goal}))"
+def aiming(goal: str) -> Callable[[str], str]:
+    """A problem with another goal."""
+    return lambda problem: problem[: problem.index("(:goal")] + f"(:goal {goal}))"
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        ("missing file", "cannot read"),
-        ("empty", "not JSON"),
-        ("half", "not JSON"),
-        ("binary", "not JSON"),
-        ("list", "no JSON object"),
-        ("nested", "not JSON"),
-        ("no grammar", "'grammar'"),
-        ("no problem", "'pddl_problem'"),
-        ("domain is a number", "'pddl_domain'"),
-        ("cut problem", "PDDL"),
-        ("other domain", "PDDL"),
-        ("empty problem", "PDDL"),
-        ("unknown predicate", "PDDL"),
-        ("undeclared object", ""),
-        ("hopeless goal", "goal"),
-        ("nul in names", "ASCII"),
-        ("accents", "ASCII"),
-        ("not a grammar", "grammar"),
-        ("cut grammar", "grammar"),
-        ("no intro", "intro"),
-        ("wordless action", "look"),
-        ("code in a template", "read names"),
-    ],
-)
-def test_a_damaged_game_is_refused_by_name(
-    kind: str, says: str, game: Path, engine: GameEngine
-) -> None:
+# Which part of a game (empty: the whole file) becomes what, and what is said about it.
+DAMAGED: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "missing file": ("", lambda _: None, "cannot read"),
+    "empty": ("", lambda _: b"", "not JSON"),
+    "half": ("", lambda text: half(text).encode(), "not JSON"),
+    "binary": ("", lambda _: bytes(range(256)), "not JSON"),
+    "list": ("", lambda _: b"[1, 2]", "no JSON object"),
+    "nested": ("", lambda _: b"[" * 100_000, "not JSON"),
+    "no grammar": ("grammar", lambda _: None, "'grammar'"),
+    "no problem": ("pddl_problem", lambda _: None, "'pddl_problem'"),
+    "domain is a number": ("pddl_domain", lambda _: 7, "'pddl_domain'"),
+    "cut problem": ("pddl_problem", half, "PDDL"),
+    "other domain": ("pddl_problem", lambda p: p.replace("(:domain alfred)", "(:domain x)"),
+                     "PDDL"),
+    "empty problem": ("pddl_problem", lambda _: "", "PDDL"),
+    "unknown predicate": ("pddl_problem", aiming("(and (isNear agent1))"), "PDDL"),
+    "undeclared object": ("pddl_problem", lambda p: p.replace("agent1 - agent", ""), ""),
+    "hopeless goal": ("pddl_problem", aiming("(and (holds agent1 agent1))"), "goal"),
+    "nul in names": ("pddl_problem", lambda p: p.replace("agent1", "agent\0"), "ASCII"),
+    "accents": ("pddl_problem", lambda p: p.replace("agent1", "agént"), "ASCII"),
+    "not a grammar": ("grammar", lambda _: "To be, or not to be", "grammar"),
+    "cut grammar": ("grammar", half, "grammar"),
+    "no intro": ("grammar", lambda g: g.replace('"intro"', '"outro"'), "intro"),
+    "wordless action": ("grammar", lambda g: g.replace("action look", "action stare"), "look"),
+    "code in a template": (
+        "grammar", lambda g: g.replace("{o.name}", "{o.name.__class__.mro()}", 1), "read names",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_damaged_game_is_refused_by_name(kind: str, game: Path, engine: GameEngine) -> None:
     good = Path(shutil.copy(game, game.with_name("good.tw-pddl")))
+    part, change, says = DAMAGED[kind]
+    if part:
+        edited(game, **{part: change(json.loads(game.read_text())[part])})
+    elif (content := change(game.read_text())) is not None:
+        game.write_bytes(content)
+    else:
+        game.unlink()
     with pytest.raises(RpmsError) as caught:
-        engine.load(damage(kind, game))
+        engine.load(game)
     message = str(caught.value)
     assert says in message
     assert "tw-pddl" in message

@@ -11,6 +11,7 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,23 +130,27 @@ def valid_actions(game: ScienceWorldGame) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def gold_walks(
+def gold_walk(
     game: ScienceWorldGame, gold: dict[str, list[str]], episodes: dict[str, Task]
-) -> dict[str, Walk]:
-    """Every gold path to its end, its first part with the belief held against the truth."""
-    walks = {}
-    for name, actions in gold.items():
+) -> Callable[[str], Walk]:
+    """A gold path to its end, its first part with the belief held against the truth."""
+
+    @cache
+    def played(name: str) -> Walk:
         # Plants of many parts make every tick of these two tasks several times as long.
         length = 30 if name.startswith("mendelian") else GOLD_STEPS
-        begun = walk(game, episodes[name], "gold", golden(actions[:length]))
+        begun = walk(game, episodes[name], "gold", golden(gold[name][:length]))
         ended = begun.steps[-1].outcome.done
-        walks[name] = begun._replace(rest=[] if ended else play(game, actions[length:]))
-    return walks
+        return begun._replace(rest=[] if ended else play(game, gold[name][length:]))
+
+    return played
 
 
 @pytest.fixture(scope="module")
-def walks(game: ScienceWorldGame, gold_walks: dict[str, Walk]) -> list[Walk]:
-    found = list(gold_walks.values())
+def walks(
+    game: ScienceWorldGame, gold: dict[str, list[str]], gold_walk: Callable[[str], Walk]
+) -> list[Walk]:
+    found = [gold_walk(name) for name in gold]
     for number, (name, science) in enumerate(catalogue().items(), start=100):
         variation = random.Random(number).choice(science.train)
         source = f"{name}/{variation}"
@@ -166,7 +171,7 @@ def fresh_game() -> Iterator[ScienceWorldGame]:
 @pytest.mark.parametrize("name", catalogue())
 def test_gold_actions_win_and_replay_word_for_word(
     name: str,
-    gold_walks: dict[str, Walk],
+    gold_walk: Callable[[str], Walk],
     fresh_game: ScienceWorldGame,
     gold: dict[str, list[str]],
 ) -> None:
@@ -174,10 +179,10 @@ def test_gold_actions_win_and_replay_word_for_word(
     sources = [source for source in gold if source.rpartition("/")[0] == name]
     assert len(sources) == 2
     for source in sources:
-        played = gold_walks[source]
+        played = gold_walk(source)
         last = played.rest[-1][1] if played.rest else played.steps[-1].outcome
         assert (last.score, last.won, last.done) == (100, True, True)
-    shorter = gold_walks[min(sources, key=lambda source: len(gold[source]))]
+    shorter = gold_walk(min(sources, key=lambda source: len(gold[source])))
     first, *steps = shorter.steps
     assert fresh_game.reset(shorter.task) == first.outcome.observation
     # Where the belief was unsure, the walk has asked for the inventory in between.
@@ -300,13 +305,13 @@ def test_a_sentence_that_differs_is_a_fault(game: ScienceWorldGame) -> None:
 
 
 def test_the_packaged_java_tells_the_same_story(
-    gold_walks: dict[str, Walk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gold_walk: Callable[[str], Walk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    first, *steps = gold_walks["grow-plant/93"].steps
+    first, *steps = gold_walk("grow-plant/93").steps
     packaged = ScienceWorldGame()
-    assert packaged.reset(gold_walks["grow-plant/93"].task) == first.outcome.observation
+    assert packaged.reset(gold_walk("grow-plant/93").task) == first.outcome.observation
     story = [(step.action, step.outcome) for step in steps]
     assert play(packaged, [action for action, _ in story]) == story
     assert packaged._simulator is not None

@@ -41,7 +41,7 @@ def test_commands_are_listed_as_templates(boil: Simulator) -> None:
 
 
 def test_a_step_answers_with_score_and_end(boil: Simulator) -> None:
-    assert boil.step("focus on stove") == ("You focus on the stove.", -100, False)
+    assert boil.step("focus on stove") == ("You focus on the stove.", True, False, -100, None)
 
 
 def test_facts_are_the_true_state(boil: Simulator) -> None:
