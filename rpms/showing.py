@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any, TextIO
 
-from rpms.vocabulary.safe_text import visible
 from rpms.vocabulary.error_place import ErrorPlace
+from rpms.vocabulary.safe_text import visible
 
 
 def say(*words: object, file: TextIO | None = None, **options: Any) -> None:

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import settings
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.alfworld.stock import missing_stock
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.models.local import missing
 from rpms.rules import load_manual

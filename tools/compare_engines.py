@@ -23,10 +23,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.engine import EngineState, Fact, GameEngine
-from rpms.envs.alfworld.homes import SPLITS, Game, Split, sample_home, write_game
-from rpms.envs.alfworld.stock import facts_of, require_stock, start_stock
-from rpms.envs.alfworld.wheel import DIALECTS, Dialect
+from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
+from rpms.envs.alfworld.engine import Fact, GameEngine
+from rpms.envs.alfworld.stock import StockEngine, require_stock
+from rpms.envs.alfworld.tasks import GENERATED, Game, Split, sample_home, write_game
 from rpms.vocabulary.errors import RpmsError
 
 NONSENSE = (
@@ -53,42 +53,7 @@ class Seen(NamedTuple):
         return [name for name, a, b in zip(self._fields, self, other, strict=True) if a != b]
 
 
-class Stock:
-    """Stock TextWorld with our engine's face."""
-
-    def __init__(self) -> None:
-        """It starts with the first game."""
-        self._env: Any = None
-        self._state: Any = None
-
-    def load(self, file: Path) -> None:
-        """Load a game; whatever stops stock from it is for the caller to judge."""
-        if self._env is None:
-            self._env = start_stock(file)
-        else:
-            self._env.load(str(file))
-
-    def reset(self) -> EngineState:
-        """Start the loaded game."""
-        self._state = self._env.reset()
-        return self._seen(bool(self._state["won"]))
-
-    def step(self, command: str) -> EngineState:
-        """Play one command."""
-        self._state, _, done = self._env.step(command)
-        return self._seen(bool(done))
-
-    def facts(self) -> list[Fact]:
-        """The true facts."""
-        return facts_of(self._state)
-
-    def _seen(self, done: bool) -> EngineState:
-        state = self._state
-        commands = tuple(state["admissible_commands"])
-        return EngineState(state["feedback"], commands, bool(state["won"]), done)
-
-
-def note(engine: GameEngine | Stock, command: str | None) -> Seen:
+def note(engine: GameEngine | StockEngine, command: str | None) -> Seen:
     """Reset (no command) or step an engine and write down all it says."""
     state = engine.reset() if command is None else engine.step(command)
     return Seen(
@@ -125,7 +90,7 @@ def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
 
 
 def play(
-    engine: GameEngine | Stock, name: str, walkthrough: Sequence[str], before: int, after: int
+    engine: GameEngine | StockEngine, name: str, walkthrough: Sequence[str], before: int, after: int
 ) -> Iterator[Seen]:
     """One game as it goes; the same name always proposes the same."""
     commands = proposals(random.Random(name), walkthrough, before, after)
@@ -139,7 +104,7 @@ def play(
             return
 
 
-def compare(file: Path, ours: GameEngine, stock: Stock, steps: int) -> tuple[int, str]:
+def compare(file: Path, ours: GameEngine, stock: StockEngine, steps: int) -> tuple[int, str]:
     """How many steps one game was compared for, and the first difference, if there is one."""
     refused = ""
     try:
@@ -176,7 +141,7 @@ def recorded_homes() -> list[tuple[Split, Dialect, int]]:
     """The homes that are recorded."""
     return [
         (split, dialect, index)
-        for split in SPLITS
+        for split in GENERATED
         for dialect in DIALECTS
         for index in range(PER_KIND)
     ]
@@ -214,7 +179,7 @@ def record(home: tuple[Split, Dialect, int]) -> str:
     split, dialect, index = home
     game = sample_home(split, index, dialect)
     with tempfile.TemporaryDirectory() as folder:
-        stock = Stock()
+        stock = StockEngine()
         stock.load(write_game(game, Path(folder)))
         seen = list(play(stock, game.folder, game.walkthrough, BEFORE, AFTER))
     return _text([heading(game, dialect), *transcript(seen)])
@@ -271,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_transcripts(options.jobs)
         return 0
     part, parts = (int(number) for number in options.part.split("/"))
-    ours, stock = GameEngine(), Stock()
+    ours, stock = GameEngine(), StockEngine()
     games = steps = differing = 0
     for file in find_games(options.files)[part - 1 :: parts]:
         count, difference = compare(file, ours, stock, options.steps)

@@ -20,7 +20,7 @@ from typing import Any
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.graph import build_graph, run_episode
 from rpms.nodes.context import RunContext

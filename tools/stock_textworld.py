@@ -33,7 +33,7 @@ FLAGS = ("-O2", "-g0", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL", "-fno-gnu-uni
 TRIAL = """
 import tempfile
 from pathlib import Path
-from rpms.envs.alfworld.homes import sample_home, write_game
+from rpms.envs.alfworld.tasks import sample_home, write_game
 from rpms.envs.alfworld.stock import start_stock
 game = sample_home("generated_seen", 0)
 with tempfile.TemporaryDirectory() as folder:

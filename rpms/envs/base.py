@@ -132,6 +132,7 @@ class Environment(ABC):
         signature: the fields of the printed goal signatures, in their order.
         demo: what ``rpms demo`` plays of it; None for a world that has no part in it.
         packages: the installed packages whose versions belong into a run's manifest.
+        nowhere: what the agent reads of where it is while that is no place.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
     """
 
@@ -143,6 +144,7 @@ class Environment(ABC):
     signature: tuple[str, ...] = PRINTED
     demo: Demo | None = None
     packages: tuple[str, ...] = ()
+    nowhere: str = "unknown"
     lists_actions: bool = False
 
     @property
@@ -254,7 +256,7 @@ class Environment(ABC):
         doors = belief["containers"]
         wanted = (goal["object"], goal["destination"])
         parts = {
-            "Location": belief["location"] or "unknown",
+            "Location": belief["location"] or self.nowhere,
             "Within reach": ", ".join(belief["reachable"]),
             "Holding": ", ".join(belief["holding"]) or "nothing",
             "Open": ", ".join(place for place, door in doors.items() if door == "open"),

@@ -17,15 +17,18 @@ import asyncio
 import atexit
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from rpms.envs.base import Listing, LiveGame, Outcome, Restorable, Task
 from rpms.envs.registry import get_environment
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import Turn
 
+P = ParamSpec("P")
 T = TypeVar("T")
 World = Mapping[str, Any] | None
 
@@ -53,26 +56,43 @@ def _plain(env: str | None) -> bool:
     return env is not None and get_environment(env).max_live is None
 
 
-def _run(env: str | None, work: Callable[[], T]) -> T:
-    return work() if _plain(env) else _thread.submit(work).result()
+def _faces(work: Callable[P, T]) -> tuple[Callable[P, T], Callable[P, Awaitable[T]]]:
+    """What can be done with an episode: for a plain call, and for an event loop.
+
+    Of a world of plain data both are done in place. A simulator's own thread does the others,
+    while the event loop goes on with other episodes.
+    """
+
+    def plain(*args: P.args, **kwargs: P.kwargs) -> bool:
+        task = args[1]
+        return _plain(task["env"] if isinstance(task, dict) else _world_of(str(args[0])))
+
+    @wraps(work)
+    def face(*args: P.args, **kwargs: P.kwargs) -> T:
+        if plain(*args, **kwargs):
+            return work(*args, **kwargs)
+        return _thread.submit(work, *args, **kwargs).result()
+
+    @wraps(work)
+    async def on_event_loop(*args: P.args, **kwargs: P.kwargs) -> T:
+        if plain(*args, **kwargs):
+            return work(*args, **kwargs)
+        return await asyncio.wrap_future(_thread.submit(work, *args, **kwargs))
+
+    return face, on_event_loop
 
 
-async def _arun(env: str | None, work: Callable[[], T]) -> T:
-    """The same on an event loop, which goes on with other episodes while a simulator works."""
-    return work() if _plain(env) else await asyncio.wrap_future(_thread.submit(work))
-
-
-def start(episode_id: str, task: Task) -> str:
+def _start(episode_id: str, task: Task) -> str:
     """Begin an episode and return its first observation."""
-    return _run(task["env"], lambda: _start(episode_id, task))
+    _let_go(_take(episode_id))
+    game = _a_game(task["env"])
+    with _closed_on_failure(game):
+        observation = game.reset(task)
+    _put(episode_id, _Live(task["env"], game, []))
+    return observation
 
 
-async def astart(episode_id: str, task: Task) -> str:
-    """``start`` for an event loop."""
-    return await _arun(task["env"], lambda: _start(episode_id, task))
-
-
-def play(
+def _play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World = None
 ) -> Outcome:
     """Play one action, bringing the episode back first if needed.
@@ -84,63 +104,44 @@ def play(
         action: what to do now.
         world: what the last outcome said of the world's state, if it said anything.
     """
-    return _run(task["env"], lambda: _play(episode_id, task, history, action, world))
-
-
-async def aplay(
-    episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World = None
-) -> Outcome:
-    """``play`` for an event loop."""
-    return await _arun(task["env"], lambda: _play(episode_id, task, history, action, world))
-
-
-def commands(
-    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
-) -> list[str]:
-    """What the episode's game would accept now, bringing it back first if needed."""
-    return _run(task["env"], lambda: _commands(episode_id, task, history, world))
-
-
-async def acommands(
-    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
-) -> list[str]:
-    """``commands`` for an event loop."""
-    return await _arun(task["env"], lambda: _commands(episode_id, task, history, world))
-
-
-def inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
-    """Read the true state of a live episode, for metrics; None when it is not live here."""
-    return _run(_world_of(episode_id), lambda: _inspect(episode_id, look))
-
-
-async def ainspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
-    """``inspect`` for an event loop."""
-    return await _arun(_world_of(episode_id), lambda: _inspect(episode_id, look))
-
-
-def finish(episode_id: str, task: Task) -> None:
-    """End an episode and keep its simulator for the next one of the same world."""
-    _run(task["env"], lambda: _let_go(_take(episode_id)))
-
-
-async def afinish(episode_id: str, task: Task) -> None:
-    """``finish`` for an event loop."""
-    await _arun(task["env"], lambda: _let_go(_take(episode_id)))
-
-
-def _play(
-    episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World
-) -> Outcome:
     live = _where_it_was(episode_id, task, history, world)
-    outcome = _step(live, action)
+    with _closed_on_failure(live.game):
+        outcome = live.game.step(action)
+    live.played.append(action)
     _put(episode_id, live)
     return outcome
 
 
-def _commands(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> list[str]:
+def _commands(
+    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
+) -> list[str]:
+    """What the episode's game would accept now, bringing it back first if needed."""
     live = _where_it_was(episode_id, task, history, world)
     _put(episode_id, live)
     return live.game.commands() if isinstance(live.game, Listing) else []
+
+
+def _finish(episode_id: str, task: Task) -> None:
+    """End an episode and keep its simulator for the next one of the same world."""
+    _let_go(_take(episode_id))
+
+
+def _inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
+    """Read the true state of a live episode, for metrics; None when it is not live here."""
+    live = _take(episode_id)
+    if live is None:
+        return None
+    try:
+        return look(live.game)
+    finally:
+        _put(episode_id, live)
+
+
+start, astart = _faces(_start)
+play, aplay = _faces(_play)
+commands, acommands = _faces(_commands)
+finish, afinish = _faces(_finish)
+inspect, ainspect = _faces(_inspect)
 
 
 def _where_it_was(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> _Live:
@@ -151,28 +152,6 @@ def _where_it_was(episode_id: str, task: Task, history: Sequence[Turn], world: W
         _let_go(live)
         live = _bring_back(episode_id, task, history, world)
     return live
-
-
-def _inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
-    live = _take(episode_id)
-    if live is None:
-        return None
-    try:
-        return look(live.game)
-    finally:
-        _put(episode_id, live)
-
-
-def _start(episode_id: str, task: Task) -> str:
-    _let_go(_take(episode_id))
-    game = _a_game(task["env"])
-    try:
-        observation = game.reset(task)
-    except BaseException:
-        game.close()
-        raise
-    _put(episode_id, _Live(task["env"], game, []))
-    return observation
 
 
 def _world_of(episode_id: str) -> str | None:
@@ -217,15 +196,14 @@ def _a_game(env: str) -> LiveGame:
     return world.open_game()
 
 
-def _step(live: _Live, action: str) -> Outcome:
+@contextmanager
+def _closed_on_failure(game: LiveGame) -> Iterator[None]:
     """A simulator that fails is given up, so that nothing continues from half a step."""
     try:
-        outcome = live.game.step(action)
+        yield
     except BaseException:
-        live.game.close()
+        game.close()
         raise
-    live.played.append(action)
-    return outcome
 
 
 def _actions(history: Sequence[Turn]) -> list[str]:
@@ -235,26 +213,21 @@ def _actions(history: Sequence[Turn]) -> list[str]:
 
 def _bring_back(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> _Live:
     """The episode's game where its record ends, from its state or else by playing it again."""
-    live = _Live(task["env"], _a_game(task["env"]), [])
-    played = [turn for turn in history if turn["action"]]
-    try:
-        if world and played and isinstance(live.game, Restorable):
-            live.game.restore(task, world, played[-1]["observation"])
-            live.played.extend(_actions(history))
+    live = _Live(task["env"], _a_game(task["env"]), _actions(history))
+    turns = [turn for turn in history if turn["action"]]
+    with _closed_on_failure(live.game):
+        if world and turns and isinstance(live.game, Restorable):
+            live.game.restore(task, world, turns[-1]["observation"])
             return live
         live.game.reset(task)
-    except BaseException:
-        live.game.close()
-        raise
-    for turn in played:
-        outcome = _step(live, turn["action"])
-        if outcome.observation != turn["observation"]:
-            live.game.close()
-            raise EnvironmentFault(
-                f"replay of episode {episode_id} ({task['id']}) parted from its record at step "
-                f"{turn['step']}: after '{turn['action']}' the record says "
-                f"{turn['observation']!r}, the environment says {outcome.observation!r}"
-            )
+        for turn in turns:
+            observation = live.game.step(turn["action"]).observation
+            if observation != turn["observation"]:
+                raise EnvironmentFault(
+                    f"replay of episode {episode_id} ({task['id']}) parted from its record at step "
+                    f"{turn['step']}: after '{turn['action']}' the record says "
+                    f"{turn['observation']!r}, the environment says {observation!r}"
+                )
     return live
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 LONGEST_ERROR = 1000
 """Characters kept of an error."""

@@ -18,9 +18,8 @@ from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
-from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import parse_json, read_text
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.reading import parse_json, read_text
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Choice, Message
 

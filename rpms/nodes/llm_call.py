@@ -18,8 +18,8 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import constrain
-from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.faults import fault_line
+from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat, reply_tokens
 from rpms.nodes.context import RunContext
@@ -28,7 +28,6 @@ from rpms.nodes.reply_grammar import allowed_syntaxes, choices_of
 from rpms.nodes.retrying import pause_before_retry
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.safe_text import redact
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Message, Usage
 

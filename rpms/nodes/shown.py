@@ -13,7 +13,7 @@ from rpms.envs import Environment, environment_names, get_environment
 from rpms.nodes.blocks import example_file, load_example, render
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.reading import is_file
+from rpms.vocabulary.files import is_file
 from rpms.vocabulary.turn import Message
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="

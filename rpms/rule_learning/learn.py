@@ -18,7 +18,7 @@ from rpms.rule_learning.tier_file import beside, tier_of, write_evidence, write_
 from rpms.rules.audit import audit
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 Report = Callable[[str], None]
 

@@ -16,7 +16,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.secrets import redact
+from rpms.vocabulary.safe_text import redact
 
 LONGEST = 4000
 """Characters kept of the calls, and of the error's own words."""

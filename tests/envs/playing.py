@@ -1,4 +1,4 @@
-"""Playing an episode as the graph does, for tests of what keeps games at hand."""
+"""Beliefs, turns and episodes as the graph has them, for the tests of every world."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from rpms.envs import live
+from rpms.envs import get_environment, live
 from rpms.envs.base import Outcome, Task
+from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.turn import Turn
 
 
-def turn(step: int, action: str, observation: str) -> Turn:
+def turn(step: int, action: str, observation: str, failed: bool = False) -> Turn:
     return Turn(
-        step=step, thought="", action=action, observation=observation, failed=False, reply=""
+        step=step, thought="", action=action, observation=observation, failed=failed, reply=""
     )
+
+
+def believing(**fields: Any) -> Belief:
+    return Belief(**{**empty_belief(), **fields})  # type: ignore[typeddict-item]
+
+
+def changed(world: str, before: dict[str, Any], action: str, observation: str) -> dict[str, Any]:
+    """The fields of a belief that an observation changed, with their new values."""
+    belief = believing(**before)
+    after = get_environment(world).update_belief(belief, action, observation)
+    return {key: value for key, value in after.items() if value != belief[key]}  # type: ignore[literal-required]
 
 
 class Player:

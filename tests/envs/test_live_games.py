@@ -12,7 +12,7 @@ import pytest
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import EnvironmentFault
 from tests.envs.playing import Player, in_threads

@@ -27,13 +27,15 @@ def test_every_listed_world_can_be_had(name: str) -> None:
     assert world.prompts.is_dir() and world.rules.is_dir() and world.memory.is_file()
 
 
-def test_an_unknown_world_is_one_line_that_lists_the_known_ones() -> None:
+@pytest.mark.parametrize(
+    ("name", "offered"), [("alfwold", ["mean 'alfworld'?"]), ("lunar base", environment_names())]
+)
+def test_an_unknown_world_is_one_line_that_offers_known_ones(name: str, offered: list[str]) -> None:
     with pytest.raises(RpmsError) as caught:
-        get_environment("alfwold")
+        get_environment(name)
     message = str(caught.value)
-    assert "'alfwold'" in message and "\n" not in message and "MODULE:ATTRIBUTE" in message
-    for name in environment_names():
-        assert name in message
+    assert f"'{name}'" in message and "\n" not in message and "MODULE:ATTRIBUTE" in message
+    assert all(word in message for word in offered)
 
 
 @pytest.mark.parametrize(

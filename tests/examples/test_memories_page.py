@@ -15,7 +15,7 @@ from rpms.memory_store import Note, read_notes
 from rpms.nodes.memories import MemoryMethod, Request
 from rpms.nodes.memories.shape import ATTRIBUTES, made, takes_manual
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.record import EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "memories.md").read_text(encoding="utf-8")

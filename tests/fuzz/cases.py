@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rpms.envs import get_environment
-from rpms.envs.alfworld.homes import sample_home
+from rpms.envs.alfworld.tasks import sample_home
 from rpms.memory_store.snapshot import read_snapshot, write_snapshot
 from rpms.rules.manual import RULES_FOLDER
 from tests.evals.sample_runs import write_run

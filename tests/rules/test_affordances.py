@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.tasks import read_game
 from rpms.rules import load_manual
 from rpms.rules.predicates import parse_predicate
@@ -41,21 +41,21 @@ def kinds(names: frozenset[str]) -> set[str]:
     ],
 )
 def test_affordances_are_those_of_the_package(affordance: str, trait: str) -> None:
-    assert WORLD.affordances[affordance] == kinds(wheel.with_trait(trait))
+    assert WORLD.affordances[affordance] == kinds(alfworld_package.with_trait(trait))
 
 
 def test_places_take_what_the_package_lets_them_take() -> None:
     from alfworld.gen.constants import VAL_RECEPTACLE_OBJECTS
 
-    places = {name for name in VAL_RECEPTACLE_OBJECTS if name not in wheel.containers()}
+    places = {name for name in VAL_RECEPTACLE_OBJECTS if name not in alfworld_package.containers()}
     assert WORLD.contains.keys() == {name.lower() for name in places}
     for name in places:
-        assert WORLD.contains[name.lower()] == kinds(wheel.can_hold(name)), name
+        assert WORLD.contains[name.lower()] == kinds(alfworld_package.can_hold(name)), name
 
 
 def action(name: str) -> str:
     """The PDDL of one action, without its comments."""
-    domain = re.sub(r";.*", "", wheel.domain("move"))
+    domain = re.sub(r";.*", "", alfworld_package.domain("move"))
     return domain.split(f"(:action {name}")[1].split("(:action")[0]
 
 

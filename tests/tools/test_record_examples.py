@@ -9,8 +9,8 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.base import Task
-from rpms.envs.scienceworld.game import ScienceWorldGame
 from rpms.envs.scienceworld.goals import FAMILIES
+from rpms.envs.scienceworld.simulator import ScienceWorldGame
 from rpms.nodes.reply import read_reply
 
 ENVIRONMENT = get_environment("scienceworld")

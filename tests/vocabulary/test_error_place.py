@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from rpms.vocabulary.error_place import LONGEST, ErrorPlace, place_of
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import parse_json
 from rpms.vocabulary.imports import load_object
-from rpms.vocabulary.reading import parse_json
 
 
 class Point(BaseModel):

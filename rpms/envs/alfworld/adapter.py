@@ -1,60 +1,123 @@
-"""ALFWorld as the graph sees it: the pieces of this folder behind one name."""
+"""ALFWorld as the graph sees it: its two wordings, and the pieces of this folder behind one name.
+
+Games written by alfworld 0.4 and later say ``move X to Y``; earlier ones ``put X in/on Y``.
+The agent always speaks the paper's ``put X in/on Y`` and always reads its observations in that
+wording, whichever game is underneath; this module is the only place that knows the difference.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
-from rpms.envs.alfworld import goals, stock, wording
+from rpms.envs.alfworld import goals, stock, truth
+from rpms.envs.alfworld.alfworld_package import Dialect, command_templates
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.stock import chosen_engine
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
-from rpms.envs.alfworld.wheel import command_templates
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
-from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import EnvironmentFault
 
 SHIPPED = Path(__file__).parents[2]
 
+_PUT = re.compile(r"^put (?P<o>.+?) in/on (?P<p>.+)$")
+_MOVED = re.compile(r"^You move the (?P<o>.+?) to the (?P<p>.+)\.$")
+_ARRIVED = re.compile(r"^You arrive at [^.]+\. ")
+_WELCOME = re.compile(r"^-= Welcome to TextWorld, ALFRED! =-\s*")
 
-class AlfworldGame(LiveGame):
-    """One game, speaking the paper's wording; its state is plain data."""
+# Loose wordings that models use for the same command. Order matters: the first match wins.
+_LOOSE: list[tuple[re.Pattern[str], str]] = [
+    (re.compile(pattern), command)
+    for pattern, command in (
+        (r"^(?:go ?to|goto|walk to|move to|head to|navigate to) (.+)$", r"go to \1"),
+        (r"^(?:put|place|move|set|drop) (.+?) (?:in/on|in / on|into|onto|inside|in|on|to) (.+)$",
+         r"put \1 in/on \2"),
+        (r"^(?:take|pick up|grab|get|pick) (.+?) (?:from|off|out of) (.+)$", r"take \1 from \2"),
+        (r"^(?:use|toggle|turn on|switch on|turn off) ([a-z]+ \d+)(?: .*)?$", r"use \1"),
+        (r"^(heat|cool|clean) (.+?) (?:with|using|in) (.+)$", r"\1 \2 with \3"),
+        (r"^(?:look at|inspect|examine) (.+)$", r"examine \1"),
+        (r"^(?:look around|look)$", "look"),
+        (r"^(?:check )?inventory$", "inventory"),
+    )
+]  # fmt: skip
+# What the blanks of the game's grammar stand for.
+_BLANKS = {"r": "place", "o": "object", "co": "object", "ko": "tool", "outerr": "object",
+           "outero": "place"}  # fmt: skip
 
-    def __init__(self) -> None:
-        """No game yet."""
-        self._engine = GameEngine()
-        self._dialect: wording.Dialect = "move"
+
+def dialect_of(grammar: str) -> Dialect:
+    """Which wording a game file's grammar speaks."""
+    return "move" if 'template :: "move {o} to {r}"' in grammar else "put"
+
+
+def to_game(action: str, dialect: Dialect) -> str:
+    """The agent's action in the game's own wording."""
+    if dialect == "move" and (found := _PUT.match(action)):
+        return f"move {found['o']} to {found['p']}"
+    return action
+
+
+def to_agent(feedback: str) -> str:
+    """The game's text in the paper's wording, without the banner and the arrival line.
+
+    Arrival lines name the receptacle in one wording and an internal location number in the
+    other; what follows ("On the desk 1, you see ...") says the same in both.
+    """
+    text = _WELCOME.sub("", feedback).strip()
+    if found := _MOVED.match(text):
+        return f"You put the {found['o']} in/on the {found['p']}."
+    return _ARRIVED.sub("", text)
+
+
+def read_action(text: str) -> str:
+    """Bring a loosely worded action to the canonical one; unknown text passes through."""
+    action = " ".join(text.lower().split()).rstrip(" .!")
+    action = re.sub(r"\b(?:(?:the|a|an) )+(?=[a-z]+ \d)", "", action)
+    for pattern, command in _LOOSE:
+        if found := pattern.match(action):
+            return found.expand(command)
+    return action
+
+
+def agent_templates(grammar_templates: Iterable[str]) -> list[str]:
+    """The game's command templates in the agent's wording.
+
+    A command about one thing that takes an object as well as a place is about a ``{thing}``.
+    """
+    shapes: dict[str, list[str]] = {}
+    for template in grammar_templates:
+        plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
+        named = re.sub(r"\{(\w+)\}", lambda blank: f"{{{_BLANKS[blank[1]]}}}", plain)
+        spoken = read_action(named)
+        ways = shapes.setdefault(re.sub(r"\{\w+\}", "{}", spoken), [])
+        if spoken not in ways:
+            ways.append(spoken)
+    return [
+        ways[0] if len(ways) == 1 or shape.count("{}") > 1 else shape.replace("{}", "{thing}")
+        for shape, ways in shapes.items()
+    ]
+
+
+class WordedGame(LiveGame):
+    """One game on any engine, speaking the paper's wording."""
+
+    def __init__(self, engine: GameEngine | stock.StockEngine) -> None:
+        self._engine = engine
+        self._dialect: Dialect = "move"
 
     def reset(self, task: Task) -> str:
         """Load the task's game file and start it."""
         self._load(task)
         self._state = self._engine.reset()
-        return wording.to_agent(self._state.feedback)
+        return to_agent(self._state.feedback)
 
     def step(self, action: str) -> Outcome:
         """Play one action. Only a win ends an ALFWorld game."""
-        self._state = state = self._engine.step(wording.to_game(action, self._dialect))
-        observation = wording.to_agent(state.feedback)
-        return Outcome(
-            observation=observation,
-            done=state.done,
-            won=state.won,
-            score=1.0 if state.won else 0.0,
-            world={**self._engine.snapshot(), "said": _mark(observation)},
-        )
-
-    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
-        """Load the task's game file and go where the state was taken."""
-        if world["said"] != _mark(observation):
-            raise EnvironmentFault(
-                f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
-                "record ends"
-            )
-        self._load(task)
-        self._state = self._engine.restore(world)
+        self._state = state = self._engine.step(to_game(action, self._dialect))
+        return Outcome(to_agent(state.feedback), state.done, state.won, float(state.won))
 
     def facts(self) -> Any:
         """TextWorld's true facts, for tests and metrics."""
@@ -66,16 +129,7 @@ class AlfworldGame(LiveGame):
 
     def commands(self) -> list[str]:
         """The same list in the agent's wording, for runs that show it."""
-        return [wording.read_action(command) for command in self._state.admissible_commands]
-
-    def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
-        """What the game's PDDL demands of actions, for audits only."""
-        from rpms.envs.alfworld.demands import demands
-
-        game, commands = self._engine.game, [wording.to_game(a, self._dialect) for a in actions]
-        kinds = {one.name.strip(): one.type for one in game.entities.values()}
-        facts = self._engine.facts()
-        return demands(commands, game.rules.domain, game.texts, kinds, facts)
+        return [read_action(command) for command in self._state.admissible_commands]
 
     def close(self) -> None:
         """Let go of the game."""
@@ -83,7 +137,35 @@ class AlfworldGame(LiveGame):
 
     def _load(self, task: Task) -> None:
         self._engine.load(task["source"])
-        self._dialect = wording.dialect_of(self._engine.grammar)
+        self._dialect = dialect_of(self._engine.texts)
+
+
+class AlfworldGame(WordedGame):
+    """One on our engine; its state is plain data."""
+
+    def __init__(self) -> None:
+        self._ours = GameEngine()
+        super().__init__(self._ours)
+
+    def step(self, action: str) -> Outcome:
+        """Play one action; the state goes with what it led to."""
+        outcome = super().step(action)
+        return outcome._replace(world={**self._ours.snapshot(), "said": _mark(outcome.observation)})
+
+    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+        """Load the task's game file and go where the state was taken."""
+        if world["said"] != _mark(observation):
+            raise EnvironmentFault(
+                f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
+                "record ends"
+            )
+        self._load(task)
+        self._state = self._ours.restore(world)
+
+    def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
+        """What the game's PDDL demands of actions, for audits only."""
+        commands = [to_game(action, self._dialect) for action in actions]
+        return truth.preconditions(commands, self._ours.game, self._ours.facts())
 
 
 def _mark(text: str) -> str:
@@ -100,19 +182,23 @@ class Alfworld(Environment):
     demo = Demo("generated_unseen", 2)
     packages = ("alfworld", "textworld")
     lists_actions = True
+    nowhere = "middle of the room"
 
     # The pieces of this folder under the base class's names.
     parse_goal = staticmethod(goals.parse_goal)
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
     sub_goal = staticmethod(goals.sub_goal)
-    describe_belief = staticmethod(beliefs.describe_belief)
-    read_action = staticmethod(wording.read_action)
+    read_action = staticmethod(read_action)
+    tasks = staticmethod(list_tasks)
+    drift = staticmethod(truth.disagreements)
+    true_state = staticmethod(truth.true_state)
+    true_belief = staticmethod(truth.true_belief)
 
     @property
     def max_live(self) -> int | None:
         """Our engine knows no limit; stock TextWorld is native code, with a library per game."""
-        return None if chosen_engine() == "python" else stock.MAX_LIVE
+        return None if stock.chosen_engine() == "python" else stock.MAX_LIVE
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
@@ -126,12 +212,11 @@ class Alfworld(Environment):
 
     def command_verbs(self) -> list[str]:
         """Read from the grammar that ships with the engine."""
-        verbs = {wording.read_action(text).split()[0] for text in command_templates()}
-        return sorted(verbs)
+        return sorted({read_action(text).split()[0] for text in command_templates()})
 
     def command_templates(self) -> list[str]:
         """From the same grammar, in the agent's wording."""
-        return wording.agent_templates(command_templates())
+        return agent_templates(command_templates())
 
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""
@@ -139,35 +224,14 @@ class Alfworld(Environment):
 
     def wording(self, split: str) -> str:
         """Always the paper's; what the game files themselves say is told beside it."""
-        task = list_tasks(split, 1)[0]
-        dialect = wording.dialect_of(read_game(Path(task["source"]))["grammar"])
+        dialect = dialect_of(read_game(Path(list_tasks(split, 1)[0]["source"]))["grammar"])
         return f"the paper's (put X in/on Y, no arrival lines), from games that say {dialect}"
-
-    def tasks(self, split: str, count: int | None = None) -> list[Task]:
-        """The split's tasks in their fixed order."""
-        return list_tasks(split, count)
 
     def open_game(self) -> LiveGame:
         """A fresh engine: ours, or stock TextWorld's where the run asked for it."""
-        return AlfworldGame() if chosen_engine() == "python" else stock.StockGame()
-
-    def drift(self, belief: Belief, facts: Any) -> list[str]:
-        """Where belief and TextWorld's facts part."""
-        from rpms.envs.alfworld.truth import disagreements
-
-        return disagreements(belief, facts)
-
-    def true_state(self, facts: Any) -> dict[str, str]:
-        """Where the agent truly stands, what it holds and what is open."""
-        from rpms.envs.alfworld.truth import true_state
-
-        return true_state(facts)
-
-    def true_belief(self, facts: Any) -> Belief | None:
-        """From TextWorld's facts."""
-        from rpms.envs.alfworld.demands import true_belief
-
-        return true_belief(facts)
+        if stock.chosen_engine() == "python":
+            return AlfworldGame()
+        return WordedGame(stock.StockEngine())
 
     def demands(
         self, game: LiveGame, actions: Sequence[str]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from rpms.envs.base import NOTHING_HAPPENS
-from rpms.vocabulary.belief import Belief, Door, copy_belief, empty_belief, kind_of, objects_at
-from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.belief import Belief, Door, copy_belief, empty_belief, objects_at
 
 _ROOM = re.compile(r"You are in the middle of a room\. Looking quickly around you, you see (.+?)\.")
 _SURFACE = re.compile(r"On the (.+? \d+), you see (.+?)\.")
@@ -107,26 +106,3 @@ def _names(listing: str) -> list[str]:
     parts = re.split(r",? and |, ", listing)
     names = [re.sub(r"^(?:a|an|the) ", "", part.strip()) for part in parts]
     return [name for name in names if re.search(r" \d+$", name)]
-
-
-def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
-    """The [Current State] lines: short, and only what helps the next decision."""
-    lines = [
-        f"Location: {belief['location'] or 'middle of the room'}",
-        f"Holding: {', '.join(belief['holding']) or 'nothing'}",
-    ]
-    if belief["reachable"]:
-        lines.insert(1, f"Within reach: {', '.join(belief['reachable'])}")
-    opened = [place for place, door in belief["containers"].items() if door == "open"]
-    closed = [place for place, door in belief["containers"].items() if door == "closed"]
-    if opened:
-        lines.append(f"Open: {', '.join(opened)}")
-    if closed:
-        lines.append(f"Closed: {', '.join(closed)}")
-    wanted = (goal["object"], goal["destination"])
-    seen = [f"{t} at {p}" for t, p in belief["last_seen"].items() if kind_of(t) in wanted]
-    if seen:
-        lines.append(f"Seen: {', '.join(seen)}")
-    if belief["searched"]:
-        lines.append(f"Searched: {', '.join(belief['searched'])}")
-    return lines

@@ -9,21 +9,36 @@ number may be open, on any thread, and its state is plain data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.facts import FactBase
-from rpms.envs.alfworld.game import Game, Spoken, denial
-from rpms.envs.alfworld.joins import Row
-from rpms.envs.alfworld.texts import Reference, Text
-from rpms.envs.alfworld.world import State
-from rpms.envs.alfworld.writer import Context, Writer
-from rpms.vocabulary.errors import EnvironmentFault
+from rpms.envs.alfworld.pddl import Atom, PddlError, read_domain, read_problem
+from rpms.envs.alfworld.relations import Row
+from rpms.envs.alfworld.texts import (
+    Arguments,
+    Context,
+    Entity,
+    FactBase,
+    Reference,
+    Signature,
+    Text,
+    TypeTable,
+    Writer,
+    parse_grammar,
+)  # fmt: skip
+from rpms.envs.alfworld.world import Ground, Operator, State
+from rpms.envs.base import NOTHING_HAPPENS
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
-NOTHING_HAPPENS = "Nothing happens."
+_ADVICE = "fetch or generate the game again"
+_SPELLED = (("_minus_", "-"), ("_plus_", "+"), ("_dot_", "."), ("_comma_", ","))
 _INTRO: Text = (Reference("intro"),)
 _NOWHERE = Context({}, {})
 # A fact of the rules, and what the texts know of it: the two part where a condition was not met.
@@ -32,6 +47,161 @@ _TRUE, _TOLD, _DENIED = 1, 2, 4
 Snapshot = dict[str, Any]
 _Key = tuple[int, Row]
 """An operator: the number of its plan, and its objects."""
+
+
+class _Spoken(NamedTuple):
+    """An operator in the game's words."""
+
+    operator: Operator
+    feedback: Text
+    context: Context
+    effects: tuple[tuple[Signature, Signature, Arguments], ...]
+    """The signature a fact is added under, the one it is removed from, and its arguments."""
+    touched: tuple[tuple[str, Atom, Signature, Arguments], ...]
+    """What it may change, each with a short key for snapshots."""
+
+
+class Game:
+    """A game file, parsed; never changed after that, so any number of engines may share it.
+
+    Raises:
+        RpmsError: the file is missing, damaged, no ALFWorld game, or uses something that this
+            engine does not know.
+    """
+
+    def __init__(self, path: Path) -> None:
+        data, self.mark = _read_json(path)
+        self.path = path
+        self.texts: str = data["grammar"]
+        steps = data.get("walkthrough")
+        self.walkthrough = [str(step) for step in steps] if isinstance(steps, list) else None
+        try:
+            try:
+                self.grammar = parse_grammar(self.texts)
+            except ValueError as error:
+                reason = " ".join(str(error).split())
+                raise ValueError(f"the grammar does not parse ({reason[:160]})") from error
+            self.rules = _read_rules(data["pddl_domain"], data["pddl_problem"])
+            domain = self.rules.domain
+            if "intro" not in self.grammar.rules:
+                raise ValueError("the grammar has no rule 'intro'")
+            for action in domain.actions:
+                if action.name not in self.grammar.actions:
+                    raise ValueError(f"the grammar has no words for the action {action.name}")
+        except ValueError as error:
+            raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
+        self._names = list(self.rules.problem.objects)
+        self._numbers = {name: at for at, name in enumerate(self._names)}
+        self.types = TypeTable(domain.types)
+        self._parameters = {
+            action.name: [(name.strip("?"), kind) for name, kind in action.parameters]
+            for action in domain.actions
+        }
+        self.constant = {
+            name: domain.fluents.isdisjoint(self.grammar.consulted(wording.command))
+            for name, wording in self.grammar.actions.items()
+        }
+        self.start: dict[Signature, list[Arguments]] = {}
+        for atom in self.rules.facts:
+            signature, row = self.typed(atom)
+            insort(self.start.setdefault(signature, []), row)
+        things = dict(thing for rows in self.start.values() for row in rows for thing in row)
+        names = display_names(things)
+        self.entities = {one: Entity(one, kind, names[one]) for one, kind in things.items()}
+
+    def typed(self, atom: Atom) -> tuple[Signature, Arguments]:
+        """A fact as TextWorld keeps it, with the declared type of each object."""
+        objects = self.rules.problem.objects
+        row = tuple((name, objects[name]) for name in atom[1])
+        return (atom[0], tuple(kind for _, kind in row)), row
+
+    def key(self, atom: Atom) -> str:
+        """A fact in few letters: objects by their place in the problem."""
+        return " ".join([atom[0], *(str(self._numbers[name]) for name in atom[1])])
+
+    def atom(self, key: str) -> Atom:
+        """The fact of a key."""
+        name, *numbers = key.split()
+        return name, tuple(self._names[int(number)] for number in numbers)
+
+    def context(self, action: str, row: Row) -> Context:
+        """The things an operator is about, under the names its texts have for them."""
+        pairs = list(zip(self._parameters[action], row, strict=False))
+        return Context(
+            {hole[0]: self.entities[arg] for hole, arg in pairs},
+            {hole: (arg, hole[1]) for hole, arg in pairs},
+        )
+
+    def describe(self, operator: Operator) -> _Spoken:
+        """Put an operator into the game's words.
+
+        As TextWorld does it, a fact replaces its own negation, and is replaced by it.
+        """
+        added = [self.typed(atom) for atom in operator.added]
+        removed = [self.typed(atom) for atom in operator.removed]
+        atoms = dict.fromkeys(operator.added + operator.removed)
+        return _Spoken(
+            operator=operator,
+            feedback=self.grammar.actions[operator.action].feedback,
+            context=self.context(operator.action, operator.args),
+            effects=(
+                *((signature, _denial(signature), row) for signature, row in added),
+                *((_denial(signature), signature, row) for signature, row in removed),
+            ),
+            touched=tuple((self.key(atom), atom, *self.typed(atom)) for atom in atoms),
+        )
+
+
+def _denial(signature: Signature) -> Signature:
+    """The signature TextWorld keeps a fact under once it has been made false."""
+    return f"not_{signature[0]}", signature[1]
+
+
+def _read_json(path: Path) -> tuple[dict[str, Any], str]:
+    """The file's contents, and a mark by which the same contents can be told again."""
+    try:
+        content = path.read_bytes()
+        data = json.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise RpmsError(f"{path}: cannot read the game ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise RpmsError(f"{path}: not an ALFWorld game: not JSON ({error}); {_ADVICE}") from error
+    if not isinstance(data, dict):
+        raise RpmsError(f"{path}: not an ALFWorld game: no JSON object; {_ADVICE}")
+    for key in ("pddl_domain", "pddl_problem", "grammar"):
+        if not isinstance(data.get(key), str):
+            raise RpmsError(f"{path}: not an ALFWorld game: no text {key!r} in it; {_ADVICE}")
+    return data, hashlib.sha256(content).hexdigest()[:16]
+
+
+def _read_rules(domain: str, problem: str) -> Ground:
+    part = "domain"
+    try:
+        rules = read_domain(domain)
+        part = "problem"
+        return Ground(rules, read_problem(problem, rules))
+    except PddlError as error:
+        raise ValueError(f"its PDDL {part}: {error}") from error
+
+
+def display_names(ids: Iterable[str]) -> dict[str, str]:
+    """The names a game prints, such as ``mug 2``, for the ids of one problem.
+
+    Instances are numbered from the last id in alphabetical order to the first, as alfworld does;
+    where it writes no number, it still writes the blank.
+    """
+    kinds = {}
+    for one in sorted(thing_id.lower() for thing_id in ids):
+        kind, bar, _ = one.partition("_bar_")
+        kinds[one] = f"{kind}basin" if bar and "basin" in one else kind, bool(bar)
+    left = Counter(kinds.values())
+    names = {}
+    for one, (kind, numbered) in kinds.items():
+        names[one] = f"{kind} {left[kind, True] if numbered else ''}"
+        left[kind, True] -= numbered
+        for word, sign in _SPELLED:
+            names[one] = names[one].replace(word, sign)
+    return names
 
 
 class Fact(NamedTuple):
@@ -55,29 +225,29 @@ class GameEngine:
     """One running game; ``load`` another to play that instead."""
 
     def __init__(self) -> None:
-        """An engine without a game."""
         self._game: Game | None = None
         self._world: State | None = None
         self._commands: dict[_Key, str | None] = {}
-        self._spoken: dict[_Key, Spoken] = {}
+        self._spoken: dict[_Key, _Spoken] = {}
         self._choices: dict[str, _Key] = {}
         self._touched: dict[str, int] = {}
 
     @property
-    def walkthrough(self) -> list[str] | None:
-        """The solution stored in the game file, if any; nothing is ever planned."""
-        steps = self._loaded().walkthrough
-        return None if steps is None else list(steps)
-
-    @property
     def game(self) -> Game:
         """The loaded game's rules and words, which never change."""
-        return self._loaded()
+        if self._game is None:
+            raise EnvironmentFault("no game is loaded; call load() first")
+        return self._game
 
     @property
-    def grammar(self) -> str:
+    def walkthrough(self) -> list[str] | None:
+        """The solution stored in the game file, if any; nothing is ever planned."""
+        return self.game.walkthrough
+
+    @property
+    def texts(self) -> str:
         """The source of the game's texts."""
-        return self._loaded().texts
+        return self.game.texts
 
     def load(self, gamefile: str | Path) -> None:
         """Read a game file and make it the current game.
@@ -90,34 +260,34 @@ class GameEngine:
 
     def reset(self) -> EngineState:
         """Start the loaded game from its beginning."""
-        game = self._begin()
-        with self._describing(game):
+        self._begin()
+        with self._describing():
             return self._observe(self._writer.write(_INTRO, _NOWHERE))
 
     def step(self, command: str) -> EngineState:
         """Play one command; one that is not admissible changes nothing and says so."""
-        game = self._started()
+        world = self._running()
         key = self._choices.get(command.strip())
         if key is None:
             return replace(self._state, feedback=NOTHING_HAPPENS)
-        with self._describing(game):
-            assert self._world is not None
+        with self._describing():
             spoken = self._operator(key)
-            self._world.apply(spoken.operator)
+            world.apply(spoken.operator)
             for true, false, row in spoken.effects:
-                self._facts.remove(false, row)
-                self._facts.add(true, row)
+                self._facts.put(false, row, False)
+                self._facts.put(true, row, True)
             for mark, (name, args), signature, row in spoken.touched:
                 self._touched[mark] = (
-                    _TRUE * (args in self._world.relations[name])
+                    _TRUE * (args in world.relations[name].rows)
                     + _TOLD * self._facts.holds(signature, row)
-                    + _DENIED * self._facts.holds(denial(signature), row)
+                    + _DENIED * self._facts.holds(_denial(signature), row)
                 )
             return self._observe(self._writer.write(spoken.feedback, spoken.context))
 
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
-        names = {key: one.name.strip() for key, one in self._started().entities.items()}
+        self._running()
+        names = {key: one.name.strip() for key, one in self.game.entities.items()}
         return [
             Fact(predicate, tuple(names.get(name, name) for name, _ in row))
             for predicate, row in self._facts
@@ -125,7 +295,8 @@ class GameEngine:
 
     def snapshot(self) -> Snapshot:
         """The state as plain data: which game, and every fact that was touched since its start."""
-        return {"game": self._started().mark, "facts": dict(self._touched)}
+        self._running()
+        return {"game": self.game.mark, "facts": dict(self._touched)}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
         """Take the loaded game to where a snapshot was taken; nothing is played again.
@@ -133,18 +304,17 @@ class GameEngine:
         Raises:
             EnvironmentFault: the snapshot was taken in another game.
         """
-        game = self._begin()
+        game, world = self.game, self._begin()
         if snapshot["game"] != game.mark:
             raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")
-        assert self._world is not None
         for key, flags in snapshot["facts"].items():
             name, args = atom = game.atom(key)
             self._touched[key] = flags
-            self._world.relations[name].put(args, bool(flags & _TRUE))
+            world.relations[name].put(args, bool(flags & _TRUE))
             signature, row = game.typed(atom)
             self._facts.put(signature, row, bool(flags & _TOLD))
-            self._facts.put(denial(signature), row, bool(flags & _DENIED))
-        with self._describing(game):
+            self._facts.put(_denial(signature), row, bool(flags & _DENIED))
+        with self._describing():
             return self._observe("")
 
     def close(self) -> None:
@@ -152,71 +322,61 @@ class GameEngine:
         self._game = self._world = None
         self._commands, self._spoken, self._choices = {}, {}, {}
 
-    def _begin(self) -> Game:
-        game = self._loaded()
+    def _begin(self) -> State:
+        game = self.game
         self._world = State(game.rules)
         self._facts = FactBase(game.types, game.start)
         self._touched = {}
         self._writer = Writer(game.grammar, self._facts, game.entities)
-        return game
+        return self._world
 
-    def _loaded(self) -> Game:
-        if self._game is None:
-            raise EnvironmentFault("no game is loaded; call load() first")
-        return self._game
-
-    def _started(self) -> Game:
-        game = self._loaded()
+    def _running(self) -> State:
         if self._world is None:
-            raise EnvironmentFault(f"{game.path}: reset() the game before playing in it")
-        return game
+            raise EnvironmentFault(f"{self.game.path}: reset() the game before playing in it")
+        return self._world
 
     @contextmanager
-    def _describing(self, game: Game) -> Iterator[None]:
+    def _describing(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # The texts are data: what goes wrong in them is anyone's guess.
             self._world = None
             raise EnvironmentFault(
-                f"{game.path}: the grammar cannot describe this state ({error})"
+                f"{self.game.path}: the grammar cannot describe this state ({error})"
             ) from error
 
     def _observe(self, feedback: str) -> EngineState:
-        assert self._game is not None and self._world is not None
+        world = self._running()
         choices: dict[str, _Key] = {}
-        for key in self._world.applicable():
+        for key in world.applicable():
             command = self._commands[key] if key in self._commands else self._command(key)
-            if command is None:
-                continue
             # The same words may fit several operators; as in TextWorld, the first one answers.
-            if command in choices and self._before(choices[command], key):
+            if command is None or (command in choices and self._before(choices[command], key)):
                 continue
             choices[command] = key
         self._choices = choices
-        won = self._world.won()
+        won = world.won()
         self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
         return self._state
 
     def _command(self, key: _Key) -> str | None:
         """The words for an operator; None where there is no such operator."""
-        game = self._loaded()
+        game = self.game
         action = game.rules.plans[key[0]][0].name
-        if not game.rules.changes_something(*key):
-            self._commands[key] = None
-            return None
-        text = game.grammar.actions[action].command
-        command = self._writer.write(text, game.context(action, key[1]))
-        if game.constant[action]:
+        command = None
+        if exists := game.rules.changes_something(*key):
+            text = game.grammar.actions[action].command
+            command = self._writer.write(text, game.context(action, key[1]))
+        if game.constant[action] or not exists:
             self._commands[key] = command
         return command
 
     def _before(self, one: _Key, other: _Key) -> bool:
         return self._operator(one).operator.order <= self._operator(other).operator.order
 
-    def _operator(self, key: _Key) -> Spoken:
+    def _operator(self, key: _Key) -> _Spoken:
         if key not in self._spoken:
-            game = self._loaded()
-            operator = game.rules.operator(*key)
+            operator = self.game.rules.operator(*key)
             assert operator is not None  # or it would have no words
-            self._spoken[key] = game.describe(operator)
+            self._spoken[key] = self.game.describe(operator)
         return self._spoken[key]

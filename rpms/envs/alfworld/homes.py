@@ -1,149 +1,459 @@
-"""Generated homes: real ALFWorld games that need no download.
+"""Homes: furnished from a seed, and written as a game with the plan that solves it.
 
-Each game is a new room, furnished from a seed and played by the same engine as the official
-games. Two splits that never share a layout stand in for the official seen and unseen ones.
+Every draw comes from one seed, so a home is the same on every machine. The templates and the
+likelihoods are data (``homes.yaml``); nothing here copies the layout of an existing game. What is
+written follows the official game files fact by fact, so that the engine and everything that reads
+its facts cannot tell a generated game from a downloaded one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, TypeVar
 
-from rpms.envs.alfworld import home_model, pddl, wheel
-from rpms.envs.alfworld.home_sampling import draw_home
-from rpms.envs.alfworld.wheel import DIALECTS, Dialect
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import cache_dir, is_file, write_whole
+import yaml
 
-Split = Literal["generated_seen", "generated_unseen"]
-SPLITS: tuple[Split, ...] = ("generated_seen", "generated_unseen")
+from rpms.envs.alfworld import alfworld_package as package
+from rpms.envs.alfworld.engine import display_names
 
-GENERATOR = "1"
-"""Raised when the code draws different homes from the same data."""
+T = TypeVar("T")
+Unit = tuple[str, bool]
+"""A receptacle before it has a position: its kind, and whether it opens."""
+Position = tuple[int, int, int]
+"""Centimetres: x, height, z. Whole numbers, because ids are printed from them."""
 
-# Official scenes end at 430, so a number from here on always means a generated home.
-_FIRST_HOME = 500
+# Unit steps of the four headings, in the order in which location ids number them.
+_HEADINGS = ((0, 1), (1, 0), (0, -1), (-1, 0))
+# Named by the domain itself, so they must exist even in rooms that have none of them.
+_DOMAIN_OBJECTS = ("ButterKnife", "Knife")
+_DOMAIN_RECEPTACLES = ("Fridge", "Microwave", "SinkBasin")
+# Written as predicates in lower case.
+_TRAITS = ("Cleanable", "Heatable", "Coolable", "Toggleable", "Sliceable")
+_CHANGES = {"SinkBasin": "clean", "Microwave": "heat", "Fridge": "cool"}
 
 
-@dataclass(frozen=True)
-class Game:
-    """One generated game, ready to be written: its two files and what a test wants to know."""
+class Receptacle(NamedTuple):
+    """A place that holds things; ``spot`` is where one stands to use it."""
 
-    split: Split
-    index: int
+    kind: str
+    id: str
+    spot: str
+    opens: bool
+    position: Position
+
+
+class Item(NamedTuple):
+    """Anything that is not a receptacle; what stands on the floor is ``inside`` nothing."""
+
+    kind: str
+    id: str
+    spot: str
+    inside: Receptacle | None
+    portable: bool
+
+
+class Goal(NamedTuple):
+    """What the home is asked for; ``parent`` and ``toggle`` are empty where not needed."""
+
     task_type: str
-    goal: str
+    wording: int
+    object: str
+    parent: str = ""
+    toggle: str = ""
+    changed_by: str = ""
+
+
+class Home(NamedTuple):
+    """One furnished room with a goal that does not hold yet."""
+
+    room: str
+    receptacles: tuple[Receptacle, ...]
+    items: tuple[Item, ...]
+    start: str
+    goal: Goal
     layout: str
-    walkthrough: tuple[str, ...]
-    folder: str
-    game_file: str
-    trajectory_file: str
 
 
-def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Game:
-    """The game with a given number of a split: always the same, on every machine.
+class Draws:
+    """Random choices built on ``random()`` alone.
 
-    Goal types take turns, so any six consecutive games hold all six, and the two wordings of a
-    type alternate. The dialect changes the words of the game, never the home.
+    It is the only method whose sequence Python promises to keep between versions, and whole
+    games must stay the same byte for byte.
     """
-    _check(split, index, dialect)
-    types = list(home_model.data()["tasks"])
-    task_type = types[index % len(types)]
-    wording = index // len(types) % 2
-    home = draw_home(f"{split}:{index}", task_type, wording, SPLITS.index(split))
-    goal = home.goal
-    number = _FIRST_HOME + 2 * index + SPLITS.index(split)
-    trial = f"trial_G{split.removeprefix('generated_')[0].upper()}{index:04}"
-    sentence = wheel.goal_sentence(task_type, wording, goal.object, goal.parent, goal.toggle)
-    plan = pddl.walkthrough(home, dialect)
-    game = {
-        "pddl_domain": wheel.domain(dialect),
-        "grammar": wheel.grammar(dialect).replace("UNKNOWN GOAL", sentence),
-        "pddl_problem": pddl.problem(home, trial),
-        "solvable": True,
-        "walkthrough": plan,
-    }
-    trajectory = {
-        "task_id": trial,
-        "task_type": task_type,
-        "pddl_params": {
-            "mrecep_target": "",
-            "object_sliced": False,
-            "object_target": goal.object,
-            "parent_target": goal.parent,
-            "toggle_target": goal.toggle,
-        },
-        "scene": {"floor_plan": f"Generated{home.room}{number}", "scene_num": number},
-    }
-    target = goal.parent or goal.toggle
-    return Game(
-        split=split,
-        index=index,
-        task_type=task_type,
-        goal=sentence,
-        layout=home.layout,
-        walkthrough=tuple(plan),
-        folder=f"{task_type}-{goal.object}-None-{target}-{number}/{trial}",
-        game_file=json.dumps(game),
-        trajectory_file=json.dumps(trajectory, indent=4) + "\n",
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed).random
+
+    def chance(self, likelihood: float) -> bool:
+        """True with the given likelihood."""
+        return self._random() < likelihood
+
+    def between(self, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``, both included."""
+        return low + int(self._random() * (high - low + 1))
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options, all equally likely."""
+        return options[int(self._random() * len(options))]
+
+    def weighted(self, weights: Mapping[str, float]) -> str:
+        """One of the keys, in proportion to its weight."""
+        left = self._random() * sum(weights.values())
+        for key, weight in weights.items():
+            left -= weight
+            if left < 0:
+                return key
+        return list(weights)[-1]
+
+    def shuffled(self, options: Sequence[T]) -> list[T]:
+        """The options in random order."""
+        order = sorted(range(len(options)), key=lambda _: self._random())
+        return [options[place] for place in order]
+
+
+@cache
+def data() -> dict[str, Any]:
+    """The generator's templates and likelihoods."""
+    loaded: dict[str, Any] = yaml.safe_load(data_text())
+    return loaded
+
+
+def data_text() -> str:
+    """The data file as it stands, so that a cache can tell when it was edited."""
+    return (resources.files(__package__) / "homes.yaml").read_text(encoding="utf-8")
+
+
+def draw_home(seed: str, task_type: str, wording: int, side: int) -> Home:
+    """Furnish the home that belongs to a seed.
+
+    Args:
+        seed: decides everything that is random.
+        task_type: the kind of goal; it also limits which rooms make sense.
+        wording: which of the two task sentences to use.
+        side: 0 or 1. A digest splits all possible layouts into two halves and only one half is
+            used, so homes drawn with different sides can never share a layout.
+    """
+    draws = Draws(seed)
+    task = data()["tasks"][task_type]
+    room = draws.weighted(task["rooms"])
+    template = data()["rooms"][room]
+    while True:
+        groups = _draw_groups(draws, template)
+        layout = _fingerprint(groups)
+        if int(hashlib.sha256(layout.encode()).hexdigest()[:2], 16) % 2 == side:
+            break
+    builder = _Builder(draws, template)
+    builder.stand(groups)
+    goal = _draw_goal(draws, template, builder.receptacles, task_type, wording)
+    builder.furnish(goal)
+    return Home(
+        room=room,
+        receptacles=tuple(sorted(builder.receptacles, key=lambda one: one.id)),
+        items=tuple(sorted(builder.items, key=lambda one: one.id)),
+        start=builder.start,
+        goal=goal,
+        layout=layout,
     )
 
 
-def ensure_games(
-    split: Split, count: int = 60, dialect: Dialect = "move", root: Path | None = None
-) -> list[Path]:
-    """Make sure the first games of a split are on disk; their game files, in order.
+def _draw_groups(draws: Draws, template: Mapping[str, Any]) -> list[list[Unit]]:
+    """Choose the receptacles of a room and which of them are reached from the same spot."""
+    fewest, most = template["size"]
+    kinds: list[str] = []
+    while not fewest <= len(kinds) <= most:
+        kinds = []
+        for kind, (likelihood, low, high) in template["receptacles"].items():
+            if draws.chance(likelihood):
+                kinds += [kind] * draws.between(low, high)
+    free: list[Unit] = [(kind, draws.chance(data()["opens"].get(kind, 0))) for kind in kinds]
+    groups: list[list[Unit]] = []
+    for first, second, likelihood in template["together"]:
+        for _ in range(sum(kind == first for kind, _ in free)):
+            if not draws.chance(likelihood):
+                continue
+            one = next((unit for unit in free if unit[0] == first), None)
+            rest = list(free)
+            if one is not None:
+                rest.remove(one)
+            other = next((unit for unit in rest if unit[0] == second), None)
+            if one is not None and other is not None:
+                rest.remove(other)
+                free = rest
+                groups.append([one, other])
+    return draws.shuffled(groups + [[unit] for unit in free])
 
-    Every file is compared with what the generator says and only written when it differs, so a
-    damaged or outdated cache repairs itself and a second call changes nothing. Writes are
-    atomic: several processes may do this at once.
 
-    Args:
-        split: which of the two generated splits.
-        count: how many games; there is no upper limit.
-        dialect: the wording of the games.
-        root: a folder laid out like ``$ALFWORLD_DATA``; by default one in the user's cache.
+def _fingerprint(groups: Sequence[Sequence[Unit]]) -> str:
+    """A layout without its coordinates: what there is, what opens and what stands together."""
+    names = ["+".join(sorted(k + ("*" if opens else "") for k, opens in g)) for g in groups]
+    return " ".join(sorted(names))
+
+
+def _draw_goal(
+    draws: Draws,
+    template: Mapping[str, Any],
+    receptacles: Sequence[Receptacle],
+    task_type: str,
+    wording: int,
+) -> Goal:
+    """Choose something that can be done in this room and is not done yet."""
+    task = data()["tasks"][task_type]
+    present = sorted({one.kind for one in receptacles})
+    usable = {kind: likelihood for kind, (likelihood, _) in template["objects"].items()}
+    if task_type == "look_at_obj_in_light":
+        lamps = [
+            lamp
+            for lamp, (_, stands) in template["lamps"].items()
+            if any(stand in present for stand in stands)
+        ]
+        usable = {k: w for k, w in usable.items() if _holders(k, present)}
+        return Goal(task_type, wording, draws.weighted(usable), toggle=draws.pick(lamps))
+    changed_by: str = task.get("changed_by", "")
+    if changed_by:
+        usable = {k: w for k, w in usable.items() if k in package.with_trait(task["needs"])}
+    avoided = [changed_by, *(data()["single"] if task_type == "pick_two_obj_and_place" else [])]
+    targets: dict[str, dict[str, float]] = {}
+    for kind in usable:
+        holders = _holders(kind, present)
+        wanted = {one: data()["targets"].get(one, 1.0) for one in holders if one not in avoided}
+        # Two kinds of place at least: one to find the object in, another to bring it to.
+        if wanted and len(holders) > 1:
+            targets[kind] = wanted
+    obj = draws.weighted({kind: usable[kind] for kind in targets})
+    parent = draws.weighted(targets[obj])
+    return Goal(task_type, wording, obj, parent=parent, changed_by=changed_by)
+
+
+def _holders(obj: str, receptacle_kinds: Sequence[str]) -> list[str]:
+    return [kind for kind in receptacle_kinds if obj in package.can_hold(kind)]
+
+
+class _Builder:
+    """Gives everything a position and an id of its own, in the form the official games use."""
+
+    def __init__(self, draws: Draws, template: Mapping[str, Any]) -> None:
+        self.draws = draws
+        self.template = template
+        self.receptacles: list[Receptacle] = []
+        self.items: list[Item] = []
+        width, depth = draws.between(10, 15), draws.between(10, 15)
+        left, near = -(width // 2), -(depth // 2)
+        walls = [(x, near, 2) for x in range(left, left + width)]
+        walls += [(x, near + depth, 0) for x in range(left, left + width)]
+        walls += [(left, z, 3) for z in range(near, near + depth)]
+        walls += [(left + width, z, 1) for z in range(near, near + depth)]
+        # The walls are used up one by one; the middle of the room stays free for the start.
+        self.walls = draws.shuffled(walls)
+        self.start = _spot_id(0, 0, draws.between(0, 3), 30)
+        self.taken: set[str] = set()
+
+    def stand(self, groups: Sequence[Sequence[Unit]]) -> None:
+        """Put each group of receptacles against a wall."""
+        for group in groups:
+            x, z, heading = self.walls.pop()
+            heights = [self.draws.pick(data()["heights"].get(kind, [0])) for kind, _ in group]
+            horizon = -30 if heights[0] >= 140 else 45 if heights[0] >= 50 else 60
+            spot = _spot_id(x, z, heading, horizon)
+            dx, dz = _HEADINGS[heading]
+            for (kind, opens), height in zip(group, heights, strict=True):
+                around = (x * 25 + dx * 60, height, z * 25 + dz * 60)
+                position, name = self._place(kind, around, 12)
+                self.receptacles.append(Receptacle(kind, name, spot, opens, position))
+
+    def furnish(self, goal: Goal) -> None:
+        """Lay out the objects, the lamps and the fixtures, leaving the goal still to be done."""
+        for kind, (likelihood, most) in self.template["objects"].items():
+            count = self.draws.between(1, most)
+            if not self.draws.chance(likelihood):
+                count = 0
+            if kind == goal.object:
+                count = max(count, 2 if goal.task_type == "pick_two_obj_and_place" else 1)
+            for _ in range(count):
+                self._lay(kind, goal)
+        for kind, (likelihood, stands) in self.template["lamps"].items():
+            if self.draws.chance(likelihood) or kind == goal.toggle:
+                self._fix(kind, stands)
+        for kind, (likelihood, stands) in self.template["fixtures"].items():
+            if self.draws.chance(likelihood):
+                self._fix(kind, stands)
+
+    def _lay(self, kind: str, goal: Goal) -> None:
+        """Put one object where such a thing is found, or now and then where it is not."""
+        fits = [one for one in self.receptacles if kind in package.can_hold(one.kind)]
+        if kind == goal.object and goal.parent and not goal.changed_by:
+            fits = [one for one in fits if one.kind != goal.parent]
+        used = [item.inside for item in self.items]
+        roomy = [one for one in fits if one.kind not in data()["single"] or one not in used]
+        if kind != goal.object or roomy:
+            fits = roomy
+        if not fits:
+            return
+        kinds = sorted({one.kind for one in fits})
+        likely = {k: w for k, w in data()["places"][kind].items() if k in kinds}
+        if likely and not self.draws.chance(data()["misplaced"]):
+            chosen = self.draws.weighted(likely)
+            fits = [one for one in fits if one.kind == chosen]
+        self._add(kind, self.draws.pick(fits), portable=True)
+
+    def _fix(self, kind: str, stands: Sequence[str]) -> None:
+        """Add something that cannot be carried, on a piece of furniture or on the floor."""
+        if stands:
+            fits = [one for one in self.receptacles if one.kind in stands]
+            if fits:
+                self._add(kind, self.draws.pick(fits), portable=False)
+            return
+        x, z, heading = self.walls.pop()
+        _, name = self._place(kind, (x * 25, 0, z * 25), 12)
+        spot = _spot_id(x, z, heading, 30)
+        # Now and then a fixture is next to a receptacle, where looking around shows it.
+        if self.draws.chance(0.15):
+            spot = self.draws.pick(self.receptacles).spot
+        self.items.append(Item(kind, name, spot, None, portable=False))
+
+    def _add(self, kind: str, inside: Receptacle, *, portable: bool) -> None:
+        _, name = self._place(kind, inside.position, 20)
+        self.items.append(Item(kind, name, inside.spot, inside, portable))
+
+    def _place(self, kind: str, around: Position, spread: int) -> tuple[Position, str]:
+        """A position near another whose id is not taken yet."""
+        while True:
+            x = around[0] + self.draws.between(-spread, spread)
+            z = around[2] + self.draws.between(-spread, spread)
+            position = (x, around[1] + self.draws.between(0, 4), z)
+            name = _thing_id(kind, position)
+            if name not in self.taken:
+                self.taken.add(name)
+                return position, name
+
+
+def _thing_id(kind: str, position: Position) -> str:
+    """An id such as ``Mug|+00.38|+00.90|-01.20``, spelt the way PDDL files need it.
+
+    Basins carry the name of the whole fitting, which is how the game tells one from the other.
     """
-    folder = root if root is not None else games_root(dialect)
-    return [write_game(sample_home(split, index, dialect), folder) for index in range(count)]
+    parts = [
+        f"{'_minus_' if value < 0 else '_plus_'}{abs(value) // 100:02}_dot_{abs(value) % 100:02}"
+        for value in position
+    ]
+    if kind.endswith("Basin"):
+        return "_bar_".join([kind.removesuffix("Basin"), *parts, kind])
+    return "_bar_".join([kind, *parts])
 
 
-def write_game(game: Game, root: Path) -> Path:
-    """Write one game below a folder laid out like ``$ALFWORLD_DATA``; the path of its game file."""
-    folder = root / "json_2.1.1" / game.split / game.folder
-    path = folder / "game.tw-pddl"
-    try:
-        # The game file comes last: whoever finds it finds the other one too.
-        _write(folder / "traj_data.json", game.trajectory_file)
-        _write(path, game.game_file)
-    except (RpmsError, OSError) as error:
-        raise RpmsError(
-            f"cannot write generated games to {root} ({error}); "
-            "set RPMS_CACHE to a folder you can write to"
-        ) from error
-    return path
+def _spot_id(x: int, z: int, heading: int, horizon: int) -> str:
+    parts = [f"_minus_{-value}" if value < 0 else str(value) for value in (x, z, heading, horizon)]
+    return "_bar_".join(["loc", *parts])
 
 
-def games_root(dialect: Dialect) -> Path:
-    """Where generated games are kept; another generator, data or alfworld gets another folder."""
-    sources = (home_model.data_text(), wheel.domain(dialect), wheel.grammar(dialect))
-    digest = hashlib.sha256("\0".join(sources).encode()).hexdigest()[:8]
-    return cache_dir() / "generated" / f"{GENERATOR}-{digest}" / dialect
+def problem(home: Home, name: str) -> str:
+    """The PDDL problem of a home."""
+    object_kinds = sorted({item.kind for item in home.items})
+    receptacle_kinds = sorted({place.kind for place in home.receptacles})
+    spots = {home.start, *(i.spot for i in home.items), *(r.spot for r in home.receptacles)}
+    objects = [
+        "agent1 - agent",
+        *(f"{kind}Type - otype" for kind in sorted({*object_kinds, *_DOMAIN_OBJECTS})),
+        *(f"{kind}Type - rtype" for kind in sorted({*receptacle_kinds, *_DOMAIN_RECEPTACLES})),
+        *(f"{item.id} - object" for item in home.items),
+        *(f"{place.id} - receptacle" for place in home.receptacles),
+        *(f"{spot} - location" for spot in sorted(spots)),
+    ]
+    facts = []
+    for place in home.receptacles:
+        facts.append(f"receptacleType {place.id} {place.kind}Type")
+        facts.append(f"receptacleAtLocation {place.id} {place.spot}")
+        facts += [f"openable {place.id}"] if place.opens else []
+    for item in home.items:
+        facts.append(f"objectType {item.id} {item.kind}Type")
+        facts.append(f"objectAtLocation {item.id} {item.spot}")
+        facts += [f"inReceptacle {item.id} {item.inside.id}"] if item.inside else []
+        facts += [f"pickupable {item.id}"] if item.portable else []
+        facts += [f"isReceptacleObject {item.id}"] if item.kind in package.containers() else []
+        traits = [trait for trait in _TRAITS if item.kind in package.with_trait(trait)]
+        facts += [f"{trait.lower()} {item.id}" for trait in traits]
+    facts += [
+        f"canContain {place}Type {kind}Type"
+        for place in receptacle_kinds
+        for kind in object_kinds
+        if kind in package.can_hold(place)
+    ]
+    facts.append(f"atLocation agent1 {home.start}")
+    goal = package.goal_condition(
+        home.goal.task_type, home.goal.object, home.goal.parent, home.goal.toggle
+    )
+    lines = [
+        f"(define (problem plan_{name})",
+        "(:domain alfred)",
+        "(:objects",
+        *(f"        {line}" for line in objects),
+        "        )",
+        "(:init",
+        *(f"        ({fact})" for fact in facts),
+        "        )",
+    ]
+    return "\n".join(lines) + goal
 
 
-def _write(path: Path, text: str) -> None:
-    content = text.encode()
-    if not is_file(path) or path.read_bytes() != content:
-        write_whole(path, content)
+def walkthrough(home: Home, dialect: package.Dialect) -> list[str]:
+    """The commands that win, built from the home instead of being searched by a planner.
+
+    What the goal names is fetched, changed if asked, and brought where it belongs.
+    """
+    walk, goal = _Walk(home), home.goal
+    wanted = [item for item in home.items if item.kind == goal.object]
+    if goal.toggle:
+        walk.take(wanted[0])
+        lamp = next(item for item in home.items if item.kind == goal.toggle)
+        walk.go(_holder(lamp))
+        walk.commands.append(f"use {walk.names[lamp.id]}")
+        return walk.commands
+    places = {place.kind: place for place in reversed(home.receptacles)}  # the first of a kind
+    target = places[goal.parent]
+    for item in wanted[: 2 if goal.task_type == "pick_two_obj_and_place" else 1]:
+        walk.take(item)
+        thing = walk.names[item.id]
+        if goal.changed_by:
+            device = places[goal.changed_by]
+            walk.go(device)
+            verb = _CHANGES[goal.changed_by]
+            walk.commands.append(f"{verb} {thing} with {walk.names[device.id]}")
+        walk.go(target, unlock=True)
+        put = "move {} to {}" if dialect == "move" else "put {} in/on {}"
+        walk.commands.append(put.format(thing, walk.names[target.id]))
+    return walk.commands
 
 
-def _check(split: str, index: int, dialect: str) -> None:
-    if split not in SPLITS:
-        raise RpmsError(f"unknown generated split '{split}'; choose {' or '.join(SPLITS)}")
-    if dialect not in DIALECTS:
-        raise RpmsError(f"unknown game wording '{dialect}'; choose {' or '.join(DIALECTS)}")
-    if index < 0:
-        raise RpmsError(f"generated games are numbered from 0, so there is no game {index}")
+class _Walk:
+    """Writes a plan down while keeping track of where the agent is and what is open."""
+
+    def __init__(self, home: Home) -> None:
+        ids = [*(item.id for item in home.items), *(place.id for place in home.receptacles)]
+        names = display_names(ids)
+        self.names = {one: names[one.lower()] for one in ids}
+        self.spot = home.start
+        self.open: list[Receptacle] = []
+        self.commands: list[str] = []
+
+    def take(self, item: Item) -> None:
+        holder = _holder(item)
+        self.go(holder, unlock=True)
+        self.commands.append(f"take {self.names[item.id]} from {self.names[holder.id]}")
+
+    def go(self, place: Receptacle, unlock: bool = False) -> None:
+        # Everything within reach of the same spot can be used without moving.
+        if place.spot != self.spot:
+            self.spot = place.spot
+            self.commands.append(f"go to {self.names[place.id]}")
+        if unlock and place.opens and place not in self.open:
+            self.open.append(place)
+            self.commands.append(f"open {self.names[place.id]}")
+
+
+def _holder(item: Item) -> Receptacle:
+    if item.inside is None:
+        raise ValueError(f"{item.id} is on the floor, where nothing can be done with it")
+    return item.inside

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from rpms.envs.alfworld import wording
-from rpms.envs.alfworld.engine import Fact
+from rpms.envs.alfworld.engine import EngineState, Fact
 from rpms.envs.alfworld.tasks import read_game
-from rpms.envs.base import Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 EngineName = Literal["python", "textworld"]
@@ -79,54 +79,59 @@ def start_stock(gamefile: Path) -> Any:
     return textworld.start(str(gamefile), infos, wrappers=[AlfredDemangler(), AlfredInfos])
 
 
-def facts_of(state: Any) -> list[Fact]:
-    """The facts of a stock state, in the form our engine reports them."""
-    return [Fact(fact.name, tuple(name.strip() for name in fact.names)) for fact in state["facts"]]
-
-
-class StockGame:
-    """A game on stock TextWorld, speaking the paper's wording."""
+class StockEngine:
+    """Stock TextWorld with our engine's face; it starts with the first game."""
 
     def __init__(self) -> None:
-        """TextWorld is started with the first game."""
         require_stock()
         self._env: Any = None
         self._state: Any = None
-        self._dialect: wording.Dialect = "move"
+        self.texts = ""
 
-    def reset(self, task: Task) -> str:
-        """Load the task's game file and start it."""
-        file = Path(task["source"])
-        self._dialect = wording.dialect_of(read_game(file)["grammar"])
-        try:
+    def load(self, gamefile: str | Path) -> None:
+        """Load a game."""
+        self._file = Path(gamefile)
+        self.texts = read_game(self._file)["grammar"]
+        with self._refusing():
             if self._env is None:
-                self._env = start_stock(file)
+                self._env = start_stock(self._file)
             else:
-                self._env.load(str(file))
+                self._env.load(str(gamefile))
+
+    def reset(self) -> EngineState:
+        """Start the loaded game."""
+        with self._refusing():
             self._state = self._env.reset()
-        except KeyError as error:  # A goal out of reach leaves it with facts about nothing.
-            raise EnvironmentFault(f"{file}: TextWorld cannot play it ({error!r})") from error
-        return wording.to_agent(self._state["feedback"])
+        return self._said(bool(self._state["won"]))
 
-    def step(self, action: str) -> Outcome:
-        """Play one action. Only a win ends an ALFWorld game."""
-        self._state, _, done = self._env.step(wording.to_game(action, self._dialect))
-        won = bool(self._state["won"])
-        observation = wording.to_agent(self._state["feedback"])
-        return Outcome(observation, bool(done), won, 1.0 if won else 0.0)
+    def step(self, command: str) -> EngineState:
+        """Play one command."""
+        self._state, _, done = self._env.step(command)
+        return self._said(bool(done))
 
-    def facts(self) -> Any:
-        """TextWorld's true facts, for tests and metrics."""
-        return facts_of(self._state)
-
-    def commands(self) -> list[str]:
-        """What it would accept now, in the agent's wording."""
-        return [wording.read_action(command) for command in self._state["admissible_commands"]]
+    def facts(self) -> list[Fact]:
+        """TextWorld's true facts, in the form our engine reports them."""
+        return [
+            Fact(fact.name, tuple(name.strip() for name in fact.names))
+            for fact in self._state["facts"]
+        ]
 
     def close(self) -> None:
         """Let go of the game."""
         if self._env is not None:
             self._env.close()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyError as error:  # A goal out of reach leaves it with facts about nothing.
+            raise EnvironmentFault(f"{self._file}: TextWorld cannot play it ({error!r})") from error
+
+    def _said(self, done: bool) -> EngineState:
+        state = self._state
+        commands = tuple(state["admissible_commands"])
+        return EngineState(state["feedback"], commands, bool(state["won"]), done)
 
 
 def _repair_stock() -> None:

@@ -1,22 +1,159 @@
-"""Task lists: official splits from disk, generated homes from the cache."""
+"""Task lists: official splits from disk, generated homes from the cache.
+
+A generated game is a new room, furnished from a seed and played by the same engine as the official
+ones. Two splits that never share a layout stand in for the official seen and unseen ones.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from rpms.envs.alfworld import alfworld_package as package
+from rpms.envs.alfworld import homes
+from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.envs.alfworld.homes import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_folder, parse_json, path_variable, read_bytes
+from rpms.vocabulary.files import (
+    cache_dir,
+    is_file,
+    is_folder,
+    parse_json,
+    path_variable,
+    read_bytes,
+    write_whole,
+)
 
-GENERATED = ("generated_seen", "generated_unseen")
+Split = Literal["generated_seen", "generated_unseen"]
+GENERATED: tuple[Split, ...] = ("generated_seen", "generated_unseen")
 OFFICIAL = ("train", "valid_train", "valid_seen", "valid_unseen")
 DEFAULT_COUNT = 60
 
+GENERATOR = "1"
+"""Raised when the code draws different homes from the same data."""
+
 _TASK = re.compile(r"Your task is to: ([^\"\\]+?)\s*[\"\\]")
+# Official scenes end at 430, so a number from here on always means a generated home.
+_FIRST_HOME = 500
+
+
+@dataclass(frozen=True)
+class Game:
+    """One generated game, ready to be written: its two files and what a test wants to know."""
+
+    split: Split
+    index: int
+    task_type: str
+    goal: str
+    layout: str
+    walkthrough: tuple[str, ...]
+    folder: str
+    game_file: str
+    trajectory_file: str
+
+
+def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Game:
+    """The game with a given number of a split: always the same, on every machine.
+
+    Goal types take turns, so any six consecutive games hold all six, and the two wordings of a
+    type alternate. The dialect changes the words of the game, never the home.
+    """
+    if split not in GENERATED:
+        raise RpmsError(f"unknown generated split '{split}'; choose {' or '.join(GENERATED)}")
+    if dialect not in DIALECTS:
+        raise RpmsError(f"unknown game wording '{dialect}'; choose {' or '.join(DIALECTS)}")
+    if index < 0:
+        raise RpmsError(f"generated games are numbered from 0, so there is no game {index}")
+    types = list(homes.data()["tasks"])
+    task_type, wording = types[index % len(types)], index // len(types) % 2
+    home = homes.draw_home(f"{split}:{index}", task_type, wording, GENERATED.index(split))
+    goal = home.goal
+    number = _FIRST_HOME + 2 * index + GENERATED.index(split)
+    trial = f"trial_G{split.removeprefix('generated_')[0].upper()}{index:04}"
+    sentence = package.goal_sentence(task_type, wording, goal.object, goal.parent, goal.toggle)
+    plan = homes.walkthrough(home, dialect)
+    game = {
+        "pddl_domain": package.domain(dialect),
+        "grammar": package.grammar(dialect).replace("UNKNOWN GOAL", sentence),
+        "pddl_problem": homes.problem(home, trial),
+        "solvable": True,
+        "walkthrough": plan,
+    }
+    trajectory = {
+        "task_id": trial,
+        "task_type": task_type,
+        "pddl_params": {
+            "mrecep_target": "",
+            "object_sliced": False,
+            "object_target": goal.object,
+            "parent_target": goal.parent,
+            "toggle_target": goal.toggle,
+        },
+        "scene": {"floor_plan": f"Generated{home.room}{number}", "scene_num": number},
+    }
+    target = goal.parent or goal.toggle
+    return Game(
+        split=split,
+        index=index,
+        task_type=task_type,
+        goal=sentence,
+        layout=home.layout,
+        walkthrough=tuple(plan),
+        folder=f"{task_type}-{goal.object}-None-{target}-{number}/{trial}",
+        game_file=json.dumps(game),
+        trajectory_file=json.dumps(trajectory, indent=4) + "\n",
+    )
+
+
+def ensure_games(
+    split: Split, count: int = DEFAULT_COUNT, dialect: Dialect = "move", root: Path | None = None
+) -> list[Path]:
+    """Make sure the first games of a split are on disk; their game files, in order.
+
+    Every file is compared with what the generator says and only written when it differs, so a
+    damaged or outdated cache repairs itself and a second call changes nothing. Writes are
+    atomic: several processes may do this at once.
+
+    Args:
+        split: which of the two generated splits.
+        count: how many games; there is no upper limit.
+        dialect: the wording of the games.
+        root: a folder laid out like ``$ALFWORLD_DATA``; by default one in the user's cache.
+    """
+    folder = root if root is not None else games_root(dialect)
+    return [write_game(sample_home(split, index, dialect), folder) for index in range(count)]
+
+
+def write_game(game: Game, root: Path) -> Path:
+    """Write one game below a folder laid out like ``$ALFWORLD_DATA``; the path of its game file."""
+    folder = root / "json_2.1.1" / game.split / game.folder
+    path = folder / "game.tw-pddl"
+    try:
+        # The game file comes last: whoever finds it finds the other one too.
+        for file, text in (
+            (folder / "traj_data.json", game.trajectory_file),
+            (path, game.game_file),
+        ):
+            if not is_file(file) or file.read_bytes() != text.encode():
+                write_whole(file, text.encode())
+    except (RpmsError, OSError) as error:
+        raise RpmsError(
+            f"cannot write generated games to {root} ({error}); "
+            "set RPMS_CACHE to a folder you can write to"
+        ) from error
+    return path
+
+
+def games_root(dialect: Dialect) -> Path:
+    """Where generated games are kept; another generator, data or alfworld gets another folder."""
+    sources = (homes.data_text(), package.domain(dialect), package.grammar(dialect))
+    digest = hashlib.sha256("\0".join(sources).encode()).hexdigest()[:8]
+    return cache_dir() / "generated" / f"{GENERATOR}-{digest}" / dialect
 
 
 def data_root() -> Path:
@@ -27,7 +164,7 @@ def data_root() -> Path:
 def list_tasks(split: str, count: int | None = None) -> list[Task]:
     """The split's games in sorted order (generated ones in index order)."""
     if split in GENERATED:
-        files = ensure_games(split, count or DEFAULT_COUNT)  # type: ignore[arg-type]
+        files = ensure_games(split, count or DEFAULT_COUNT)
     elif split in OFFICIAL:
         files = _official(split)
     else:
@@ -40,27 +177,20 @@ def list_tasks(split: str, count: int | None = None) -> list[Task]:
             continue
         if len(tasks) == count:
             break
-        tasks.append(_task(split, len(tasks), file, game))
+        sentence = _TASK.search(game["grammar"])
+        if not sentence:
+            raise RpmsError(f"{file} is not an ALFWorld game: its grammar states no task")
+        name = f"{file.parent.parent.name}/{file.parent.name}"
+        task = Task(
+            env="alfworld", split=split, index=len(tasks), id=name, goal=sentence[1].strip(),
+            source=str(file),
+        )  # fmt: skip
+        tasks.append(task)
     return tasks
 
 
-def _task(split: str, index: int, file: Path, game: dict[str, Any]) -> Task:
-    found = _TASK.search(game["grammar"])
-    if not found:
-        raise RpmsError(f"{file} is not an ALFWorld game: its grammar states no task")
-    return Task(
-        env="alfworld",
-        split=split,
-        index=index,
-        id=f"{file.parent.parent.name}/{file.parent.name}",
-        goal=found[1].strip(),
-        source=str(file),
-    )
-
-
 def _official(split: str) -> list[Path]:
-    root = data_root()
-    folder = root / "json_2.1.1" / split
+    folder = data_root() / "json_2.1.1" / split
     files = sorted(folder.glob("*/*/game.tw-pddl")) if is_folder(folder) else []
     # alfworld itself leaves out movable receptacles and sliced objects; so do we.
     files = [file for file in files if file.parent.parent.name.split("-")[0] in GOAL_TYPES]

@@ -1,89 +1,229 @@
-"""Belief against truth: TextWorld knows the real facts, so drift (P2) can be measured.
+"""What is truly so in a game, and what its own rules demand of a command.
 
-For tests and metrics only. Nothing the agent reads may come from here.
+For tests, metrics and audits only. Nothing the agent reads may come from here.
+
+How our predicates and the PDDL's correspond:
+
+=========================  ==================================================================
+ours                       PDDL
+=========================  ==================================================================
+at(x)                      atlocation(agent, l) and receptacleatlocation(x, l)
+place(x)                   x is a receptacle
+holding(x), hand_empty     holds(agent, x), not holdsany(agent)
+open(x), closed(x)         openable(x), and opened(x) or not
+accessible(x)              not openable(x) or opened(x)
+in(x, y), here(x)          inreceptacle(x, y); in some y that is at the agent's spot
+kind(x, k)                 objecttype or receptacletype(x, kType)
+can_contain(x, y)          cancontain of their types
+state(x, s)                ishot, iscool, isclean, issliced, istoggled (hot, cool, ..., on)
+affordances                pickupable, heatable, ..., or the types an action names
+=========================  ==================================================================
+
+``true_belief`` carries that out: a belief in which everything is known, of which the predicates can
+be asked as of any other; an agent's belief is held against it (drift, P2). ``preconditions`` takes
+the precondition of an action apart: the truth that a manual is audited against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
-from rpms.envs.alfworld.engine import Fact
-from rpms.vocabulary.belief import Belief
+from rpms.envs.alfworld.engine import Fact, Game
+from rpms.envs.alfworld.pddl import Action, Literal
+from rpms.vocabulary.belief import Belief, empty_belief
 
+_STATES = {"ishot": "hot", "iscool": "cool", "isclean": "clean", "issliced": "sliced",
+           "istoggled": "on"}  # fmt: skip
+_TEMPLATE = re.compile(r'action\s+([\w/-]+)\s*\{\s*template\s*::\s*"([^"]+)"')
 
-class _Truth(NamedTuple):
-    """The facts that a belief makes statements about."""
-
-    here: set[str]
-    spots: dict[str, str]
-    doors: set[str]
-    opened: set[str]
-    held: set[str]
-    inside: set[tuple[str, str]]
+Rows = Mapping[str, set[tuple[str, ...]]]
 
 
-def _read(facts: Iterable[Fact]) -> _Truth:
-    opened: set[str] = set()
-    doors: set[str] = set()
-    held: set[str] = set()
-    inside: set[tuple[str, str]] = set()
-    spot = ""
-    spots: dict[str, str] = {}
-    for name, arguments in facts:
-        names = [argument.strip() for argument in arguments]
-        if name == "atlocation":
-            spot = names[1]
-        elif name == "receptacleatlocation":
-            spots[names[0]] = names[1]
-        elif name == "openable":
-            doors.add(names[0])
-        elif name == "opened":
-            opened.add(names[0])
-        elif name == "holds":
-            held.add(names[1])
-        elif name == "inreceptacle":
-            inside.add((names[0], names[1]))
-    here = {place for place, where in spots.items() if where == spot}
-    return _Truth(here, spots, doors, opened, held, inside=inside)
+def _by_predicate(facts: Iterable[Fact]) -> Rows:
+    rows: dict[str, set[tuple[str, ...]]] = {}
+    for predicate, arguments in facts:
+        rows.setdefault(predicate, set()).add(tuple(one.strip() for one in arguments))
+    return rows
+
+
+def true_belief(facts: Iterable[Fact]) -> Belief:
+    """The belief of somebody who knows everything."""
+    rows = _by_predicate(facts)
+    belief = empty_belief()
+    spots = {row[0]: row[1] for row in sorted(rows.get("receptacleatlocation", ()))}
+    stands = {spot for _, spot in rows.get("atlocation", ())}
+    here = [place for place, spot in spots.items() if spot in stands]
+    belief["places"] = belief["searched"] = list(spots)
+    belief["location"], belief["reachable"] = (here[0], here[1:]) if here else (None, [])
+    for place, spot in spots.items():
+        belief["spots"][place] = [one for one, where in spots.items() if where == spot]
+    belief["holding"] = sorted(thing for _, thing in rows.get("holds", ()))
+    for (place,) in sorted(rows.get("openable", ())):
+        belief["containers"][place] = "open" if (place,) in rows.get("opened", ()) else "closed"
+    # A thing may be in several at once (official games never forget the first); the one at hand
+    # comes last and stands.
+    lies = sorted(rows.get("inreceptacle", ()), key=lambda row: (spots.get(row[1]) in stands, row))
+    belief["last_seen"] = {row[0]: row[1] for row in lies}
+    for predicate, state in _STATES.items():
+        for (thing,) in sorted(rows.get(predicate, ())):
+            others = belief["flags"].get(thing)
+            belief["flags"][thing] = f"{others}, {state}" if others else state
+    return belief
 
 
 def true_state(facts: Iterable[Fact]) -> dict[str, str]:
     """Location (every place of the spot), hand and open containers, in words."""
-    true = _read(facts)
+    true = true_belief(facts)
+    here = true["spots"].get(true["location"] or "", [])
+    opened = [place for place, door in true["containers"].items() if door == "open"]
     return {
-        "location": ", ".join(sorted(true.here)) or "middle of the room",
-        "holding": ", ".join(sorted(true.held)) or "nothing",
-        "open": ", ".join(sorted(true.opened)) or "nothing",
+        "location": ", ".join(here) or "middle of the room",
+        "holding": ", ".join(true["holding"]) or "nothing",
+        "open": ", ".join(opened) or "nothing",
     }
 
 
 def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     """Every statement of the belief that the true facts contradict, in words."""
-    true = _read(facts)
-    here, spots = true.here, true.spots
+    facts = list(facts)
+    true, inside = true_belief(facts), _by_predicate(facts).get("inreceptacle", ())
+    here = true["spots"].get(true["location"] or "", [])
     wrong = []
     location = belief["location"]
     if location not in here and not (location is None and not here):
-        wrong.append(f"location: believed {location}, truly at {sorted(here) or 'no place'}")
+        wrong.append(f"location: believed {location}, truly at {here or 'no place'}")
     wrong += [f"reachable: {p} is not at this spot" for p in belief["reachable"] if p not in here]
-    if set(belief["holding"]) != true.held:
-        wrong.append(f"holding: believed {belief['holding']}, truly {sorted(true.held)}")
+    if set(belief["holding"]) != set(true["holding"]):
+        wrong.append(f"holding: believed {belief['holding']}, truly {true['holding']}")
     wrong += [
         f"{place}: believed {door}"
         for place, door in belief["containers"].items()
-        if place not in true.doors or (door == "open") != (place in true.opened)
+        if true["containers"].get(place) != door
     ]
     wrong += [
         f"last seen: {thing} is not at {place}"
         for thing, place in belief["last_seen"].items()
-        if (thing, place) not in true.inside
+        if (thing, place) not in inside
     ]
     wrong += [
         f"spot of {place}: believed {sorted(together)}"
         for place, together in belief["spots"].items()
-        if set(together) != {other for other, where in spots.items() if where == spots.get(place)}
+        if set(together) != set(true["spots"].get(place, ()))
     ]
-    if set(belief["places"]) != set(spots):
-        wrong.append(f"places: {sorted(set(belief['places']) ^ set(spots))} should not differ")
+    if set(belief["places"]) != set(true["places"]):
+        differing = sorted(set(belief["places"]) ^ set(true["places"]))
+        wrong.append(f"places: {differing} should not differ")
     return wrong
+
+
+def preconditions(
+    commands: Iterable[str], game: Game, facts: Iterable[Fact]
+) -> list[dict[str, bool] | None]:
+    """Each part of the precondition of each command, and whether it holds now.
+
+    Where several actions answer to the same words, one of them must be possible as a whole. None
+    for words that no action answers to.
+
+    Args:
+        commands: in the game's own wording.
+        game: the game's rules, and its words for each action.
+        facts: everything true now.
+    """
+    rows, templates = _by_predicate(facts), _templates(game.texts)
+    kinds = {one.name.strip(): one.type for one in game.entities.values()}
+    demanded: list[dict[str, bool] | None] = []
+    for command in commands:
+        ways = []
+        for action in game.rules.domain.actions:
+            template = templates.get(action.name)
+            if template and (named := template.fullmatch(command)):
+                holes = {f"?{hole}": value for hole, value in named.groupdict().items()}
+                ways.append((action, _parts(action, holes, game, kinds, rows)))
+        if len(ways) > 1:
+            label = " | ".join(sorted(action.name for action, _ in ways))
+            demanded.append({label: any(all(parts.values()) for _, parts in ways)})
+        else:
+            demanded.append(ways[0][1] if ways else None)
+    return demanded
+
+
+@lru_cache(maxsize=8)
+def _templates(grammar: str) -> dict[str, re.Pattern[str]]:
+    """The command of every action, as a pattern with its variables."""
+    patterns = {}
+    for name, template in _TEMPLATE.findall(grammar):
+        plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
+        blanks = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(plain))
+        patterns[name.lower()] = re.compile(blanks)
+    return patterns
+
+
+def _parts(
+    action: Action, holes: Mapping[str, str], game: Game, kinds: Mapping[str, str], rows: Rows
+) -> dict[str, bool]:
+    domain, types = game.rules.domain, dict(action.parameters)
+    parts = {
+        f"{name} is a {types[name]}": domain.is_a(kinds.get(value, ""), types[name])
+        for name, value in holes.items()
+    }
+    literals = [clause.literals for clause in action.clauses]
+    common = [one for one in literals[0] if all(one in other for other in literals)]
+    values = _bind(common, holes, rows)
+    parts |= {_text(one): _holds(one, values, rows) for one in common}
+    choices = []
+    for clause in action.clauses:
+        rest = [one for one in clause.literals if one not in common]
+        inner = _bind(rest, values, rows)
+        typed = all(
+            domain.is_a(kinds.get(inner.get(name, ""), ""), kind) for name, kind in clause.variables
+        )
+        choices.append((rest, typed and all(_holds(one, inner, rows) for one in rest)))
+    if any(rest for rest, _ in choices):
+        label = " or ".join(" and ".join(_text(one) for one in rest) for rest, _ in choices)
+        parts[label] = any(holds for _, holds in choices)
+    parts["it changes something"] = _changes(action, common, values)
+    return parts
+
+
+def _bind(literals: Sequence[Literal], given: Mapping[str, str], rows: Rows) -> dict[str, str]:
+    """Values for further variables, where the facts leave only one."""
+    values = dict(given)
+    for _ in literals:
+        for one in literals:
+            fitting = [] if one.negated else _fitting(one, values, rows)
+            if len(fitting) == 1:
+                pairs = zip(one.args, fitting[0], strict=True)
+                values |= {arg: value for arg, value in pairs if arg.startswith("?")}
+    return values
+
+
+def _fitting(one: Literal, values: Mapping[str, str], rows: Rows) -> list[tuple[str, ...]]:
+    wanted = [values.get(arg, "" if arg.startswith("?") else arg) for arg in one.args]
+    return [
+        row
+        for row in rows.get(one.predicate, ())
+        if all(want in ("", value) for want, value in zip(wanted, row, strict=True))
+    ]
+
+
+def _holds(one: Literal, values: Mapping[str, str], rows: Rows) -> bool:
+    return bool(_fitting(one, values, rows)) != one.negated
+
+
+def _changes(action: Action, common: Sequence[Literal], values: Mapping[str, str]) -> bool:
+    """Games leave out what changes nothing, such as going where one is."""
+
+    def atom(one: Literal) -> tuple[str, ...]:
+        return (one.predicate, *(values.get(arg, arg) for arg in one.args))
+
+    needed = {atom(one) for one in common if not one.negated}
+    added = {atom(e.literal) for e in action.effects if not e.literal.negated}
+    removed = {atom(e.literal) for e in action.effects if e.literal.negated}
+    conditional = any(effect.condition for effect in action.effects)
+    return conditional or bool(added - needed or removed - added)
+
+
+def _text(one: Literal) -> str:
+    return f"{'not ' if one.negated else ''}{one.predicate}({', '.join(one.args)})"

@@ -1,8 +1,12 @@
 """A game's rules at work: what holds, what can be done, what it changes.
 
 fast-downward turns every clause of an action into operators of its own, leaves out those that
-change nothing, and reports what an operator may change whether or not its condition was met.
-Games are played on what it reports, so all three are reproduced here.
+change nothing, and reports what an operator may change whether or not its condition was met. Its
+translator drops whatever no sequence of actions could bring about when nothing is ever made false
+again: a change of a fact that can never be true is not reported, and a game whose goal is out of
+reach is not playable. Games are played on what it reports, so all of it is reproduced here; of
+what can be reached, only the facts are worked out and not the ground actions, which takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -12,16 +16,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
-from rpms.envs.alfworld.conditions import Atom, Clause, Literal, ground
-from rpms.envs.alfworld.forms import PddlError
-from rpms.envs.alfworld.joins import Plan, Relation, Row, make_plan, type_predicate
-from rpms.envs.alfworld.reachable import goal_in_reach, reachable_facts
-from rpms.envs.alfworld.rules import Action, Domain, Effect, Problem
+from rpms.envs.alfworld.pddl import (
+    Action,
+    Atom,
+    Clause,
+    Domain,
+    Literal,
+    PddlError,
+    Problem,
+    Typed,
+)
+from rpms.envs.alfworld.relations import Certain, Plan, Relation, Row, make_plan, type_predicate
 
 GOAL_FACT: Atom = ("new-axiom@0", ())
 """What the planner calls a goal with quantifiers; it is a fact where it holds at the start."""
 
+Relations = Mapping[str, Relation]
 _Condition = tuple[tuple[Atom, bool], ...]
+"""What has to hold, or (True) must not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,7 @@ class Operator:
 
     action: str
     args: Row
-    order: tuple[tuple[tuple[Atom, bool], ...], str] = field(repr=False)
+    order: tuple[_Condition, str] = field(repr=False)
     """Operators that answer to the same words are tried in this order."""
     changes: tuple[tuple[_Condition, Atom, bool], ...]
     """What becomes true (or false: True) under which condition."""
@@ -40,20 +52,25 @@ class Operator:
 
 
 class Ground:
-    """The rules of one game, prepared once and never changed afterwards."""
+    """The rules of one game, prepared once and never changed afterwards.
+
+    Raises:
+        PddlError: its goal can never be met.
+    """
 
     def __init__(self, domain: Domain, problem: Problem) -> None:
-        """Prepare a game.
-
-        Raises:
-            PddlError: its goal can never be met.
-        """
         self.domain = domain
         self.problem = problem
         self._sure: dict[tuple[str, int, str], bool] = {}
         self.start = self._relations()
-        self._reachable = reachable_facts(domain, problem, self.start, self._certain)
-        if not goal_in_reach(problem, self._reachable, self._certain):
+        self._reachable = _reachable_facts(domain, problem, self.start, self._certain)
+        if not any(
+            make_plan(
+                _positive(clause.literals), clause.variables, (), self._reachable, self._certain,
+                project=True,
+            ).attach(self._reachable)()
+            for clause in problem.goal
+        ):  # fmt: skip
             raise PddlError("the goal can never be met")
         if problem.plain_goal and not any(
             one.predicate in domain.fluents for one in problem.goal[0].literals
@@ -63,13 +80,6 @@ class Ground:
             (action, clause, self._plan(clause, action))
             for action in domain.actions
             for clause in action.clauses
-        ]
-        self._quick = [
-            (
-                [e.literal for e in action.effects if not e.condition and not e.literal.negated],
-                [one for one in clause.literals if not one.negated],
-            )
-            for action, clause, _ in self.plans
         ]
         self.goals = [self._plan(clause, None) for clause in problem.goal]
 
@@ -88,7 +98,10 @@ class Ground:
         adds: dict[Atom, list[_Condition]] = {}
         removes: dict[Atom, list[_Condition]] = {}
         for effect in action.effects:
-            self._instantiate(effect, values, adds, removes)
+            condition = self._simplified(effect.condition, values)
+            atom, negated = _ground(effect.literal, values)
+            if condition is not None and (not negated or self._can_be(atom)):
+                (removes if negated else adds).setdefault(atom, []).append(condition)
         for atom, conditions in adds.items():
             if atom in removes:
                 removes[atom] = [one for one in removes[atom] if one not in conditions]
@@ -96,7 +109,7 @@ class Ground:
             atom
             for atom, conditions in adds.items()
             if required.get(atom) is not True
-            and any(_compatible(condition, required) for condition in conditions)
+            and any(_fits(condition, dict(required)) for condition in conditions)
         ]
         removed = [
             atom
@@ -123,15 +136,20 @@ class Ground:
 
     def changes_something(self, number: int, row: Row) -> bool:
         """Whether a plan's operator exists at all, as a rule without working it out."""
-        plain, required = self._quick[number]
+        action, clause, _ = self.plans[number]
         values = None
-        for literal in plain:
-            same = [one for one in required if one.predicate == literal.predicate]
+        for effect in action.effects:
+            if effect.condition or effect.literal.negated:
+                continue
+            same = [
+                one
+                for one in clause.literals
+                if one.predicate == effect.literal.predicate and not one.negated
+            ]
             if not same:
                 return True
             values = values or self._values(number, row)
-            ((atom, _),) = ground((literal,), values)
-            if all(atom != one for one, _ in ground(tuple(same), values)):
+            if all(_ground(effect.literal, values) != _ground(one, values) for one in same):
                 return True
         return self.operator(number, row) is not None
 
@@ -140,56 +158,41 @@ class Ground:
         names = [name for name, _ in action.parameters + clause.variables]
         return dict(zip(names, row, strict=True))
 
-    def _instantiate(
-        self,
-        effect: Effect,
-        values: Mapping[str, str],
-        adds: dict[Atom, list[_Condition]],
-        removes: dict[Atom, list[_Condition]],
-    ) -> None:
-        condition = self._simplified(effect.condition, values)
-        ((atom, negated),) = ground((effect.literal,), values)
-        if condition is None or (negated and not self._can_be(atom)):
-            return
-        (removes if negated else adds).setdefault(atom, []).append(condition)
-
     def _simplified(
         self, literals: tuple[Literal, ...], values: Mapping[str, str]
     ) -> _Condition | None:
         """What is left of a conjunction to be asked of a state; None if it never holds."""
         left: dict[Atom, bool] = {}
-        for atom, negated in ground(literals, values):
+        for literal in literals:
+            atom, negated = _ground(literal, values)
             if atom[0] in self.domain.fluents:
                 if self._can_be(atom):
                     if left.setdefault(atom, negated) != negated:
                         return None
                 elif not negated:
                     return None
-            elif (atom[1] in self.start[atom[0]]) == negated:
+            elif (atom[1] in self.start[atom[0]].rows) == negated:
                 return None
         return tuple(left.items())
 
     def _can_be(self, atom: Atom) -> bool:
-        return atom[1] in self._reachable[atom[0]]
+        return atom[1] in self._reachable[atom[0]].rows
 
     def _relations(self) -> dict[str, Relation]:
         rows: dict[str, list[Row]] = {name: [] for name in self.domain.predicates}
         rows["="] = [(name, name) for name in self.problem.objects]
-        for action in self.domain.actions:
-            for _, kind in [
-                *action.parameters, *(v for clause in action.clauses for v in clause.variables)
-            ]:  # fmt: skip
+        actions = self.domain.actions
+        clauses = [*self.problem.goal, *(clause for a in actions for clause in a.clauses)]
+        for typed in (*(a.parameters for a in actions), *(clause.variables for clause in clauses)):
+            for _, kind in typed:
                 # A type that was never declared has no objects; the official rules have one.
-                rows.setdefault(type_predicate(kind), [])
-        for clause in self.problem.goal:
-            for _, kind in clause.variables:
                 rows.setdefault(type_predicate(kind), [])
         for name, kind in self.problem.objects.items():
             for above in (kind, *self.domain.types.get(kind, ())):
                 rows.setdefault(type_predicate(above), []).append((name,))
         for name, args in self.problem.init:
             rows.setdefault(name, []).append(args)
-        return {name: Relation(found) for name, found in rows.items()}
+        return {name: Relation(facts) for name, facts in rows.items()}
 
     def _certain(self, literal: Literal, variable: str, kind: str) -> bool:
         """Whether all facts of a predicate, at any time, have objects of a type in one place."""
@@ -200,17 +203,12 @@ class Ground:
 
     def _always(self, predicate: str, at: int, kind: str) -> bool:
         members = self.start[type_predicate(kind)].rows
-        if any((row[at],) not in members for row in self.start[predicate].rows):
-            return False
-        for action in self.domain.actions:
-            types = dict(action.parameters)
-            for effect in action.effects:
-                if effect.literal.predicate == predicate and not effect.literal.negated:
-                    arg = effect.literal.args[at]
-                    given = types.get(arg)
-                    if given is None or not self.domain.is_a(given, kind):
-                        return False
-        return True
+        return all((row[at],) in members for row in self.start[predicate].rows) and all(
+            self.domain.is_a(dict(action.parameters).get(effect.literal.args[at], ""), kind)
+            for action in self.domain.actions
+            for effect in action.effects
+            if effect.literal.predicate == predicate and not effect.literal.negated
+        )
 
     def _plan(self, clause: Clause, action: Action | None) -> Plan:
         variables = (action.parameters if action else ()) + clause.variables
@@ -224,52 +222,134 @@ class State:
     """What is true in a running game; every engine has one of its own."""
 
     def __init__(self, ground_rules: Ground) -> None:
-        """The start of a game."""
-        self._fluents = ground_rules.domain.fluents
-        self.relations = {
-            name: relation.copy() if name in self._fluents else relation
-            for name, relation in ground_rules.start.items()
-        }
+        self.relations = _copied(ground_rules.start, ground_rules.domain)
         self._plans = [plan.attach(self.relations) for _, _, plan in ground_rules.plans]
         self._goals = [plan.attach(self.relations) for plan in ground_rules.goals]
 
     def applicable(self) -> Iterable[tuple[int, Row]]:
         """Every plan of the game's that holds now, by its number, and for which objects."""
-        for number, plan in enumerate(self._plans):
-            for row in plan.rows():
+        for number, rows in enumerate(self._plans):
+            for row in rows():
                 yield number, row
 
     def won(self) -> bool:
         """Whether the goal is met."""
-        return any(plan.rows() for plan in self._goals)
+        return any(rows() for rows in self._goals)
 
     def apply(self, operator: Operator) -> None:
         """Change what an operator changes; what it makes true wins over what it makes false."""
         due = [
             (atom, false)
             for condition, atom, false in operator.changes
-            if all((one[1] in self.relations[one[0]]) != negated for one, negated in condition)
+            if all((one[1] in self.relations[one[0]].rows) != negated for one, negated in condition)
         ]
-        for (name, args), false in due:
-            if false:
-                self.relations[name].remove(args)
-        for (name, args), false in due:
-            if not false:
-                self.relations[name].add(args)
+        for (name, args), false in sorted(due, key=lambda change: not change[1]):
+            self.relations[name].put(args, not false)
+
+
+def _copied(relations: Relations, domain: Domain) -> dict[str, Relation]:
+    """Relations to be changed apart; what no action changes is shared."""
+    return {
+        name: relation.copy() if name in domain.fluents else relation
+        for name, relation in relations.items()
+    }
+
+
+def _ground(literal: Literal, values: Mapping[str, str]) -> tuple[Atom, bool]:
+    """A literal with values for its variables."""
+    args = tuple(values.get(arg, arg) for arg in literal.args)
+    return (literal.predicate, args), literal.negated
 
 
 def _can_remove(
     atom: Atom, condition: _Condition, adds: list[_Condition], required: Mapping[Atom, bool]
 ) -> bool:
     """Whether a fact can be made false where it is true and nothing makes it true again."""
-    for denied in product(*adds):
-        wanted = {**required, atom: True}
-        literals = [*condition, *((one, not negated) for one, negated in denied)]
-        if all(wanted.setdefault(one, not negated) != negated for one, negated in literals):
-            return True
-    return False
+    return any(
+        _fits(
+            (*condition, *((one, not negated) for one, negated in denied)),
+            {**required, atom: True},
+        )
+        for denied in product(*adds)
+    )
 
 
-def _compatible(condition: _Condition, required: Mapping[Atom, bool]) -> bool:
-    """Whether a condition can hold beside what the operator itself requires."""
-    return all(required.get(atom, not negated) != negated for atom, negated in condition)
+def _fits(condition: _Condition, required: dict[Atom, bool]) -> bool:
+    """Whether a condition can hold beside what else is required."""
+    return all(required.setdefault(atom, not negated) != negated for atom, negated in condition)
+
+
+def _reachable_facts(
+    domain: Domain, problem: Problem, start: Relations, certain: Certain
+) -> dict[str, Relation]:
+    """The facts of every changing predicate that can come true, those of the start included."""
+    # Predicates whose reach matters: what a rule or a deletion mentions, not mere records.
+    clauses = [*problem.goal, *(clause for action in domain.actions for clause in action.clauses)]
+    effects = [effect for action in domain.actions for effect in action.effects]
+    mentioned = {one.predicate for clause in clauses for one in clause.literals}
+    mentioned |= {one.predicate for effect in effects for one in effect.condition}
+    mentioned |= {effect.literal.predicate for effect in effects if effect.literal.negated}
+    relations = _copied(start, domain)
+    rules = [
+        _Rule(body, heads, variables, relations, certain)
+        for action in domain.actions
+        for body, heads, variables in _consequences(action, mentioned)
+    ]
+    changed = set(relations)
+    while changed:
+        due = [rule for rule in rules if not changed.isdisjoint(rule.reads)]
+        changed = {name for rule in due for name in rule.fire(relations)}
+    return relations
+
+
+def _consequences(
+    action: Action, mentioned: set[str]
+) -> Iterable[tuple[list[Literal], list[Literal], Typed]]:
+    """What makes which facts true, whatever is made false: literals, effects, variables."""
+    effects = [
+        (_positive(effect.condition), effect.literal)
+        for effect in action.effects
+        if not effect.literal.negated and effect.literal.predicate in mentioned
+    ]
+    done: list[tuple[frozenset[Literal], frozenset[tuple[str, str]]]] = []
+    for clause in sorted(action.clauses, key=lambda one: len(_positive(one.literals))):
+        body = frozenset(_positive(clause.literals))
+        # What asks for less, of no more objects, already leads to everything this one does.
+        if any(less <= body and fewer <= set(clause.variables) for less, fewer in done):
+            continue
+        done.append((body, frozenset(clause.variables)))
+        variables = action.parameters + clause.variables
+        if plain := [literal for condition, literal in effects if not condition]:
+            yield sorted(body), plain, variables
+        for condition, literal in effects:
+            if condition:
+                yield sorted({*body, *condition}), [literal], variables
+
+
+class _Rule:
+    """One clause of an action, with all that follows from it."""
+
+    def __init__(
+        self, body: list[Literal], heads: list[Literal], variables: Typed,
+        relations: Relations, certain: Certain,
+    ) -> None:  # fmt: skip
+        self._wanted = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
+        plan = make_plan(body, variables, self._wanted, relations, certain, project=True)
+        self._rows = plan.attach(relations)
+        self._heads = heads
+        self.reads = {one.predicate for one in body} or set(relations)
+
+    def fire(self, relations: Relations) -> Iterable[str]:
+        """Add what follows; the predicates that gained a fact."""
+        gained = set()
+        for row in self._rows():
+            values = dict(zip(self._wanted, row, strict=True))
+            for head in self._heads:
+                (name, args), _ = _ground(head, values)
+                if relations[name].put(args, true=True):
+                    gained.add(name)
+        return gained
+
+
+def _positive(literals: Iterable[Literal]) -> list[Literal]:
+    return [one for one in literals if not one.negated]

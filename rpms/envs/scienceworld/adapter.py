@@ -1,15 +1,24 @@
-"""ScienceWorld as the graph sees it: the pieces of this folder behind one name."""
+"""ScienceWorld as the graph sees it: wording, COMPAT, and the pieces behind one name.
+
+What a model says loosely is brought to the one wording per command that the manual teaches. COMPAT
+is the paper's three conditions, instrument, room and progress: an entry says what it needs by its
+printed state (the room and the pointer it was recorded at) and by its advice (a tool that is used
+without being fetched first).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
-from rpms.envs.scienceworld import compatibility, goals, handling, tasks, wording
+from rpms.envs.scienceworld import goals, tasks, truth
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import read_state
+from rpms.vocabulary.naming import find
 
 SHIPPED = Path(__file__).parents[2]
 # What rules can be learned about, in the wording and with the blanks of the manual. The others
@@ -21,6 +30,97 @@ LEARNABLE = (
     "activate {device}", "deactivate {device}", "pick up {object}", "put down {object}",
     "move {object} to {place}",
 )  # fmt: skip
+# How many steps of the procedure a memory may lie ahead of the agent.
+LAG = 1
+
+_USED = re.compile(r"use (.+?)(?: in inventory)? on .+")
+_TAKEN = re.compile(r"pick up (.+)")
+_LOOSE = [
+    (re.compile(pattern, re.I), command)
+    for pattern, command in (
+        (r"(?:look|look (?:a)?round(?: (?:the )?(?:room|here))?|observe|survey(?: the)? room)$",
+         r"look around"),
+        (r"(?:look|check) inside (?:of )?(.+)$", r"look in \1"),
+        (r"inspect (.+)$", r"examine \1"),
+        (r"(?:go|walk|head|run|travel)(?: (?:in|out|back))?(?: to| into| through)? "
+         r"(?:the )?(?:door to )?(?:the )?(.+?)(?: door| room(?<!living room))?$", r"go to \1"),
+        (r"(?:enter|leave (?:for|to)) (.+)$", r"go to \1"),
+        (r"teleport (?:in|into|to)?(?: the)? ?(.+)$", r"teleport to \1"),
+        (r"pick (?!up )(.+) up$", r"pick up \1"),
+        (r"(?:take|grab|get|collect|pick(?: up)?) (.+?)(?: up)?$", r"pick up \1"),
+        (r"(?:drop|put down) (.+)$", r"put down \1"),
+        (r"put (.+) down$", r"put down \1"),
+        (r"move (.+) to (.+)$", r"move \1 to \2"),
+        (r"(?:put|place|insert|move|set) (.+) (?:in/on|into|onto|inside|to|in|on) (.+)$",
+         r"move \1 to \2"),
+        (r"(pour|dunk) (?:contents of )?(.+?) into (.+)$", r"\1 \2 into \3"),
+        (r"(pour|dunk) (?:contents of )?(.+) (?:onto|in|on|to) (.+)$", r"\1 \2 into \3"),
+        (r"(?:turn|switch) on (.+)$", r"activate \1"),
+        (r"(?:turn|switch) off (.+)$", r"deactivate \1"),
+        (r"(?:turn|switch) (.+) on$", r"activate \1"),
+        (r"(?:turn|switch) (.+) off$", r"deactivate \1"),
+        (r"focus (?!on )(.+)$", r"focus on \1"),
+        (r"mix (?:the )?contents (?:of|in) (.+)$", r"mix \1"),
+        (r"(?:check |show |open )?(?:my )?inventory$", r"inventory"),
+        (r"wait ?(?:1|one)(?: (?:tick|step|turn|moment))?$", r"wait1"),
+        (r"wait(?: ?10| ten|ing)?(?: (?:ticks|steps|turns|moments))?$", r"wait"),
+    )
+]  # fmt: skip
+_ARTICLE = re.compile(r"\b(?:the|a|an) (?=\w)", re.I)
+
+
+def read_action(text: str) -> str:
+    """Bring a loosely worded command to the canonical one; unknown text passes through.
+
+    Letters keep their case: some substances are told apart by one ("unknown substance B").
+    """
+    action = _ARTICLE.sub("", " ".join(text.split()).rstrip(" .!"))
+    for pattern, command in _LOOSE:
+        if found := pattern.match(action):
+            return " ".join(found.expand(command).split())
+    verb, _, rest = action.partition(" ")
+    return f"{verb.lower()} {rest}".rstrip()
+
+
+def compat(entry: Mapping[str, Any], belief: Belief) -> str:
+    """Why an entry does not fit this state; empty when it does.
+
+    Schemas are recorded in no particular state, so they fit any.
+    """
+    printed = entry.get("state_signature")
+    if printed is None:
+        return ""
+    tool = needed_instrument(entry.get("actions", ()))
+    if tool and find(belief["holding"], tool) is None:
+        return f"needs the {tool}, which is not carried"
+    recorded = read_state(printed)
+    room = recorded.get("room", "unknown")
+    if room not in ("unknown", belief["location"]):
+        return f"recorded in the {room}, in the {belief['location'] or 'unknown'} now"
+    ahead = int(recorded.get("progress", "0")) - belief["progress"]
+    if ahead > LAG:
+        return f"recorded {ahead} steps further on in the procedure"
+    return ""
+
+
+def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+    """The same three things, to be written down with a success snippet."""
+    return {
+        "instrument": needed_instrument(actions) or None,
+        "room": belief["location"],
+        "progress": belief["progress"],
+    }
+
+
+def needed_instrument(actions: Sequence[str]) -> str:
+    """The tool that the advice uses without fetching it first; empty if there is none."""
+    fetched: list[str] = []
+    for action in actions:
+        if found := _TAKEN.fullmatch(action):
+            fetched.append(found[1])
+        elif (found := _USED.fullmatch(action)) and find(fetched, found[1]) is None:
+            return found[1]
+    return ""
 
 
 class ScienceWorld(Environment):
@@ -47,13 +147,16 @@ class ScienceWorld(Environment):
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
     failed = staticmethod(beliefs.refused)
-    carried_out = staticmethod(handling.carried_out)
+    carried_out = staticmethod(beliefs.carried_out)
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)
     print_state = staticmethod(beliefs.print_state)
-    compat = staticmethod(compatibility.compat)
-    requirements = staticmethod(compatibility.requirements)
-    read_action = staticmethod(wording.read_action)
+    compat = staticmethod(compat)
+    requirements = staticmethod(requirements)
+    read_action = staticmethod(read_action)
+    tasks = staticmethod(tasks.list_tasks)
+    drift = staticmethod(truth.disagreements)
+    true_state = staticmethod(truth.true_state)
 
     def goal_types(self) -> list[str]:
         """The four families."""
@@ -71,31 +174,15 @@ class ScienceWorld(Environment):
         """The test episodes first, then what may be learned from."""
         return list(tasks.SPLITS)
 
-    def tasks(self, split: str, count: int | None = None) -> list[Task]:
-        """The split's tasks in their fixed order."""
-        return tasks.list_tasks(split, count)
-
     def task_name(self, task: Task) -> str:
         """``boil`` for ``boil/21``."""
         return tasks.read_source(task["source"])[0]
 
     def open_game(self) -> LiveGame:
         """A fresh simulator; its JVM starts with the first episode."""
-        from rpms.envs.scienceworld.game import ScienceWorldGame
+        from rpms.envs.scienceworld.simulator import ScienceWorldGame
 
         return ScienceWorldGame()
-
-    def drift(self, belief: Belief, facts: Any) -> list[str]:
-        """Where belief and the simulator's object tree part."""
-        from rpms.envs.scienceworld.truth import disagreements
-
-        return disagreements(belief, facts)
-
-    def true_state(self, facts: Any) -> dict[str, str]:
-        """The room the agent truly is in and what it carries."""
-        from rpms.envs.scienceworld.truth import true_state
-
-        return true_state(facts)
 
     def compat_key(self, printed: str) -> str:
         """The room, which ``compat`` compares; entries without one are told apart as usual."""

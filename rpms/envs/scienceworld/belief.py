@@ -3,18 +3,27 @@
 Rooms come from the sentences of moving and from looks that list the agent itself (another room can
 be looked at through an open door). The inventory follows the sentences about moved things; where
 no text can tell what is carried, the belief flags itself as unsure until it is listed again.
+
+"You move the orange to the bowl." does not tell whether the orange was carried. The command does,
+or the menu line it was chosen from, or the simulator's own rule: a name that fits several things in
+reach is never acted on, it is asked back. Where all of that leaves it open the belief says that it
+is unsure instead of guessing.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from rpms.envs.scienceworld import sight
-from rpms.envs.scienceworld.flags import (
+from rpms.envs.scienceworld import parse_view as view
+from rpms.envs.scienceworld.goals import current_step, plan_for, read_details
+from rpms.envs.scienceworld.things import (
     CARRYING,
     FOCUS,
+    INVENTORY,
     RECIPE,
     TASK,
+    UNKNOWN_COMMAND,
     UNSURE,
     WAS,
     add_event,
@@ -22,16 +31,12 @@ from rpms.envs.scienceworld.flags import (
     note,
     same_thing,
     states_of,
-)
-from rpms.envs.scienceworld.goals import plan_for, read_details
-from rpms.envs.scienceworld.handling import INVENTORY, from_inventory, played, read_menu, source_of
-from rpms.envs.scienceworld.procedure import current_step
+)  # fmt: skip
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.naming import find
+from rpms.vocabulary.naming import find, same_words
 
-NO_SUCH_ACTION = "No known action matches that input."
 # Every variation of every task starts like this, and the opening text never says so.
 STARTING_INVENTORY = ["orange"]
 
@@ -58,13 +63,24 @@ _DUNKED = re.compile(r"^You dunk the .+, moving the liquids \((.+)\) to the (.+?
 _GROUND = "ground"
 # What flies off, or sheds flowers and pollen, even while it is carried. A potted plant does not.
 _RESTLESS = re.compile(r"\b(?:bee(?: \d+)?|flower|tree|plant)$")
+_MENU = "Ambiguous request:"
+_CHOICE = re.compile(r"^(\d+):\s*(.+?)\s*$", re.M)
+# A menu line says where a thing is: "orange seed (in seed jar, in inventory, in agent, in hall)".
+_PATH = re.compile(r"\(in ([^(),]+)[^()]*\)")
+_VERB = re.compile(
+    r"^(?:pick up|put down|move|put|pour|eat|drop|take|get|place|drink|consume)\s+(?:the )?"
+)
+_TARGET = re.compile(r"^(.+) (?:to|into|onto|in/on) .+$")
+# "put X in Y" means "move X to Y", while "pick up X in Y" says which X.
+_PUT_TARGET = re.compile(r"^(.+) (?:in|on) .+$")
+_QUALIFIER = re.compile(r"^(.+) (?:in|on) (?!(?:the )?\w+ stage\b)(?:the )?(.+)$")
 
 
 def first_belief(observation: str) -> Belief:
     """b_0 from the opening text: the first look and, where given, the task."""
     belief = empty_belief()
     belief["holding"] = list(STARTING_INVENTORY)
-    sight.look(belief, "look around", observation)
+    view.look(belief, "look around", observation)
     if found := _TASK.search(observation):
         belief["flags"][TASK] = found[0]
     _point(belief)
@@ -75,7 +91,7 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     """b_t from (b_{t-1}, a_{t-1}, o_t)."""
     belief = copy_belief(previous)
     text = observation.strip()
-    if text.startswith((NO_SUCH_ACTION, "Unknown action.")):
+    if text.startswith((UNKNOWN_COMMAND, "Unknown action.")):
         return belief
     if menu := read_menu(text):
         belief["asked"] = menu
@@ -83,11 +99,11 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     command = played(action, belief["asked"])
     belief["asked"] = {}
     if found := _WENT.match(text):
-        sight.arrive(belief, found[1])
-    elif refused(text) or not sight.look(belief, command, text):
+        view.arrive(belief, found[1])
+    elif refused(text) or not view.look(belief, command, text):
         _handle(belief, command, text)
         _operate(belief, command, text)
-    if _restless(belief) and not text.startswith(sight.LISTED):
+    if _restless(belief) and not text.startswith(view.LISTED):
         belief["flags"][CARRYING] = UNSURE
     _point(belief)
     return belief
@@ -118,12 +134,12 @@ def _handle(belief: Belief, command: str, text: str) -> None:
         if _into_inventory(belief, place):
             belief["holding"].append(thing)
         else:
-            sight.put(belief, thing, place)
+            view.put(belief, thing, place)
     elif found := _DUG.match(text):
-        sight.put(belief, found[1], belief["location"] or "")
+        view.put(belief, found[1], belief["location"] or "")
     elif found := _DUNKED.match(text):
         for liquid in found[1].split(", "):
-            sight.put(belief, liquid, found[2])
+            view.put(belief, liquid, found[2])
 
 
 def _leave(belief: Belief, command: str, thing: str) -> None:
@@ -138,7 +154,7 @@ def _leave(belief: Belief, command: str, thing: str) -> None:
     elif carried:
         belief["flags"][CARRYING] = UNSURE
     elif source_of(command) not in belief["holding"]:
-        sight.remove(belief, thing)
+        view.remove(belief, thing)
 
 
 def _pour(belief: Belief, source: str, place: str) -> None:
@@ -165,13 +181,13 @@ def _operate(belief: Belief, command: str, text: str) -> None:
         if state in ("activated", "deactivated"):
             note(belief, name, [state])
         else:
-            sight.set_door(belief, command, name, "open" if state == "open" else "closed")
+            view.set_door(belief, command, name, "open" if state == "open" else "closed")
     elif found := _BROKEN.match(text):
         note(belief, found[1], ["broken"])
     elif found := _FIRE.match(text):
         note(belief, found[1], ["on fire"])
     elif found := _READING.search(text):
-        note(belief, sight.meant(belief, command.rpartition(" on ")[2]), [found[1]])
+        note(belief, view.meant(belief, command.rpartition(" on ")[2]), [found[1]])
     elif found := _FOCUSED.match(text):
         add_event(belief, FOCUS, _focused_on(belief, command, found[1]))
     elif found := _RECIPE.search(text):
@@ -190,13 +206,13 @@ def _focused_on(belief: Belief, command: str, printed: str) -> str:
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:
-    place = sight.meant(belief, command.removeprefix("mix "))
+    place = view.meant(belief, command.removeprefix("mix "))
     for used in objects_at(belief, place):
-        sight.remove(belief, used)
+        view.remove(belief, used)
         # There may be more of it in view: that is elsewhere, and the next look says where.
         belief["last_seen"].pop(used, None)
     note(belief, product, ["made"])
-    sight.put(belief, product, place)
+    view.put(belief, product, place)
     if place == INVENTORY:
         belief["flags"][CARRYING] = UNSURE
 
@@ -261,7 +277,7 @@ def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
     found = []
     for name, place in belief["last_seen"].items():
         if any(want and same_thing(name, want) for want in wanted):
-            room = sight.room_of(belief, name)
+            room = view.room_of(belief, name)
             found.append(f"{name} in {place}" + (f" ({room})" if room not in (None, place) else ""))
     return found
 
@@ -271,3 +287,54 @@ def print_state(belief: Belief) -> str:
     carried = ",".join(sorted(belief["holding"])) or "empty"
     room = belief["location"] or "unknown"
     return f"room={room}|inventory={carried}|progress={belief['progress']}"
+
+
+def read_menu(observation: str) -> dict[str, str]:
+    """The choices of an ambiguous request by number; empty if it is none."""
+    return dict(_CHOICE.findall(observation)) if observation.startswith(_MENU) else {}
+
+
+def played(action: str, asked: Mapping[str, str]) -> str:
+    """The command in full: a bare number stands for its line of the menu before."""
+    command = " ".join(action.lower().split())
+    return asked.get(str(int(command)), command) if command.isdecimal() else command
+
+
+def carried_out(action: str, belief: Belief, observation: str) -> str:
+    """The command as one could have said it at once: ``focus on apple seed in seed jar``."""
+    if read_menu(observation.strip()):
+        return ""
+    command = played(action, belief["asked"])
+    # Letters keep their case where the agent wrote the command itself.
+    return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
+
+
+def source_of(command: str) -> str:
+    """The container that a command, or the menu line it was chosen from, takes a thing out of."""
+    if path := _PATH.search(command):
+        return path[1]
+    said = _VERB.sub("", command)
+    if found := _TARGET.match(said):
+        said = found[1]
+    found = _QUALIFIER.match(said)
+    return found[2] if found else ""
+
+
+def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
+    """Whether the thing a command moved or used up lay in the inventory itself."""
+    held = find(belief["holding"], thing)
+    if path := _PATH.search(command):
+        return path[1] == INVENTORY
+    said = _VERB.sub("", command)
+    puts = re.match(r"(?:put|place) (?!down )", command)
+    if found := _TARGET.match(said) or (puts and _PUT_TARGET.match(said)):
+        said = found[1]
+    if found := _QUALIFIER.match(said):
+        return found[2] == INVENTORY
+    if held is None:
+        return False
+    others = [name for name in belief["visible"] if same_words(name, thing)]
+    if not others and belief["visible"]:
+        return True
+    # Words that the name lacks may be what told two things apart ("cup containing red paint").
+    return True if set(said.split()) <= set(thing.lower().split()) else None

@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from rpms.envs.scienceworld.flags import CARRYING, UNSURE, split_phase
-from rpms.envs.scienceworld.simulator import Facts
+from rpms.envs.scienceworld.things import CARRYING, UNSURE, split_phase
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.naming import same_words
 
 _EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
+
+
+class Facts(NamedTuple):
+    """The true state of the world, which the agent never sees.
+
+    Attributes:
+        room: where the agent is.
+        inventory: names of what it carries, without what those things contain.
+        look: what ``look around`` would say.
+        tree: every object of the world with its properties, each inside its container.
+    """
+
+    room: str
+    inventory: list[str]
+    look: str
+    tree: dict[str, Any]
 
 
 def disagreements(belief: Belief, facts: Facts) -> list[str]:

@@ -19,7 +19,6 @@ from rpms.nodes.context import RunContext
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import retried
 from rpms.vocabulary.errors import ModelFault, RpmsError
-from rpms.vocabulary.safe_text import redact
 from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"

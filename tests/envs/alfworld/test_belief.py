@@ -1,35 +1,21 @@
 from __future__ import annotations
 
-import copy
 import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
-from rpms.envs.alfworld.belief import describe_belief, first_belief, update_belief
+from rpms.envs.alfworld.belief import first_belief
 from rpms.envs.alfworld.goals import parse_goal
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import empty_belief
+from tests.envs.playing import believing, changed
 
 OPENING = (
     "You are in the middle of a room. Looking quickly around you, you see a bed 1, a desk 2, "
     "a desk 1, a drawer 10, and a safe 1.\n\nYour task is to: put a cd in safe."
 )
 ROOM = ["bed 1", "desk 2", "desk 1", "drawer 10", "safe 1"]
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
-
-
-def changed(before: Belief, action: str, observation: str) -> dict[str, Any]:
-    """The fields that an observation changed, with their new values."""
-    after = update_belief(before, action, observation)
-    return {key: value for key, value in after.items() if value != before[key]}  # type: ignore[literal-required]
 
 
 def test_the_opening_text_names_the_places() -> None:
@@ -127,88 +113,7 @@ def test_an_opening_without_places_is_an_empty_belief() -> None:
 def test_what_each_sentence_changes(
     before: dict[str, Any], action: str, observation: str, expected: dict[str, Any]
 ) -> None:
-    assert changed(believing(**before), action, observation) == expected
-
-
-NAMES = [f"{kind} {n}" for kind in ("desk", "drawer", "safe", "cd", "mug", "pen") for n in (1, 2)]
-LISTS = st.lists(st.sampled_from(NAMES), max_size=5, unique=True)
-NAME = st.sampled_from(NAMES)
-BELIEFS = st.builds(
-    Belief,
-    location=st.none() | NAME,
-    reachable=LISTS,
-    spots=st.dictionaries(NAME, LISTS, max_size=3),
-    holding=st.lists(NAME, max_size=1),
-    containers=st.dictionaries(NAME, st.sampled_from(["open", "closed"]), max_size=4),
-    last_seen=st.dictionaries(NAME, NAME, max_size=5),
-    places=LISTS,
-    searched=LISTS,
-    visible=st.just([]),
-    flags=st.just({}),
-    events=st.just([]),
-    asked=st.just({}),
-    progress=st.just(0),
-)
-ACTIONS = st.one_of(
-    st.sampled_from(["look", "inventory", "", "dance"]),
-    st.builds("{} {}".format, st.sampled_from(["go to", "open", "close", "examine", "use"]), NAME),
-    st.builds("take {} from {}".format, NAME, NAME),
-    st.builds("put {} in/on {}".format, NAME, NAME),
-    st.text(max_size=30),
-)
-LISTING = st.lists(NAME, max_size=4).map(
-    lambda names: "nothing" if not names else ", and ".join(f"a {name}" for name in names)
-)
-OBSERVATIONS = st.one_of(
-    st.builds("On the {}, you see {}.".format, NAME, LISTING),
-    st.builds("The {} is open. In it, you see {}.".format, NAME, LISTING),
-    st.builds("The {} is closed.".format, NAME),
-    st.builds("You close the {}.".format, NAME),
-    st.builds("You pick up the {} from the {}.".format, NAME, NAME),
-    st.builds("You put the {} in/on the {}.".format, NAME, NAME),
-    st.builds("You are facing the {}. Next to it, you see nothing.".format, LISTING),
-    st.builds("You are carrying: a {}.".format, NAME),
-    st.just("You are not carrying anything."),
-    st.text(max_size=60),
-)
-
-
-TAILS = ["", " The safe 1 is closed.", "\n\nOn the desk 1, you see a cd 1."]
-
-
-@given(BELIEFS, ACTIONS, st.sampled_from(TAILS))
-def test_a_refused_action_changes_nothing(belief: Belief, action: str, tail: str) -> None:
-    after = update_belief(belief, action, "Nothing happens." + tail)
-    assert after == belief
-    assert after is not belief
-
-
-@given(BELIEFS, ACTIONS, OBSERVATIONS)
-def test_an_update_leaves_its_input_alone_and_is_always_the_same(
-    belief: Belief, action: str, observation: str
-) -> None:
-    before = copy.deepcopy(belief)
-    after = update_belief(belief, action, observation)
-    assert belief == before
-    assert update_belief(belief, action, observation) == after
-    after["reachable"].append("x 1")
-    for spot in after["spots"].values():
-        spot.append("x 1")
-    assert belief == before
-
-
-@given(BELIEFS, ACTIONS, OBSERVATIONS)
-def test_what_an_update_leaves_behind_is_coherent(
-    belief: Belief, action: str, observation: str
-) -> None:
-    after = update_belief(belief, action, observation)
-    assert len(after["holding"]) <= 1
-    # What went into the hand at this step is nowhere else.
-    if after["holding"] != belief["holding"] and observation.startswith("You pick up"):
-        assert not set(after["holding"]) & set(after["last_seen"])
-    assert set(belief["searched"]) <= set(after["searched"])
-    assert set(after["containers"].values()) <= {"open", "closed"}
-    assert after["places"] == belief["places"]
+    assert changed("alfworld", before, action, observation) == expected
 
 
 @pytest.mark.parametrize(
@@ -238,7 +143,7 @@ GOAL = parse_goal("look at cd under the desklamp")
 
 
 def test_the_described_state_of_a_beginner() -> None:
-    lines = describe_belief(first_belief(OPENING), GOAL)
+    lines = ENVIRONMENT.describe_belief(first_belief(OPENING), GOAL)
     assert lines == ["Location: middle of the room", "Holding: nothing"]
 
 
@@ -252,7 +157,7 @@ def test_the_described_state_names_what_helps_and_nothing_else() -> None:
         places=ROOM,
         searched=["bed 1", "desk 1"],
     )
-    assert describe_belief(belief, GOAL) == [
+    assert ENVIRONMENT.describe_belief(belief, GOAL) == [
         "Location: desk 1",
         "Within reach: drawer 1, drawer 2",
         "Holding: cd 2",

@@ -6,13 +6,15 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rpms.envs.alfworld.engine import NOTHING_HAPPENS, EngineState, GameEngine
-from rpms.vocabulary.errors import EnvironmentFault
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 pytestmark = pytest.mark.engine
 
@@ -150,7 +152,7 @@ def test_nothing_that_needs_a_compiler_is_imported(game: Path) -> None:
     program = (
         "import sys; from pathlib import Path;"
         "from rpms.envs.alfworld.adapter import ENVIRONMENT;"
-        "from rpms.envs.alfworld.homes import sample_home;"
+        "from rpms.envs.alfworld.tasks import sample_home;"
         "sample_home('generated_seen', 0); game = ENVIRONMENT.open_game();"
         "game.reset({'source': sys.argv[1]}); game.step('look');"
         "print([name for name in sys.argv[2:] if name in sys.modules])"
@@ -160,3 +162,78 @@ def test_nothing_that_needs_a_compiler_is_imported(game: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def edited(game: Path, **changes: Any) -> Path:
+    data = json.loads(game.read_text())
+    data.update(changes)
+    game.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+    return game
+
+
+def test_walkthrough_comes_from_the_file_only(game: Path, engine: GameEngine) -> None:
+    engine.load(edited(game, walkthrough=["look", "help"]))
+    assert engine.walkthrough == ["look", "help"]
+    engine.load(edited(game, walkthrough=None))
+    assert engine.walkthrough is None
+
+
+def half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def aiming(goal: str) -> Callable[[str], str]:
+    """A problem with another goal."""
+    return lambda problem: problem[: problem.index("(:goal")] + f"(:goal {goal}))"
+
+
+# Which part of a game (empty: the whole file) becomes what, and what is said about it.
+DAMAGED: dict[str, tuple[str, Callable[[str], Any], str]] = {
+    "missing file": ("", lambda _: None, "cannot read"),
+    "empty": ("", lambda _: b"", "not JSON"),
+    "half": ("", lambda text: half(text).encode(), "not JSON"),
+    "binary": ("", lambda _: bytes(range(256)), "not JSON"),
+    "list": ("", lambda _: b"[1, 2]", "no JSON object"),
+    "nested": ("", lambda _: b"[" * 100_000, "not JSON"),
+    "no grammar": ("grammar", lambda _: None, "'grammar'"),
+    "no problem": ("pddl_problem", lambda _: None, "'pddl_problem'"),
+    "domain is a number": ("pddl_domain", lambda _: 7, "'pddl_domain'"),
+    "cut problem": ("pddl_problem", half, "PDDL"),
+    "other domain": ("pddl_problem", lambda p: p.replace("(:domain alfred)", "(:domain x)"),
+                     "PDDL"),
+    "empty problem": ("pddl_problem", lambda _: "", "PDDL"),
+    "unknown predicate": ("pddl_problem", aiming("(and (isNear agent1))"), "PDDL"),
+    "undeclared object": ("pddl_problem", lambda p: p.replace("agent1 - agent", ""), ""),
+    "hopeless goal": ("pddl_problem", aiming("(and (holds agent1 agent1))"), "goal"),
+    "nul in names": ("pddl_problem", lambda p: p.replace("agent1", "agent\0"), "ASCII"),
+    "accents": ("pddl_problem", lambda p: p.replace("agent1", "agént"), "ASCII"),
+    "not a grammar": ("grammar", lambda _: "To be, or not to be", "grammar"),
+    "cut grammar": ("grammar", half, "grammar"),
+    "no intro": ("grammar", lambda g: g.replace('"intro"', '"outro"'), "intro"),
+    "wordless action": ("grammar", lambda g: g.replace("action look", "action stare"), "look"),
+    "code in a template": (
+        "grammar", lambda g: g.replace("{o.name}", "{o.name.__class__.mro()}", 1), "read names",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_damaged_game_is_refused_by_name(kind: str, game: Path, engine: GameEngine) -> None:
+    good = Path(shutil.copy(game, game.with_name("good.tw-pddl")))
+    part, change, says = DAMAGED[kind]
+    if part:
+        edited(game, **{part: change(json.loads(game.read_text())[part])})
+    elif (content := change(game.read_text())) is not None:
+        game.write_bytes(content)
+    else:
+        game.unlink()
+    with pytest.raises(RpmsError) as caught:
+        engine.load(game)
+    message = str(caught.value)
+    assert says in message
+    assert "tw-pddl" in message
+    assert "\n" not in message
+    with pytest.raises(EnvironmentFault):
+        engine.reset()
+    engine.load(good)
+    assert "Your task is to" in engine.reset().feedback

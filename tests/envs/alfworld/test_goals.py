@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.alfworld import wheel
+from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, sub_goal
-from rpms.envs.alfworld.homes import ensure_games
-from rpms.envs.alfworld.tasks import read_game
+from rpms.envs.alfworld.tasks import ensure_games, read_game
 from rpms.envs.base import Task
 from rpms.rules import load_manual
-from rpms.vocabulary.belief import Belief, empty_belief, kind_of
+from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn
+from tests.envs import playing
+from tests.envs.playing import believing
 
 CLEAN = "pick_clean_then_place_in_recep"
 HEAT = "pick_heat_then_place_in_recep"
@@ -63,7 +64,7 @@ def test_the_table_above_is_complete() -> None:
     assert set(load_manual("alfworld").domain.procedures) == set(GOAL_TYPES)
     for kind in GOAL_TYPES:
         for wording in (0, 1):
-            sentence = wheel.goal_sentence(kind, wording, "Mug", "Shelf", "DeskLamp")
+            sentence = alfworld_package.goal_sentence(kind, wording, "Mug", "Shelf", "DeskLamp")
             assert parse_goal(sentence)["type"] == kind
 
 
@@ -124,7 +125,7 @@ WORDS = st.from_regex(r"[a-z]{2,14}", fullmatch=True).filter(lambda word: word n
 
 @given(st.sampled_from(GOAL_TYPES), st.sampled_from([0, 1]), WORDS, WORDS)
 def test_every_template_gives_back_its_words(kind: str, wording: int, thing: str, at: str) -> None:
-    goal = parse_goal(wheel.goal_sentence(kind, wording, thing, at, at) + ".")
+    goal = parse_goal(alfworld_package.goal_sentence(kind, wording, thing, at, at) + ".")
     assert (goal["type"], goal["object"], goal["destination"]) == (kind, thing, at)
     assert goal["count"] == (2 if kind == TWO else 1)
     assert (goal["state"] is None) == (kind in (PLACE, LOOK, TWO))
@@ -147,13 +148,7 @@ def test_every_official_game_parses_to_what_its_trajectory_states(
 
 
 def turn(action: str, failed: bool = False) -> Turn:
-    return Turn(step=1, thought="", action=action, observation="", failed=failed, reply="")
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
+    return playing.turn(1, action, "", failed)
 
 
 def pointer(sentence: str, *done: Turn, **fields: Any) -> tuple[str, str, int]:
@@ -298,8 +293,5 @@ def test_pointer_and_progress_through_a_whole_game(
 def test_the_destination_is_named_so_that_it_can_be_gone_to(
     places: list[str], location: str | None, target: str
 ) -> None:
-    now = Belief(**{**empty_belief(), "holding": ["mug 1"], "places": places,
-                    "location": location})  # type: ignore[typeddict-item] # fmt: skip
-    assert (
-        sub_goal(parse_goal("put a mug in cabinet"), now, [])["target"] == f"mug 1 in/on {target}"
-    )
+    now = {"holding": ["mug 1"], "places": places, "location": location}
+    assert pointer("put a mug in cabinet", **now)[1] == f"mug 1 in/on {target}"

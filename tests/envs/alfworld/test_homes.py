@@ -1,18 +1,24 @@
+"""Generated homes: drawn, written as games of the alfworld package, and won by their own plans."""
+
 from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.homes import SPLITS, Game, Split, ensure_games, games_root, sample_home
-from rpms.envs.alfworld.wheel import Dialect
+from rpms.envs.alfworld import alfworld_package
+from rpms.envs.alfworld.alfworld_package import Dialect
+from rpms.envs.alfworld.engine import GameEngine, display_names
+from rpms.envs.alfworld.homes import Draws, Home, data, draw_home, problem, walkthrough
+from rpms.envs.alfworld.tasks import GENERATED, Game, Split, ensure_games, games_root, sample_home
 from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -23,10 +29,10 @@ DIGEST = "1e5fae54c20bed0de135b029134e3a72798da05c76db495bdf88052040eaac77"
 
 DIGEST_PROGRAM = """
 import hashlib
-from rpms.envs.alfworld.homes import SPLITS, sample_home
+from rpms.envs.alfworld.tasks import GENERATED, sample_home
 
 digest = hashlib.sha256()
-for split in SPLITS:
+for split in GENERATED:
     for dialect in ("move", "put"):
         for index in range(12):
             game = sample_home(split, index, dialect)
@@ -38,7 +44,7 @@ print(digest.hexdigest())
 WRITE_PROGRAM = """
 import sys
 from pathlib import Path
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 
 ensure_games("generated_seen", 12, root=Path(sys.argv[1]))
 """
@@ -55,16 +61,26 @@ def start(program: str, *args: str, **environment: str) -> subprocess.Popen[str]
 
 
 @pytest.fixture(scope="module")
+def homes() -> list[Home]:
+    types = list(data()["tasks"])
+    return [draw_home(f"test:{n}", types[n % 6], n // 6 % 2, n % 2) for n in range(240)]
+
+
+@pytest.fixture(scope="module")
 def default_games() -> list[Game]:
-    return [sample_home(split, index) for split in SPLITS for index in range(60)]
+    return [sample_home(split, index) for split in GENERATED for index in range(60)]
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
     ("split", "dialect", "numbers"),
     [
-        *((split, "move", range(first, first + 20)) for split in SPLITS for first in (0, 20, 40)),
-        *((split, "put", range(6)) for split in SPLITS),
+        *(
+            (split, "move", range(first, first + 20))
+            for split in GENERATED
+            for first in (0, 20, 40)
+        ),
+        *((split, "put", range(6)) for split in GENERATED),
     ],
 )
 def test_every_plan_wins_in_the_real_engine(
@@ -109,7 +125,7 @@ def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> 
     per_type = Counter((game.split, game.task_type) for game in default_games)
     assert len(per_type) == 12
     assert set(per_type.values()) == {10}
-    for split in SPLITS:
+    for split in GENERATED:
         games = [game for game in default_games if game.split == split]
         for first in range(0, 55):
             assert len({game.task_type for game in games[first : first + 6]}) == 6
@@ -128,7 +144,7 @@ def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> 
 
 
 def test_splits_never_share_a_layout() -> None:
-    layouts = [{sample_home(split, index).layout for index in range(300)} for split in SPLITS]
+    layouts = [{sample_home(split, index).layout for index in range(300)} for split in GENERATED]
     assert layouts[0].isdisjoint(layouts[1])
     # Rooms differ within a split too.
     assert min(map(len, layouts)) > 250
@@ -215,3 +231,266 @@ def test_bad_requests_are_refused_in_one_line(tmp_path: Path) -> None:
     blocked.write_text("not a folder")
     with pytest.raises(RpmsError, match=r"set RPMS_CACHE to a folder you can write to"):
         ensure_games("generated_seen", 1, root=blocked)
+
+
+def test_data_respects_what_the_game_allows() -> None:
+    for kind, places in data()["places"].items():
+        for place in places:
+            assert kind in alfworld_package.can_hold(place), f"a {place} cannot hold a {kind}"
+    for name, room in data()["rooms"].items():
+        for kind in room["objects"]:
+            likely = set(data()["places"][kind]) & set(room["receptacles"])
+            assert likely, f"nowhere to put a {kind} in a {name}"
+        for _, stands in [*room["fixtures"].values(), *room["lamps"].values()]:
+            assert set(stands) <= set(room["receptacles"])
+        for first, second, _ in room["together"]:
+            assert {first, second} <= set(room["receptacles"])
+    assert set(data()["opens"]) | set(data()["single"]) <= {
+        kind for room in data()["rooms"].values() for kind in room["receptacles"]
+    }
+    for task in data()["tasks"].values():
+        if device := task.get("changed_by"):
+            assert all(device in data()["rooms"][room]["receptacles"] for room in task["rooms"])
+
+
+def test_rooms_have_a_plausible_size(homes: list[Home]) -> None:
+    for home in homes:
+        fewest, most = data()["rooms"][home.room]["size"]
+        assert fewest <= len(home.receptacles) <= most
+        objects = Counter(item.kind for item in home.items if item.portable)
+        assert 8 <= sum(objects.values()) <= 60
+        assert max(objects.values()) <= 3
+    assert {home.room for home in homes} == set(data()["rooms"])
+
+
+def test_everything_lies_where_it_may(homes: list[Home]) -> None:
+    for home in homes:
+        for item in home.items:
+            if item.inside is None:
+                assert not item.portable
+                continue
+            assert item.inside in home.receptacles
+            assert item.spot == item.inside.spot
+            assert not item.portable or item.kind in alfworld_package.can_hold(item.inside.kind)
+
+
+def test_ids_are_unique_and_the_start_is_out_of_reach(homes: list[Home]) -> None:
+    for home in homes:
+        ids = [one.id for one in home.receptacles] + [one.id for one in home.items]
+        assert len({one.lower() for one in ids}) == len(ids)
+        assert home.start not in {one.spot for one in home.receptacles}
+
+
+def test_goals_are_possible_and_not_met(homes: list[Home]) -> None:
+    for home in homes:
+        goal = home.goal
+        wanted = [item for item in home.items if item.kind == goal.object]
+        assert len(wanted) >= (2 if goal.task_type == "pick_two_obj_and_place" else 1)
+        kinds = {one.kind for one in home.receptacles}
+        if goal.toggle:
+            (lamp,) = [item for item in home.items if item.kind == goal.toggle]
+            assert lamp.inside is not None
+            assert goal.toggle in alfworld_package.with_trait("Toggleable")
+            continue
+        assert goal.parent in kinds
+        assert goal.object in alfworld_package.can_hold(goal.parent)
+        assert goal.parent != goal.changed_by
+        if goal.changed_by:
+            assert goal.changed_by in kinds
+            assert goal.object in alfworld_package.with_trait(
+                data()["tasks"][goal.task_type]["needs"]
+            )
+        else:
+            assert all(item.inside and item.inside.kind != goal.parent for item in wanted)
+
+
+def test_searching_is_needed(homes: list[Home]) -> None:
+    places = [item.inside for home in homes for item in home.items if item.kind == home.goal.object]
+    hidden = sum(1 for one in places if one and one.opens)
+    assert 0.15 < hidden / len(places) < 0.5
+    odd = [
+        item
+        for home in homes
+        for item in home.items
+        if item.portable and item.inside and item.inside.kind not in data()["places"][item.kind]
+    ]
+    everything = sum(item.portable for home in homes for item in home.items)
+    assert 0.005 < len(odd) / everything < 0.1
+
+
+def test_some_spots_serve_several_receptacles(homes: list[Home]) -> None:
+    spots = Counter((n, one.spot) for n, home in enumerate(homes) for one in home.receptacles)
+    shared = [spot for spot, count in spots.items() if count > 1]
+    assert 0.05 < len(shared) / len(spots) < 0.2
+    for home in homes:
+        distinct = {one.spot for one in home.receptacles}
+        assert len(home.layout.split()) == len(distinct)
+        assert home.layout.count("+") == len(home.receptacles) - len(distinct)
+
+
+def test_only_what_has_a_door_opens(homes: list[Home]) -> None:
+    seen: Counter[tuple[str, bool]] = Counter()
+    for home in homes:
+        seen.update((one.kind, one.opens) for one in home.receptacles)
+    assert {kind for kind, opens in seen if opens} == set(data()["opens"])
+    assert not seen["Fridge", False]
+    assert not seen["Microwave", False]
+    for kind in ("Cabinet", "Drawer"):
+        assert seen[kind, True] > seen[kind, False] > 0
+
+
+def test_layouts_split_into_two_halves_that_never_meet() -> None:
+    halves = [
+        {draw_home(f"any:{n}", "pick_and_place_simple", 0, side).layout for n in range(300)}
+        for side in (0, 1)
+    ]
+    assert halves[0].isdisjoint(halves[1])
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    first, again, other = Draws("a"), Draws("a"), Draws("b")
+    taken = [first.between(0, 999) for _ in range(20)]
+    assert taken == [again.between(0, 999) for _ in range(20)]
+    assert taken != [other.between(0, 999) for _ in range(20)]
+
+
+def test_draws_do_not_change_between_python_versions() -> None:
+    draws = Draws("generated_seen:0")
+    assert [draws.between(0, 99) for _ in range(6)] == [87, 47, 29, 36, 37, 32]
+
+
+def test_choices_cover_their_range() -> None:
+    draws = Draws("cover")
+    assert {draws.between(2, 4) for _ in range(200)} == {2, 3, 4}
+    assert {draws.pick("xyz") for _ in range(200)} == set("xyz")
+    assert sorted(draws.shuffled(range(20))) == list(range(20))
+    assert all(draws.chance(1) and not draws.chance(0) for _ in range(100))
+
+
+def test_weights_decide_how_often() -> None:
+    draws = Draws("weights")
+    drawn = Counter(draws.weighted({"often": 3, "never": 0, "seldom": 1}) for _ in range(2000))
+    assert drawn["never"] == 0
+    assert 0.7 < drawn["often"] / 2000 < 0.8
+
+
+def ids_of(home: Home) -> list[str]:
+    return [one.id for one in home.items] + [one.id for one in home.receptacles]
+
+
+def facts_of(problem: str, predicate: str) -> list[tuple[str, ...]]:
+    init = problem[problem.index("(:init") : problem.index("(:goal")]
+    return [tuple(found.split()) for found in re.findall(rf"\({predicate} ([^()]+)\)", init)]
+
+
+@pytest.mark.usefixtures("stock_textworld")
+@pytest.mark.parametrize("number", range(12))
+def test_names_are_those_of_alfworld(number: int, homes: list[Home]) -> None:
+    from alfworld.agents.utils.misc import Demangler
+
+    ids = ids_of(homes[number])
+    random.Random(number).shuffle(ids)
+    infos = {one: SimpleNamespace(id=one.lower()) for one in ids}
+    theirs = Demangler(game_infos=infos)
+    expected = {one.lower(): theirs.demangle_alfred_name(one.lower()) for one in ids}
+    assert display_names(ids) == expected
+
+
+def test_basins_are_told_from_the_fittings_they_belong_to() -> None:
+    names = display_names(["Sink_bar__plus_01_dot_00", "Sink_bar__plus_01_dot_00_bar_SinkBasin"])
+    assert sorted(names.values()) == ["sink 1", "sinkbasin 1"]
+
+
+def test_everything_is_declared_once_and_described(homes: list[Home]) -> None:
+    for home in homes[:24]:
+        text = problem(home, "trial")
+        declared = re.findall(r"^ +(\w+) - (?:object|receptacle)$", text, re.MULTILINE)
+        assert sorted(declared) == sorted(ids_of(home))
+        assert len(set(declared)) == len(declared)
+        assert {args[0] for args in facts_of(text, "objectType")} == {i.id for i in home.items}
+        assert facts_of(text, "atLocation") == [("agent1", home.start)]
+        assert "(opened " not in text
+        assert text.count("(") == text.count(")")
+
+
+def test_traits_are_those_of_the_package(homes: list[Home]) -> None:
+    home = next(home for home in homes[:24] if home.room == "Kitchen")
+    text = problem(home, "trial")
+    kinds = {one.id: one.kind for one in home.items}
+    for predicate, trait in (("heatable", "Heatable"), ("sliceable", "Sliceable")):
+        marked = {args[0] for args in facts_of(text, predicate)}
+        assert marked == {
+            one for one, kind in kinds.items() if kind in alfworld_package.with_trait(trait)
+        }
+        assert marked
+    for receptacle, kind in facts_of(text, "canContain"):
+        assert kind.removesuffix("Type") in alfworld_package.can_hold(
+            receptacle.removesuffix("Type")
+        )
+
+
+def test_plans_open_what_is_closed_and_walk_only_when_needed(homes: list[Home]) -> None:
+    opened = 0
+    for home in homes[:120]:
+        plan = walkthrough(home, "move")
+        assert plan[0].startswith("go to ")
+        names = display_names(ids_of(home))
+        closed = {names[one.id.lower()] for one in home.receptacles if one.opens}
+        spots = {names[one.id.lower()]: one.spot for one in home.receptacles}
+        here = home.start
+        for command in plan:
+            if found := re.match(r"go to (.+)", command):
+                assert spots[found[1]] != here
+                here = spots[found[1]]
+            elif found := re.match(r"open (.+)", command):
+                closed.remove(found[1])
+                opened += 1
+            elif found := re.match(r"(?:take .+ from|move .+ to) (.+)", command):
+                assert found[1] not in closed
+                assert spots[found[1]] == here
+    assert opened > 20
+
+
+def test_new_wording_is_the_package_as_it_is() -> None:
+    assert "(:action help" in alfworld_package.domain("move")
+    assert 'template :: "move {o} to {r}"' in alfworld_package.grammar("move")
+    assert alfworld_package.grammar("move").count("UNKNOWN GOAL") == 1
+
+
+def test_older_wording_differs_only_in_its_words() -> None:
+    assert "(:action help" not in alfworld_package.domain("put")
+    code = re.sub(r";.*", "", alfworld_package.domain("put"))
+    assert code.count("(") == code.count(")")
+    grammar = alfworld_package.grammar("put")
+    assert 'template :: "put {o} in/on {r}"' in grammar
+    assert "You put the {o.name} in/on the {r.name}." in grammar
+    assert "You arrive at {lend.name}." in grammar
+    assert "action help" not in grammar
+    assert "move " not in grammar.replace("remove ", "")
+
+
+def test_goals_come_from_the_package() -> None:
+    assert alfworld_package.goal_sentence("pick_two_obj_and_place", 1, "CellPhone", "Bed", "") == (
+        "find two cellphone and put them in bed"
+    )
+    condition = alfworld_package.goal_condition("look_at_obj_in_light", "Pen", "", "DeskLamp")
+    assert "(objectType ?ot DeskLampType)" in condition
+    assert "?r - receptacle" in condition
+    assert "#" not in condition
+
+
+def test_an_unknown_version_of_the_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alfworld_package, "_data_file", lambda name: "something else")
+    with pytest.raises(RpmsError, match=r"install alfworld==0\.4\.2"):
+        alfworld_package.grammar.__wrapped__("put")
+    with pytest.raises(RpmsError, match=r"install alfworld==0\.4\.2"):
+        alfworld_package.domain.__wrapped__("put")
+
+
+def test_a_missing_package_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(alfworld_package, "import_module", missing)
+    with pytest.raises(RpmsError, match=r"alfworld package is not installed; run 'make setup'"):
+        alfworld_package.goal_sentence("pick_two_obj_and_place", 1, "CellPhone", "Bed", "")

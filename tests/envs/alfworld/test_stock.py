@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from rpms.envs.alfworld import stock
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame, WordedGame
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.homes import ensure_games
-from rpms.envs.alfworld.stock import StockGame, choose_engine, chosen_engine
+from rpms.envs.alfworld.stock import StockEngine, choose_engine, chosen_engine
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
 from tools import compare_engines
-from tools.compare_engines import Stock, compare
+from tools.compare_engines import compare
 
 pytestmark = pytest.mark.engine
 
@@ -62,7 +62,7 @@ def test_plays_as_stock_does(
     """Live, in official games of both wordings where they are at hand; stock is slow."""
     by_size = sorted(official_games, key=lambda path: (path.stat().st_size, path))
     games = [*by_size[:4], *by_size[:: max(1, len(by_size) // 4)][:4], *put_games[:4]]
-    ours, theirs = GameEngine(), Stock()
+    ours, theirs = GameEngine(), StockEngine()
     for file in games[part::4]:
         count, difference = compare(file, ours, theirs, steps=9)
         assert not difference, file
@@ -106,7 +106,7 @@ def test_stock_plays_behind_the_same_face(
     task = Task(env="alfworld", split="", index=0, id="t", goal="", source=str(file))
     theirs: Any = ENVIRONMENT.open_game()
     ours = AlfworldGame()
-    assert isinstance(theirs, StockGame)
+    assert isinstance(theirs, WordedGame) and not isinstance(theirs, AlfworldGame)
     assert ENVIRONMENT.max_live == stock.MAX_LIVE
     assert theirs.reset(task) == ours.reset(task)
     for action in ("look", "dance", *json.loads(file.read_text())["walkthrough"]):

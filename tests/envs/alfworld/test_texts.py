@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from rpms.envs.alfworld.facts import TypeTable, parse_query
-from rpms.envs.alfworld.texts import Each, Expression, Listing, Reference, parse_grammar, parse_text
-from rpms.envs.alfworld.wheel import DIALECTS, grammar
+from rpms.envs.alfworld.alfworld_package import DIALECTS, grammar
+from rpms.envs.alfworld.texts import (
+    Each,
+    Expression,
+    Listing,
+    Reference,
+    TypeTable,
+    parse_grammar,
+    parse_query,
+    parse_text,
+)
 
 ODD = [
     "", " leading blank", "\nAvailable commands:\n  look: around", "a\tb", "\t\tx", "x;y", "x|y",

@@ -10,17 +10,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rpms.envs.alfworld import wheel
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
-from rpms.envs.alfworld.wording import dialect_of, read_action, to_agent, to_game
+from rpms.envs.alfworld import alfworld_package
+from rpms.envs.alfworld.adapter import (
+    ENVIRONMENT,
+    AlfworldGame,
+    dialect_of,
+    read_action,
+    to_agent,
+    to_game,
+)
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.rules import load_manual
 
 
-@pytest.mark.parametrize("dialect", wheel.DIALECTS)
+@pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
 def test_a_game_file_tells_its_dialect(dialect: Any) -> None:
-    assert dialect_of(wheel.grammar(dialect)) == dialect
+    assert dialect_of(alfworld_package.grammar(dialect)) == dialect
     generated = ensure_games("generated_seen", 1, dialect=dialect)[0]
     assert dialect_of(json.loads(generated.read_text())["grammar"]) == dialect
 
@@ -66,84 +72,35 @@ def test_the_games_text_in_the_agents_wording(said: str, read: str) -> None:
     assert to_agent(read) == read
 
 
-LOOSE = [
-    (
-        "go to desk 1",
-        [
-            "go to desk 1",
-            "Go to the desk 1.",
-            "goto desk 1",
-            "walk to desk 1",
-            "move to desk 1",
-            "head to the desk 1",
-            "navigate to desk 1",
-            "goto desk 1 .",
-        ],
-    ),
-    (
-        "put mug 1 in/on desk 1",
-        [
-            "put mug 1 in/on desk 1",
-            "put mug 1 in desk 1",
-            "put mug 1 on desk 1",
-            "put the mug 1 into the desk 1",
-            "place mug 1 onto desk 1",
-            "move mug 1 to desk 1",
-            "set mug 1 on desk 1",
-            "drop mug 1 on desk 1",
-            "put mug 1 in / on desk 1",
-            "PUT MUG 1 IN/ON DESK 1!",
-            "put  a mug 1  inside  an desk 1",
-        ],
-    ),
-    (
-        "take mug 1 from desk 1",
-        [
-            "take mug 1 from desk 1",
-            "pick up mug 1 from desk 1",
-            "pick up the mug 1 from the desk 1.",
-            "grab mug 1 from desk 1",
-            "get mug 1 off desk 1",
-            "take mug 1 out of desk 1",
-        ],
-    ),
-    (
-        "use desklamp 1",
-        [
-            "use desklamp 1",
-            "turn on desklamp 1",
-            "toggle the desklamp 1",
-            "switch on desklamp 1",
-            "use desklamp 1 to look at the cd 1",
-        ],
-    ),
-    (
-        "heat apple 1 with microwave 1",
-        [
-            "heat apple 1 with microwave 1",
-            "heat apple 1 in microwave 1",
-            "heat the apple 1 using the microwave 1",
-        ],
-    ),
-    ("cool apple 1 with fridge 1", ["cool apple 1 in fridge 1", "Cool apple 1 using fridge 1"]),
-    (
-        "clean fork 2 with sinkbasin 1",
-        ["clean fork 2 in the sinkbasin 1", "clean fork 2 with sinkbasin 1"],
-    ),
-    (
-        "slice apple 1 with knife 1",
-        ["slice apple 1 with knife 1", "slice the apple 1 with a knife 1"],
-    ),
-    ("examine cd 1", ["examine cd 1", "look at cd 1", "inspect the cd 1"]),
-    ("open fridge 1", ["open fridge 1", "Open the fridge 1.", " open   fridge 1 "]),
-    ("close fridge 1", ["close fridge 1", "close the fridge 1"]),
-    ("look", ["look", "Look around.", "look .", "look!"]),
-    ("inventory", ["inventory", "check inventory", "Inventory."]),
-]
+LOOSE = {
+    "go to desk 1": "go to desk 1|Go to the desk 1.|goto desk 1|walk to desk 1|move to desk 1|"
+    "head to the desk 1|navigate to desk 1|goto desk 1 .",
+    "put mug 1 in/on desk 1": "put mug 1 in/on desk 1|put mug 1 in desk 1|put mug 1 on desk 1|"
+    "put the mug 1 into the desk 1|place mug 1 onto desk 1|move mug 1 to desk 1|"
+    "set mug 1 on desk 1|drop mug 1 on desk 1|put mug 1 in / on desk 1|PUT MUG 1 IN/ON DESK 1!|"
+    "put  a mug 1  inside  an desk 1",
+    "take mug 1 from desk 1": "take mug 1 from desk 1|pick up mug 1 from desk 1|"
+    "pick up the mug 1 from the desk 1.|grab mug 1 from desk 1|get mug 1 off desk 1|"
+    "take mug 1 out of desk 1",
+    "use desklamp 1": "use desklamp 1|turn on desklamp 1|toggle the desklamp 1|"
+    "switch on desklamp 1|use desklamp 1 to look at the cd 1",
+    "heat apple 1 with microwave 1": "heat apple 1 with microwave 1|heat apple 1 in microwave 1|"
+    "heat the apple 1 using the microwave 1",
+    "cool apple 1 with fridge 1": "cool apple 1 in fridge 1|Cool apple 1 using fridge 1",
+    "clean fork 2 with sinkbasin 1": "clean fork 2 in the sinkbasin 1|"
+    "clean fork 2 with sinkbasin 1",
+    "slice apple 1 with knife 1": "slice apple 1 with knife 1|slice the apple 1 with a knife 1",
+    "examine cd 1": "examine cd 1|look at cd 1|inspect the cd 1",
+    "open fridge 1": "open fridge 1|Open the fridge 1.| open   fridge 1 ",
+    "close fridge 1": "close fridge 1|close the fridge 1",
+    "look": "look|Look around.|look .|look!",
+    "inventory": "inventory|check inventory|Inventory.",
+}
 
 
 @pytest.mark.parametrize(
-    ("canonical", "loose"), [(action, text) for action, texts in LOOSE for text in texts]
+    ("canonical", "loose"),
+    [(action, text) for action in LOOSE for text in LOOSE[action].split("|")],
 )
 def test_loose_wordings(canonical: str, loose: str) -> None:
     assert read_action(loose) == canonical
@@ -155,37 +112,10 @@ def test_what_is_no_action_passes_through(text: str) -> None:
 
 
 NAMES = st.builds("{} {}".format, st.from_regex(r"[a-z]{2,12}", fullmatch=True), st.integers(1, 40))
-WORDS = st.sampled_from(
-    [
-        "go",
-        "to",
-        "put",
-        "in/on",
-        "in",
-        "on",
-        "/",
-        "the",
-        "a",
-        "an",
-        "take",
-        "from",
-        "pick",
-        "up",
-        "use",
-        "with",
-        "look",
-        "at",
-        "around",
-        "heat",
-        "move",
-        "mug",
-        "1",
-        "2",
-        ".",
-        "!",
-        "examine",
-    ]
-)
+WORDS = st.sampled_from([
+    "go", "to", "put", "in/on", "in", "on", "/", "the", "a", "an", "take", "from", "pick", "up",
+    "use", "with", "look", "at", "around", "heat", "move", "mug", "1", "2", ".", "!", "examine",
+])  # fmt: skip
 
 
 @given(st.lists(WORDS | NAMES, max_size=9).map(" ".join) | st.text(max_size=40))
@@ -223,7 +153,7 @@ GAME_WORDS = re.compile(r"You arrive at|You move the|Welcome to TextWorld|\bloc 
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("dialect", wheel.DIALECTS)
+@pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
 def test_a_real_game_in_either_dialect_reads_the_same(
     dialect: str,
     official_games: list[Path],
@@ -265,7 +195,7 @@ def test_the_same_home_in_both_dialects_gives_the_agent_the_same_texts(
 ) -> None:
     told: dict[str, list[str]] = {}
     game = AlfworldGame()
-    for dialect in wheel.DIALECTS:
+    for dialect in alfworld_package.DIALECTS:
         told[dialect] = []
         for file in ensure_games("generated_seen", 6, dialect=dialect):
             told[dialect].append(game.reset(as_task(file)))

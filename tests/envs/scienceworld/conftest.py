@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpms.envs.base import Task
-from rpms.envs.scienceworld.game import ScienceWorldGame
-from rpms.envs.scienceworld.simulator import Simulator
+from rpms.envs.scienceworld.simulator import ScienceWorldGame, Simulator
 from rpms.envs.scienceworld.tasks import list_tasks
 
 

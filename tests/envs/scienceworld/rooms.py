@@ -1,4 +1,4 @@
-"""Two rooms as the simulator describes them."""
+"""What the simulator says of three rooms, of a task, and when it asks back."""
 
 HALLWAY = """This room is called the hallway. In it, you see:\x20
 \tthe agent
@@ -18,3 +18,17 @@ KITCHEN = """This room is called the kitchen. In it, you see:\x20
 You also see:
 \tA door to the bathroom (that is open)
 \tA door to the hallway (that is open)"""
+OUTSIDE = """This outside location is called the outside. Here you see:\x20
+\tthe agent
+\tan axe
+\ta fire pit (containing nothing)
+You also see:
+\tA door to the kitchen (that is open)"""
+BOIL = (
+    "Your task is to boil water. For compounds without a boiling point, combusting the substance "
+    "is also acceptable. First, focus on the substance. Then, take actions that will cause it to "
+    "change its state of matter."
+)
+ASKED = (
+    "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):"
+)

@@ -1,53 +1,27 @@
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rpms.envs.scienceworld.belief import (
     describe_belief,
     first_belief,
+    from_inventory,
+    played,
     print_state,
+    read_menu,
     refused,
     update_belief,
 )
 from rpms.envs.scienceworld.goals import parse_goal
-from rpms.vocabulary.belief import Belief, Event, empty_belief
-from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
-
-OUTSIDE = """This outside location is called the outside. Here you see:\x20
-\tthe agent
-\tan axe
-\ta fire pit (containing nothing)
-You also see:
-\tA door to the kitchen (that is open)"""
-BOIL = (
-    "Your task is to boil water. For compounds without a boiling point, combusting the substance "
-    "is also acceptable. First, focus on the substance. Then, take actions that will cause it to "
-    "change its state of matter."
-)
-ASKED = (
-    "Ambiguous request: Please enter the number for the action you intended (or blank to cancel):"
-)
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
+from rpms.vocabulary.belief import Event, empty_belief
+from tests.envs.playing import believing, changed
+from tests.envs.scienceworld.rooms import ASKED, BOIL, HALLWAY, KITCHEN, OUTSIDE
 
 
 def focused(*things: str) -> list[Event]:
     return [Event(kind="focus", thing=thing) for thing in things]
-
-
-def changed(before: Belief, action: str, observation: str) -> dict[str, Any]:
-    """The fields that an observation changed, with their new values."""
-    after = update_belief(before, action, observation)
-    return {key: value for key, value in after.items() if value != before[key]}  # type: ignore[literal-required]
 
 
 def test_the_opening_tells_the_room_its_things_and_its_doors() -> None:
@@ -201,69 +175,7 @@ def test_every_episode_starts_with_an_orange_in_the_inventory() -> None:
 def test_what_each_sentence_changes(
     before: dict[str, Any], action: str, observation: str, expected: dict[str, Any]
 ) -> None:
-    assert changed(believing(**before), action, observation) == expected
-
-
-NAME = st.sampled_from(["orange", "red apple", "metal pot", "sink", "bee 1", "water", "ice", "tin"])
-ROOM = st.sampled_from(["kitchen", "hallway", "outside"])
-BELIEFS = st.builds(
-    Belief,
-    location=st.none() | ROOM,
-    reachable=st.just([]),
-    spots=st.dictionaries(ROOM, st.lists(NAME, max_size=4), max_size=2),
-    holding=st.lists(NAME, max_size=3),
-    containers=st.dictionaries(NAME, st.sampled_from(["open", "closed"]), max_size=3),
-    last_seen=st.dictionaries(NAME, NAME | ROOM, max_size=5),
-    places=st.lists(ROOM, unique=True),
-    searched=st.lists(NAME | ROOM, max_size=3, unique=True),
-    visible=st.lists(NAME, max_size=4),
-    flags=st.dictionaries(
-        NAME | st.just("task"),
-        st.sampled_from(["activated", "liquid, 3 degrees celsius", BOIL]),
-        max_size=3,
-    ),
-    events=st.lists(
-        st.builds(Event, kind=st.sampled_from(["focus", "recipe"]), thing=NAME), max_size=3
-    ),
-    asked=st.dictionaries(st.sampled_from(["0", "1"]), st.just("eat orange"), max_size=2),
-    progress=st.integers(0, 6),
-)
-ACTIONS = st.one_of(
-    st.sampled_from(["look around", "inventory", "wait", "0", "1", "", "dance"]),
-    st.builds("{} {}".format, st.sampled_from(["pick up", "put down", "eat", "look at"]), NAME),
-    st.builds("move {} to {}".format, NAME, NAME | ROOM),
-    st.text(max_size=20),
-)
-OBSERVATIONS = st.one_of(
-    st.sampled_from([HALLWAY, KITCHEN, OUTSIDE, "a substance called ice", f"{ASKED}\n0:\twait\n"]),
-    st.builds("You move the {} to the {}.".format, NAME, NAME | ROOM | st.just("inventory")),
-    st.builds("You pour the contents of the {} into the {}.".format, NAME, NAME),
-    st.builds("You move to the {}.".format, ROOM),
-    st.builds("The {} was delicious.".format, NAME),
-    st.builds("The {} is now activated.".format, NAME),
-    st.builds("In your inventory, you see:\n\ta {}".format, NAME),
-    st.text(max_size=60),
-)
-
-
-@given(BELIEFS, ACTIONS, st.sampled_from(["", " ", "\n"]))
-def test_a_refused_action_changes_nothing(belief: Belief, action: str, tail: str) -> None:
-    after = update_belief(belief, action, "No known action matches that input." + tail)
-    assert after == belief
-    assert after is not belief
-
-
-@given(BELIEFS, ACTIONS, OBSERVATIONS)
-def test_an_update_leaves_its_input_alone_and_is_always_the_same(
-    belief: Belief, action: str, observation: str
-) -> None:
-    before = copy.deepcopy(belief)
-    after = update_belief(belief, action, observation)
-    assert belief == before
-    assert update_belief(belief, action, observation) == after
-    for names in (after["holding"], after["visible"], after["places"], *after["spots"].values()):
-        names.append("x")
-    assert belief == before
+    assert changed("scienceworld", before, action, observation) == expected
 
 
 @pytest.mark.parametrize(
@@ -343,3 +255,67 @@ def test_an_open_menu_is_described() -> None:
     menu = f"{ASKED}\n0:\tpick up tin cup (in kitchen)\n"
     asked = update_belief(first_belief(HALLWAY), "pick up cup", menu)
     assert "Asked back: answer with a number of the list" in describe_belief(asked, GOAL)
+
+
+MENU = """Ambiguous request: Please enter the number for the action you intended (or blank):
+0:\tfocus on orange (in inventory, in agent, in kitchen)
+1:\tfocus on orange (in bowl, in counter, in kitchen)
+"""
+
+
+def test_a_menu_is_kept_line_by_line() -> None:
+    assert read_menu(MENU) == {
+        "0": "focus on orange (in inventory, in agent, in kitchen)",
+        "1": "focus on orange (in bowl, in counter, in kitchen)",
+    }
+    assert read_menu("You move the orange to the inventory.") == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "command"),
+    [
+        ("1", "focus on orange (in bowl, in counter, in kitchen)"),
+        (" 01 ", "focus on orange (in bowl, in counter, in kitchen)"),
+        ("7", "7"),
+        ("Pick  up Orange", "pick up orange"),
+    ],
+)
+def test_a_number_stands_for_its_line(action: str, command: str) -> None:
+    assert played(action, read_menu(MENU)) == command
+
+
+@pytest.mark.parametrize(
+    ("command", "thing", "held", "visible", "carried"),
+    [
+        # The command says where the thing was.
+        ("move orange in inventory to bowl", "orange", ["orange"], ["orange"], True),
+        ("pick up orange in bowl", "orange", ["orange"], ["orange"], False),
+        ("move orange seed in seed jar to flower pot 1", "orange seed", ["seed jar"], [], False),
+        ("eat orange in inventory", "orange", ["orange"], [], True),
+        # The menu line says it.
+        ("put down orange (in inventory, in agent, in hallway)", "orange", ["orange"], [], True),
+        ("move seed (in seed jar, in inventory, in agent, in greenhouse) to flower pot 2 (in "
+         "greenhouse)", "seed", ["seed jar", "seed"], [], False),
+        ("move book (Moby Dick) (in inventory, in agent, in hallway) to hallway",
+         "book (Moby Dick)", ["book (Moby Dick)"], [], True),
+        # Nothing of that name is carried.
+        ("pick up thermometer", "thermometer", ["orange"], ["thermometer"], False),
+        ("pick up orange box", "orange box", ["orange"], ["orange box"], False),
+        # A plain name that fits two things would have been asked back.
+        ("pick up metal pot", "metal pot", ["metal pot"], ["metal pot"], True),
+        ("put cup in sink", "wood cup", ["wood cup"], ["sink"], True),
+        ("put down cup", "wood cup", ["wood cup"], [], True),
+        # Nothing else of that name in view.
+        ("move steel table to kitchen", "table", ["table"], ["stove"], True),
+        # A stage is no place.
+        ("put down peach tree in the adult stage", "peach tree", ["peach tree"], ["sink"], True),
+        # Two of a kind, told apart by words the belief cannot check.
+        ("move cup containing red paint to table", "wood cup", ["wood cup"], ["wood cup"], None),
+        ("put down steel table", "table", ["table"], [], None),
+    ],
+)  # fmt: skip
+def test_whether_the_moved_thing_was_carried(
+    command: str, thing: str, held: list[str], visible: list[str], carried: bool | None
+) -> None:
+    belief = believing(holding=held, visible=visible)
+    assert from_inventory(belief, command, thing) is carried

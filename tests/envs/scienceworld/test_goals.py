@@ -1,3 +1,5 @@
+"""Where a belief stands in each kind of task, with observation texts of the simulator."""
+
 from __future__ import annotations
 
 import json
@@ -8,12 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.envs.scienceworld.goals import FAMILIES, parse_goal, plan_for, read_details
+from rpms.envs.scienceworld.belief import first_belief, update_belief
+from rpms.envs.scienceworld.goals import (
+    FAMILIES,
+    TESTS,
+    parse_goal,
+    plan_for,
+    read_details,
+    sub_goal,
+)
 from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description, simplifications
 from rpms.rules import load_manual
+from rpms.rules.conditions import Situation
+from rpms.rules.procedure import serving_actions
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
+from tests.envs.playing import believing
 
 STATE = (
     "First, focus on the substance. Then, take actions that will cause it to change its state of "
@@ -230,3 +244,211 @@ def test_what_is_around_the_sentence_does_not_matter(
 ) -> None:
     sentence, signature, _ = wording
     assert parse_goal(f"{before}{sentence}\n")["signature"] == signature
+
+
+# The first variation of every task.
+FIRST = {name: description(name, 0) for name in catalogue()}
+
+
+def steps_of(name: str) -> list[str]:
+    return [step.name for step in plan_for(FIRST[name])]
+
+
+def test_procedures_follow_the_manual() -> None:
+    manual = load_manual("scienceworld").domain
+    for name, science in catalogue().items():
+        known = {*manual.procedures[science.family], *manual.advances}
+        assert set(steps_of(name)) <= known, name
+    assert steps_of("find-plant") == manual.procedures["F1"]
+    assert steps_of("measure-melting-point-known-substance") == manual.procedures["F2"]
+    assert steps_of("boil") == manual.procedures["F3"]
+    # Placing the thing itself is the answer to a temperature.
+    assert steps_of("use-thermometer")[-1] == "place_answer"
+
+
+def test_every_step_is_tested_in_words_that_exist() -> None:
+    for verb, steps in load_manual("scienceworld").domain.steps.items():
+        for step in steps:
+            assert {text.partition("(")[0] for text in step.done} <= TESTS.keys(), verb
+
+
+def having_focused(*things: str, **fields: Any) -> Belief:
+    return believing(events=[Event(kind="focus", thing=thing) for thing in things], **fields)
+
+
+def kitchen(*lines: str) -> tuple[str, str]:
+    listed = "".join(f"\n\t{line}" for line in lines)
+    return (
+        "look around",
+        f"This room is called the kitchen. In it, you see: \n\tthe agent{listed}",
+    )
+
+
+def moved(thing: str, place: str) -> tuple[str, str]:
+    return f"move {thing} to {place}", f"You move the {thing} to the {place}."
+
+
+def focus(thing: str) -> tuple[str, str]:
+    return f"focus on {thing}", f"You focus on the {thing}."
+
+
+POT = "a metal pot (containing a substance called tin)"
+TAKEN = ("pick up metal pot", "You move the metal pot to the inventory.")
+READING = "the thermometer measures a temperature of 64 degrees celsius"
+# Task, turns, and the steps that the pointer goes through, which counts them as it does.
+WAYS: dict[str, tuple[str, list[tuple[str, str]], list[tuple[str, int]]]] = {
+    "a search": (FIRST["find-living-thing"], [
+        kitchen("a stove, which is turned off. On the stove is: nothing.", "a dove egg"),
+        focus("dove egg"),
+        ("pick up dove egg", "You move the dove to the inventory."),
+        ("go to living room", "You move to the living room."),
+        ("move dove egg in inventory to red box", "You move the dove to the red box."),
+    ], [("find_object", 0), ("focus_object", 1), ("take_object", 2), ("place_object", 3),
+        ("place_object", 3), ("place_object", 4)]),
+    "a plant travels in its pot": (FIRST["find-plant"], [
+        kitchen("a flower pot 3 (containing a peach tree in the adult stage, soil)"),
+        focus("peach tree"),
+        ("pick up flower pot 3", "You move the flower pot 3 to the inventory."),
+        moved("flower pot 3", "red box"),
+    ], [("find_object", 0), ("focus_object", 1), ("take_object", 2), ("place_object", 3),
+        ("place_object", 4)]),
+    "a measurement": (FIRST["use-thermometer"], [
+        kitchen("a thermometer, currently reading a temperature of 10 degrees celsius"),
+        ("pick up thermometer", "You move the thermometer to the inventory."),
+        focus("thermometer"),
+        kitchen("unknown substance B"),
+        focus("unknown substance B"),
+        ("use thermometer on unknown substance B", READING),
+        moved("unknown substance B", "green box"),
+    ], [("find_instrument", 0), ("take_instrument", 1), ("focus_instrument", 2),
+        ("find_object", 3), ("focus_object", 4), ("measure_object", 5), ("place_answer", 6),
+        ("place_answer", 7)]),
+    "a transformation": (FIRST["melt"].replace("water", "tin"), [
+        kitchen(POT), focus("tin"), TAKEN, moved("metal pot", "stove"),
+        ("activate stove", "The stove is now activated."),
+        ("examine tin", "a substance called tin"),
+        ("examine liquid tin", "a substance called liquid tin"),
+    ], [("find_object", 0), ("focus_object", 1), ("take_object", 2), ("prepare_object", 3),
+        ("transform_object", 4), ("verify_object", 5), ("verify_object", 5),
+        ("verify_object", 6)]),
+    "a focus cannot be left out, but a taking can": (FIRST["melt"], [
+        kitchen("a stove, which is turned on. On the stove is: a metal pot (containing a substance "
+                "called water)."),
+        focus("water"),
+    ], [("find_object", 0), ("focus_object", 1), ("verify_object", 5)]),
+    "a mixture": (FIRST["chemistry-mix"], [
+        ("read recipe", "The recipe reads:\nTo make salt water, you need to mix sodium chloride, "
+         "water."),
+        kitchen("a jug (containing a substance called sodium chloride, a substance called water)"),
+        ("mix jug", "Sodium chloride and water mix to produce salt water."),
+        focus("salt water"),
+    ], [("read_recipe", 0), ("prepare_object", 1), ("mix_substances", 2), ("focus_object", 3),
+        ("focus_object", 4)]),
+    # The simulator announces as "blue green" what it then lists as green-blue.
+    "a tertiary paint": (FIRST["chemistry-mix-paint-tertiary-color"], [
+        kitchen("a jug (containing blue paint, yellow paint)"),
+        ("mix jug", "Blue and yellow paint mix to produce green paint."),
+        focus("green paint"),
+        ("mix jug", "Blue and green paint mix to produce blue green paint."),
+        focus("green-blue paint"),
+    ], [("find_object", 0), ("mix_substances", 1), ("focus_object", 2), ("mix_substances", 3),
+        ("focus_object", 4), ("focus_object", 5)]),
+    "two animals, one after the other": (FIRST["lifespan-longest-lived-then-shortest-lived"], [
+        kitchen("a baby elephant", "a juvenile mouse"),
+        focus("baby elephant"),
+        focus("juvenile mouse"),
+    ], [("find_object", 0), ("focus_object", 1), ("focus_object", 2), ("focus_object", 3)]),
+    "an experiment with planes": (FIRST["inclined-plane-determine-angle"], [
+        kitchen("an inclined plane B", "an inclined plane H", "a wood block"),
+        ("move wood block to inclined plane B", "You move the wood block to the inclined plane."),
+        ("activate stopwatch", "The stopwatch is now activated."),
+        ("look at inclined plane b",
+         "an inclined plane B, with: a wood block approximately 9% down the plane"),
+        ("look at inclined plane h",
+         "an inclined plane H, with: a wood block approximately 4% down the plane"),
+        focus("inclined plane B"),
+    ], [("find_object", 0), ("prepare_object", 1), ("run_experiment", 2), ("run_experiment", 2),
+        ("observe_result", 3), ("focus_object", 4), ("focus_object", 5)]),
+    "a grown plant": (FIRST["grow-plant"].replace("apple", "orange"), [
+        kitchen("a seed jar (containing a orange seed, a orange seed)",
+                "a flower pot 1 (containing soil)"),
+        ("pick up seed jar", "You move the seed jar to the inventory."),
+        focus("orange seed"),
+        ("move orange seed in seed jar to flower pot 1",
+         "You move the orange seed to the flower pot 1."),
+        ("pour jug into flower pot 1", "You pour the contents of the jug into the flower pot 1."),
+        kitchen("a flower pot 1 (containing a orange tree in the reproducing stage, soil)"),
+    ], [("find_object", 0), ("take_object", 1), ("focus_object", 2), ("plant_seed", 3),
+        ("water_plant", 4), ("observe_result", 5), ("observe_result", 6)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_way_through(way: str) -> None:
+    """(Sub-goal, pointer) at the start and after each turn."""
+    sentence, turns, expected = WAYS[way]
+    goal = parse_goal(sentence)
+    opening = "This room is called the kitchen. In it, you see: \n\tthe agent"
+    belief = first_belief(f"{opening}\n\n{sentence}")
+    pointed = [(sub_goal(goal, belief, [])["name"], belief["progress"])]
+    for action, observation in turns:
+        belief = update_belief(belief, action, observation)
+        pointed.append((sub_goal(goal, belief, [])["name"], belief["progress"]))
+    assert pointed == expected
+
+
+@pytest.mark.parametrize(
+    ("degrees", "box"), [("101", "red box"), ("99", "green box"), ("-5", "green box")]
+)
+def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box: str) -> None:
+    """The comparison is the agent's part; only the guard, which is a policy, makes it."""
+    belief = having_focused(
+        "thermometer", "unknown substance B", holding=["unknown substance B"],
+        flags={"unknown substance B": f"{degrees} degrees celsius"},
+        visible=["red box", "green box"],
+    )  # fmt: skip
+    goal = parse_goal(FIRST["use-thermometer"])
+    found = sub_goal(goal, belief, [])
+    assert found["target"] == (
+        "unknown substance b to red box (above 100.0 degrees celsius) or green box (below 100.0 "
+        f"degrees celsius); last reading: {degrees} degrees celsius"
+    )
+    manual = load_manual("scienceworld")
+    [choice] = serving_actions(Situation(manual, goal, found, belief))
+    assert choice["action"] == f"move unknown substance B to {box}"
+
+
+BOXES = (
+    "blue box (above -10.0 degrees celsius) or orange box (below -10.0 degrees celsius); "
+    "last reading: "
+)
+
+
+@pytest.mark.parametrize(("state", "step", "target"), [
+    ("liquid, -60 degrees celsius", "answer_box", f"{BOXES}-60 degrees celsius"),
+    ("solid, 5 degrees celsius", "answer_box", f"{BOXES}5 degrees celsius"),
+    ("liquid, 5 degrees celsius", "measure_object", "solid unknown substance c"),
+    ("solid, -60 degrees celsius", "measure_object", "solid unknown substance c"),
+])  # fmt: skip
+def test_a_melting_point_is_settled_once_a_reading_leaves_one_box(
+    state: str, step: str, target: str
+) -> None:
+    sentence = (
+        "Your task is to measure the melting point of solid unknown substance C, which is located "
+        "around the kitchen. First, focus on the thermometer. Next, focus on the solid unknown "
+        "substance C. If the melting point of solid unknown substance C is above -10.0 degrees "
+        "celsius, focus on the blue box. If the melting point of solid unknown substance C is "
+        "below -10.0 degrees celsius, focus on the orange box. The boxes are located around the "
+        "kitchen."
+    )
+    flags = {"unknown substance C": state}
+    belief = having_focused("thermometer", "solid unknown substance C", flags=flags)
+    found = sub_goal(parse_goal(sentence), belief, [])
+    assert (found["name"], found["target"]) == (step, target)
+
+
+def test_progress_is_a_percentage_of_the_procedure() -> None:
+    goal = parse_goal(FIRST["melt"])
+    beginner = sub_goal(goal, empty_belief(), [])
+    assert beginner == {"name": "find_object", "target": "water", "progress": 0}
+    assert sub_goal(goal, having_focused("water", visible=["water"]), [])["progress"] == 33

@@ -7,7 +7,7 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.envs.alfworld.homes import ensure_games
+from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.nodes.memories.lessons import learn, lessons
 from rpms.rules import check_action, load_manual

@@ -1,23 +1,36 @@
-"""The belief's flags in ScienceWorld: what was observed of a thing, under its lasting name.
+"""Things in ScienceWorld: what the manual's tables say of them, and what was observed.
+
+Heaters, coolers and procedures are written once, in the YAML of the rule manual. The rules reason
+over it; the belief and the sub-goals need only a few of its tables, as plain data.
 
 A substance is renamed as it changes (``tin``, ``liquid tin``, ``gaseous tin``; ``ice``, ``water``,
-``steam``), so its phase is kept under the one name that stays. What happened is kept beside it as
-events, because the pointer into the procedure has to follow from the belief alone.
+``steam``), so its phase is kept in the belief's flags under the one name that stays. What happened
+is kept beside it as events, because the pointer into the procedure has to follow from the belief
+alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
 
-from rpms.envs.scienceworld.manual import renamed
+import yaml
+
 from rpms.vocabulary.belief import Belief, Event
 from rpms.vocabulary.naming import same_words
 
+FOLDER = Path(__file__).parents[2] / "rules" / "scienceworld"
+# As safe, and ten times as fast, where PyYAML was built with it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+UNKNOWN_COMMAND = "No known action matches that input."
+INVENTORY = "inventory"
 # Two flags that name no thing.
 TASK = "task"  # the description, from the opening text
-CARRYING = "inventory"  # UNSURE while no text can have told what is carried
+CARRYING = INVENTORY  # UNSURE while no text can have told what is carried
 UNSURE = "unsure"
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
@@ -26,6 +39,36 @@ FOCUS, RECIPE = "focus", "recipe"
 
 _PHASES = ("solid", "liquid", "gas")
 _PHASE = re.compile(r"(solid|liquid|gaseous) (.+)")
+
+
+@cache
+def _tier(name: str) -> dict[str, Any]:
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.load(text, Loader=_LOADER)
+    return data
+
+
+@cache
+def kinds(*names: str) -> frozenset[str]:
+    """The kinds of things under some affordances or categories of the manual."""
+    listed = {**_tier("domain")["categories"], **_tier("environment")["affordances"]}
+    return frozenset(kind for name in names for kind in listed[name])
+
+
+@cache
+def renamed() -> dict[str, str]:
+    """What a substance is called by nature, by the name it goes by: ``ice``, ``solid water``."""
+    return dict(_tier("environment")["renamed"])
+
+
+def steps_of(verb: str) -> list[dict[str, Any]]:
+    """The steps of a kind of task, as written; lists within the list stand for their items."""
+
+    def flat(steps: list[Any]) -> Iterator[dict[str, Any]]:
+        for step in steps:
+            yield from flat(step) if isinstance(step, list) else [step]
+
+    return list(flat(_tier("domain")["steps"][verb]))
 
 
 @lru_cache(maxsize=4096)
