@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Literal, NotRequired
 
-from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 FailureMode = Literal[
@@ -95,7 +94,7 @@ class Decision(TypedDict):
 class RecordedTurn(TypedDict):
     """The part of a turn that learning reads; logs may hold more."""
 
-    __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
+    __pydantic_config__ = {"extra": "ignore"}  # type: ignore[misc]
 
     action: str
     observation: str
@@ -120,7 +119,7 @@ class EpisodeRecord(TypedDict):
         failure_mode: how it ended, if not by success.
     """
 
-    __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
+    __pydantic_config__ = {"extra": "ignore"}  # type: ignore[misc]
 
     env: str
     split: str

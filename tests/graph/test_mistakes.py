@@ -99,7 +99,7 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
     def calls(state: Parent) -> Parent:
         return {"success": graph.invoke(state)["success"]}  # type: ignore[typeddict-item]
 
-    with pytest.raises(RpmsError, match="unknown input key tsk"):
+    with pytest.raises(RpmsError, match="unknown input key 'tsk'"):
         parent(calls).invoke({"tsk": "mine", "task": "2"})
 
 

@@ -186,7 +186,7 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
         ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
         ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
         ({"env": "mars"}, {}, "unknown environment 'mars'; known: alfworld"),
-        ({"env": f"{OURS}:ENVIRONMENT"}, {}, f"unknown environment '{OURS}:ENVIRONMENT'; known"),
+        ({"env": f"{OURS}:ENVIRONMENT"}, {}, f"unknown environment '{OURS}:ENVIRONMENT'; did"),
         ({"env": "this:s"}, {}, "unknown environment 'this:s'; known: alfworld"),
         ({"task": 9999999}, {}, "there is no task 9999999"),
         ({}, {"memory_file": "nowhere.jsonl"}, "nowhere.jsonl"),

@@ -248,7 +248,7 @@ def test_recording_the_examples_again_gives_the_committed_files(
 ) -> None:
     committed = ENVIRONMENT.prompts / "examples"
     monkeypatch.setattr(ENVIRONMENT, "prompts", tmp_path)
-    record_examples.main()
+    record_examples.main(["alfworld"])
     again = sorted((tmp_path / "examples").iterdir())
     assert {file.name.partition(".")[0] for file in again} == set(GOAL_TYPES)
     assert len(again) == 2 * len(GOAL_TYPES)

@@ -346,9 +346,8 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         ("run",),
         ("eval", "--conditions", "A", "--limit", "1", "--workers", "0", "--out", "run"),
         ("learn", "--limit", "1", "--workers", "0", "--out", "memory.jsonl"),
-        ("rules", "learn", "--explore", "1", "--steps", "20", "--out", "manual"),
     ],
-    ids=["run", "eval", "learn", "rules learn"],
+    ids=["run", "eval", "learn"],
 )
 def test_a_server_that_is_not_there_is_named(
     words: tuple[str, ...], rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
