@@ -91,10 +91,15 @@ class Decision(TypedDict):
     played: str
 
 
+# Logs hold more than is read here; a plain mapping, as a command line that only prints help loads
+# no pydantic.
+_LENIENT: Any = {"extra": "ignore"}
+
+
 class RecordedTurn(TypedDict):
     """The part of a turn that learning reads; logs may hold more."""
 
-    __pydantic_config__ = {"extra": "ignore"}  # type: ignore[misc]
+    __pydantic_config__ = _LENIENT  # type: ignore[misc]
 
     action: str
     observation: str
@@ -119,7 +124,7 @@ class EpisodeRecord(TypedDict):
         failure_mode: how it ended, if not by success.
     """
 
-    __pydantic_config__ = {"extra": "ignore"}  # type: ignore[misc]
+    __pydantic_config__ = _LENIENT  # type: ignore[misc]
 
     env: str
     split: str
