@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rpms.envs import Task as Task
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
-    from rpms.evals.budget import Budget as Budget
+    from rpms.evals.arms import Arm as Arm
+    from rpms.evals.arms import Variant as Variant
+    from rpms.evals.costs import Budget as Budget
     from rpms.evals.frames import load as load
-    from rpms.evals.variants import Arm as Arm
-    from rpms.evals.variants import Variant as Variant
     from rpms.evaluating import Effort as Effort
     from rpms.evaluating import evaluate as evaluate
     from rpms.graph import STAGES as STAGES
@@ -61,8 +61,8 @@ _HOMES = {
         "environment_names",
         "get_environment",
     ),
-    "rpms.evals.budget": ("Budget",),
-    "rpms.evals.variants": ("Arm", "Variant"),
+    "rpms.evals.costs": ("Budget",),
+    "rpms.evals.arms": ("Arm", "Variant"),
     "rpms.evaluating": ("Effort", "evaluate"),
     "rpms.evals.frames": ("load",),
     "rpms.graph": (

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rpms.console import Console
 from rpms.envs import Demo, Environment, Task, environment_names, get_environment
+from rpms.evals.conditions import letters, preset_contexts
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters, preset_contexts
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.files import write_report
 from rpms.evaluating import Effort, play_plan

@@ -131,7 +131,7 @@ def evaluate(
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
     from rpms.evals.arms import Asked, choose_arms, listed
-    from rpms.evals.budget import Budget
+    from rpms.evals.costs import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
     from rpms.nodes.context import RunContext

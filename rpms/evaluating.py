@@ -10,13 +10,13 @@ from pathlib import Path
 
 from rpms.envs import get_environment
 from rpms.envs.registry import FIRST_WORLD
-from rpms.evals.budget import NO_LIMIT, Budget
+from rpms.evals.arms import Arm, Variant, as_variant, load_stages
+from rpms.evals.conditions import letters
+from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, Selection, make_plan
-from rpms.evals.pools import Pool
-from rpms.evals.presets import letters
 from rpms.evals.report import Report, read_report
 from rpms.evals.runner import Run, capacity_of, local_pool
-from rpms.evals.variants import Arm, Variant, as_variant, load_stages
+from rpms.evals.workers import Pool
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file

@@ -10,14 +10,12 @@ from time import monotonic
 from typing import NamedTuple
 
 from rpms.envs import get_environment
-from rpms.evals.arms import parse_arm
-from rpms.evals.distilling import assign, refuse_judged
-from rpms.evals.export import CHAT, export_chat, export_run
-from rpms.evals.export.chat import PER, Per, Written, write_chat
+from rpms.evals.arms import Variant, parse_arm
+from rpms.evals.expert import assign, refuse_judged, taught
+from rpms.evals.export import CHAT, export_run
+from rpms.evals.export_chat import PER, Per, Written, export_chat, write_chat
 from rpms.evals.plan import Selection
-from rpms.evals.run_files import read_run
-from rpms.evals.teaching import taught
-from rpms.evals.variants import Variant
+from rpms.evals.run_folder import read_run
 from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory

@@ -11,10 +11,17 @@ from pathlib import Path
 
 from rpms.envs import get_environment
 from rpms.envs.registry import FIRST_WORLD
-from rpms.evals.experience import Experience, check_usual, find_runs, gather
 from rpms.evals.plan import make_plan
-from rpms.evals.rounds import RULES_ONLY, round_context, round_folder
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
+from rpms.evals.training_episodes import (
+    RULES_ONLY,
+    Experience,
+    check_usual,
+    find_runs,
+    gather,
+    round_context,
+    round_folder,
+)
 from rpms.evaluating import USUAL, Effort, play_plan
 from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN

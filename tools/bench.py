@@ -39,8 +39,8 @@ from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import missing_stock, start_stock
+from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
-from rpms.evals.presets import letters
 from rpms.evals.runner import Run, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES, RpmsGraph

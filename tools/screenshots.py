@@ -17,9 +17,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rpms import evaluate
-from rpms.evals.log_files import read_log
 from rpms.evals.report import Report
 from rpms.evals.report.files import write_report
+from rpms.evals.run_folder import read_log
 from rpms.vocabulary.errors import RpmsError
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -38,7 +38,7 @@ KNOWN = {
     "ignored": ", against what the prompt said",
     "wrong": ", as the prompt advised",
 }
-"""What stood in the prompt about an action that failed (``evals/refusals.py``)."""
+"""What stood in the prompt about an action that failed (``evals/rule_compliance.py``)."""
 
 
 class Cause(NamedTuple):

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpms.envs import get_environment
-from rpms.evals.log_files import read_log
-from rpms.evals.refusals import in_prompt, shown_rules
+from rpms.evals.records import Episode, Step, columns
 from rpms.evals.report.causes import cause_of
-from rpms.evals.run_files import Episode, Run, read_run
-from rpms.evals.transfer import source_type
+from rpms.evals.rule_compliance import in_prompt, shown_rules
+from rpms.evals.run_folder import Run, read_log, read_run
+from rpms.evals.step_counts import source_type
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Decision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,21 +30,12 @@ KEY = ("condition", "task")
 COLUMNS = {
     "recalls": ("entry", "type", "source_type", "target_type", "advice", "score", "count",
                 "dropped_by", "reason", "warning", "rule", "shown", "success"),
-    "decisions": ("proposal", "verdict", "rule", "reason", "mend", "played"),
+    "decisions": tuple(name for name in Decision.__annotations__ if name != "step"),
     "obedience": ("rule", "verdict", "shown", "failed"),
     "causes": ("cause", "text"),
 }  # fmt: skip
-# One column each would be a column per rule; the frame ``obedience`` has them tidy.
-_NESTED = (
-    "error_place",
-    "vetoes",
-    "after_veto",
-    "obeyed",
-    "obeyed_by_step",
-    "foretold",
-    "refused",
-    "memory_sources",
-)
+# Of a step, what is a column as it is; the others are counted or named in ``_steps``.
+STEP = tuple(name for name in columns(Step) if name != "step")
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> Frames:
@@ -132,44 +124,34 @@ def _key(run: Run, episode: Episode) -> Row:
 def _episode(run: Run) -> Callable[[Episode], Row]:
     manifest = run.manifest
     about = {"env": manifest.env, "split": manifest.split}
+    names = columns(Episode)
 
     def row(episode: Episode) -> Row:
         model = _settings(run, episode).get("model", manifest.model)
-        plain = {k: v for k, v in episode.model_dump().items() if k not in _NESTED}
+        plain = {name: getattr(episode, name) for name in names}
         refused = {f"refused_{kind}": n for kind, n in (episode.refused or {}).items()}
-        return {**_key(run, episode), **about, "model": model, **plain, **refused}
+        return {**_key(run, episode), **plain, **about, "model": model, **refused}
 
     return row
 
 
 def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
-    usage: Mapping[str, int] = step["usage"]
-    recalls = step.get("recalls", [])
     yield {
-        "observation": step["observation"],
+        **{name: step.get(name) for name in STEP},
         "sub_goal": step["sub_goal"]["name"],
         "progress": step["sub_goal"]["progress"],
         "location": step["belief"]["location"],
         "holding": ", ".join(step["belief"]["holding"]),
-        "reply": step["reply"],
-        "thought": step["thought"],
         "proposal": step.get("proposal", step["action"]),
-        "action": step["action"],
-        "result": step["result"],
-        "failed": step["failed"],
         "lacked": step.get("lacked", ""),
         "broken": ", ".join(
             rule for rule, verdict in step.get("judged", []) if verdict == "broken"
         ),
         "rules_shown": len(shown_rules(step)),
-        "recalled": len(recalls),
+        "recalled": len(step.get("recalls", [])),
         "memories_shown": len(in_prompt(step, _settings(run, episode))),
         "drift": len(step["drift"]),
-        "knowledge_tokens": step.get("knowledge_tokens"),
-        "dropped_turns": step.get("dropped_turns"),
-        **usage,
-        "seconds": step["seconds"],
-        "cost_usd": step.get("cost_usd"),
+        **step["usage"],
     }
 
 

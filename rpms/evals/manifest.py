@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
+from rpms.evals.arms import swapped_in
 from rpms.evals.plan import RunPlan
-from rpms.evals.variants import swapped_in
+from rpms.evals.records import Hashes, Manifest, Memory, PlannedTask
 from rpms.memory_store import read_header
 from rpms.models.opening import CONTROLS, LABELS
 from rpms.nodes.context import RunContext
@@ -27,7 +28,6 @@ from rpms.rules.overlay import rule_files
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact
 
-FORMAT = 1
 # Beside the package lies our own .git in a checkout, and none where it is installed.
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
@@ -40,35 +40,35 @@ MAY_DIFFER = ("timeout_s", "patience_s", "memory_file", "rules_dir")
 SHARED = ("truth",)
 
 
-def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
+def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
     """The manifest of a run that is about to start."""
     world = get_environment(plan.env)
-    return {
-        "format": FORMAT,
-        "created": now(),
-        "finished": None,
-        "env": plan.env,
-        "split": plan.split,
-        "wording": world.wording(plan.split),
-        "commit": commit(),
-        "model": plan.context.model,
-        "model_label": _models(plan),
-        "base_url": redact(plan.context.base_url),
-        "conditions": {label: _kept(context) for label, context in plan.conditions.items()},
-        "tasks": [
-            {
-                "id": task["id"],
-                "index": task["index"],
-                "type": world.parse_goal(task["goal"])["type"],
-                "goal": task["goal"],
-            }
+    return Manifest(
+        format=1,
+        created=now(),
+        finished=None,
+        env=plan.env,
+        split=plan.split,
+        wording=world.wording(plan.split),
+        commit=commit(),
+        model=plan.context.model,
+        model_label=_models(plan),
+        base_url=redact(plan.context.base_url),
+        conditions={label: _kept(context) for label, context in plan.conditions.items()},
+        tasks=[
+            PlannedTask(
+                id=task["id"],
+                index=task["index"],
+                type=world.parse_goal(task["goal"])["type"],
+                goal=task["goal"],
+            )
             for task in plan.tasks
         ],
-        "swapped": _swapped(plan),
-        "hashes": _hashes(plan),
-        "memories": _memories(plan),
-        "versions": _versions(world.packages),
-        "settings": {
+        swapped=_swapped(plan),
+        hashes=_hashes(plan),
+        memories=_memories(plan),
+        versions=_versions(world.packages),
+        settings={
             "max_steps": world.max_steps,  # for arms that set none of their own
             "trials": plan.trials,
             "repeats": plan.repeats,
@@ -77,7 +77,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> dict[str, Any]:
             "truth": plan.truth,
         },
         **informative,
-    }
+    )
 
 
 def _models(plan: RunPlan) -> str:
@@ -100,16 +100,14 @@ def _kept(context: RunContext) -> dict[str, Any]:
     return {**asdict(context), "base_url": redact(context.base_url)}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any], anew: Collection[str] = ()) -> list[str]:
+def differences(old: Manifest, new: Manifest, anew: Collection[str] = ()) -> list[str]:
     """What would make the rest of a run another experiment than its beginning.
 
     More tasks, arms, trials and repeats would not: a run may grow. Nor would other code, rules or
     memory in the arms of ``anew``, which have no results yet.
     """
-    found = []
-    for name in ("env", "split"):
-        found += _compare(name, old.get(name), new[name])
-    settings = [{k: v for k, v in m.get("settings", {}).items() if k in SHARED} for m in (old, new)]
+    found = [*_compare("env", old.env, new.env), *_compare("split", old.split, new.split)]
+    settings = [{k: v for k, v in m.settings.items() if k in SHARED} for m in (old, new)]
     found += _compare("settings", *settings)
     before, after = _conditions(old), _conditions(new)
     shared = [label for label in before if label in after]
@@ -117,37 +115,34 @@ def differences(old: dict[str, Any], new: dict[str, Any], anew: Collection[str] 
         found += _compare(f"condition {label}", before[label], after[label])
     played = [label for label in shared if label not in anew]
     for label in played:
-        swapped = (m.get("swapped", {}).get(label, {}) for m in (old, new))
-        found += _compare(f"condition {label}", *swapped)
+        found += _compare(f"condition {label}", *(m.swapped.get(label, {}) for m in (old, new)))
     if played:
-        found += _compare_hashes(old.get("hashes", {}), new["hashes"], played)
+        found += _compare("hashes", *(_hashes_of(manifest, played) for manifest in (old, new)))
     return found
 
 
-def _compare_hashes(old: dict[str, Any], new: dict[str, Any], shared: list[str]) -> list[str]:
-    """Of the arms that both have; prompts and the shipped manual are everyone's."""
-    sides = []
-    for hashes in (old, new):
-        of_arms = {
-            f"{kind} of {label}": hashes[kind][label]
-            for kind in ("memory", "rules_of")
-            for label in shared
-            if label in hashes.get(kind, {})
-        }
-        sides.append({k: v for k, v in hashes.items() if isinstance(v, str)} | of_arms)
-    return _compare("hashes", *sides)
+def _hashes_of(manifest: Manifest, labels: list[str]) -> dict[str, str]:
+    """Those that decide about some arms; prompts and the shipped manual are everyone's."""
+    hashes = manifest.hashes.model_dump(exclude_unset=True)
+    of_arms = {
+        f"{kind} of {label}": hashes[kind][label]
+        for kind in ("memory", "rules_of")
+        for label in labels
+        if label in hashes.get(kind, {})
+    }
+    return {k: v for k, v in hashes.items() if isinstance(v, str)} | of_arms
 
 
-def grown(
-    folder: Path, old: dict[str, Any], new: dict[str, Any], anew: Collection[str] = ()
-) -> dict[str, Any]:
+def merge_manifest(
+    folder: Path, old: Manifest, new: Manifest, anew: Collection[str] = ()
+) -> Manifest:
     """The manifest of a run that goes on, with whatever is asked for now added to it.
 
     The arms of ``anew`` have no results yet: their code, rules and memory are those of now.
     """
     if found := differences(old, new, anew):
         changed = [
-            label for label in new["conditions"] if differences(old, new, {*anew, label}) != found
+            label for label in new.conditions if differences(old, new, {*anew, label}) != found
         ]
         drop = "".join(f", or --replay-arm {label}" for label in changed)
         raise RpmsError(
@@ -155,30 +150,29 @@ def grown(
             f"was started with, or another --out{drop}"
             + (", which drops the arm's episodes and plays them again" if drop else "")
         )
-    afresh = {*old["conditions"]} <= {*anew}
-    tasks = {task["id"]: task for task in [*old["tasks"], *new["tasks"]]}
-    models = [*old["model_label"].split(", "), *new["model_label"].split(", ")]
+    afresh = {*old.conditions} <= {*anew}
+    tasks = {task.id: task for task in [*old.tasks, *new.tasks]}
+    models = [*old.model_label.split(", "), *new.model_label.split(", ")]
     often = {
-        name: max(old.get("settings", {}).get(name, 1), new["settings"][name])
+        name: max(int(settings.get(name) or 1) for settings in (old.settings, new.settings))
         for name in ("trials", "repeats")
     }
-    merged = {
-        name: _added(old.get(name, {}), new[name], anew)
-        for name in ("conditions", "swapped", "memories")
-    }
-    before = old.get("hashes", {})
-    hashes = _added(before, new["hashes"], before if afresh else ())
+    before, after = old.hashes.model_dump(exclude_unset=True), new.hashes.model_dump()
+    hashes = _added(before, after, before if afresh else ())
     for kind in ("memory", "rules_of"):
-        hashes[kind] = _added(before.get(kind, {}), new["hashes"][kind], anew)
-    return {
-        **old,
-        **merged,
-        "finished": None,
-        "model_label": ", ".join(dict.fromkeys(models)),
-        "tasks": sorted(tasks.values(), key=lambda task: task["index"]),
-        "hashes": hashes,
-        "settings": {**old.get("settings", {}), **often},
-    }
+        hashes[kind] = _added(before.get(kind, {}), after[kind], anew)
+    return old.model_copy(
+        update={
+            "conditions": _added(old.conditions, new.conditions, anew),
+            "swapped": _added(old.swapped, new.swapped, anew),
+            "memories": _added(old.memories, new.memories, anew),
+            "finished": None,
+            "model_label": ", ".join(dict.fromkeys(models)),
+            "tasks": sorted(tasks.values(), key=lambda task: task.index),
+            "hashes": Hashes(**hashes),
+            "settings": {**old.settings, **often},
+        }
+    )
 
 
 def _added(old: dict[str, Any], new: dict[str, Any], anew: Collection[str]) -> dict[str, Any]:
@@ -187,12 +181,12 @@ def _added(old: dict[str, Any], new: dict[str, Any], anew: Collection[str]) -> d
     return {**kept, **{name: v for name, v in new.items() if name not in old or name in anew}}
 
 
-def _conditions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _conditions(manifest: Manifest) -> dict[str, dict[str, Any]]:
     # A folder older than a setting was played with that setting's default.
     usual = asdict(RunContext())
     return {
         label: {k: v for k, v in {**usual, **context}.items() if k not in MAY_DIFFER}
-        for label, context in manifest.get("conditions", {}).items()
+        for label, context in manifest.conditions.items()
     }
 
 
@@ -212,25 +206,25 @@ def _short(value: Any) -> str:
     return text[:12] if len(text) == 64 else text
 
 
-def _hashes(plan: RunPlan) -> dict[str, Any]:
+def _hashes(plan: RunPlan) -> Hashes:
     prompts = get_environment(plan.env).prompts
-    return {
-        "rules": rules_hash(plan.env),
-        "prompts": _digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
-        "memory": {
+    return Hashes(
+        rules=rules_hash(plan.env),
+        prompts=_digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
+        memory={
             label: _digest(_memory_files(plan.env, context))
             for label, context in plan.conditions.items()
             if context.memory
         },
-        "rules_of": {
+        rules_of={
             label: rules_hash(plan.env, context.rules_dir, context.without_rules)
             for label, context in plan.conditions.items()
             if context.rules_dir or context.without_rules
         },
-    }
+    )
 
 
-def _memories(plan: RunPlan) -> dict[str, Any]:
+def _memories(plan: RunPlan) -> dict[str, Memory]:
     """By checksum, where each memory comes from: a figure is a figure of that memory too."""
     used = {
         file
@@ -240,7 +234,7 @@ def _memories(plan: RunPlan) -> dict[str, Any]:
     }
     headers = {_digest([file]): read_header(file) for file in used if file.is_file()}
     return {
-        digest: {name: getattr(header, name) for name in ("sources", "learned_by", "entries")}
+        digest: Memory(**{name: getattr(header, name) for name in Memory.model_fields})
         for digest, header in sorted(headers.items())
     }
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from rpms.envs import Environment, Task, get_environment
-from rpms.evals.run_layout import JobKey
+from rpms.evals.records import Episode, EpisodeLine, JobKey
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
-from rpms.vocabulary.turn import ERRORS, FailureMode
 
 # A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
 TRIAL_STRIDE = 1000
@@ -31,7 +30,7 @@ class Job(NamedTuple):
     repeat: int = 1
     trial: int = 1
     carried: Mapping[str, Any] = {}
-    before: Mapping[str, Any] | None = None
+    before: EpisodeLine | None = None
 
     @property
     def key(self) -> JobKey:
@@ -42,13 +41,6 @@ class Job(NamedTuple):
         """The arm's settings with a seed of this repeat's and trial's own."""
         shift = self.repeat - 1 + TRIAL_STRIDE * (self.trial - 1)
         return context.with_(seed=context.seed + shift) if shift else context
-
-
-class Ending(NamedTuple):
-    """How a finished episode ended, with its whole line where another trial may follow."""
-
-    mode: FailureMode | None
-    line: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,13 +83,12 @@ class RunPlan:
             for label in self.conditions
         ]
 
-    def following(self, job: Job, line: Mapping[str, Any]) -> Job | None:
+    def following(self, job: Job, episode: Episode) -> Job | None:
         """The next trial after an episode, where there is one: until the task is won."""
-        mode = line["failure_mode"]
-        if mode is None or mode in ERRORS or job.trial >= self.trials:
+        if episode.success or episode.is_error or job.trial >= self.trials:
             return None
-        carried = line.get("carried") or {}
-        return job._replace(trial=job.trial + 1, carried=carried, before=line)
+        assert isinstance(episode, EpisodeLine)  # what further trials need of a line is read
+        return job._replace(trial=job.trial + 1, carried=episode.carried, before=episode)
 
 
 @dataclass(frozen=True)
@@ -183,18 +174,16 @@ def evenly(tasks: list[T], count: int) -> list[T]:
 
 
 def remaining(
-    plan: RunPlan, finished: Mapping[JobKey, Ending], keep_failed: bool = False
+    plan: RunPlan, finished: Mapping[JobKey, Episode], keep_failed: bool = False
 ) -> list[Job]:
     """What is still to do: everything not finished, what ended in an error, and later trials."""
-    again: Collection[FailureMode | None] = () if keep_failed else ERRORS
     found = []
     for first in plan.jobs():
         job: Job | None = first
-        while job is not None and job.key in finished:
-            ending = finished[job.key]
-            if ending.mode in again:
+        while job is not None and (episode := finished.get(job.key)):
+            if episode.is_error and not keep_failed:
                 break
-            job = plan.following(job, ending.line) if ending.line else None
+            job = plan.following(job, episode)
         if job is not None:
             found.append(job)
     return found

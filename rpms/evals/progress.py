@@ -1,15 +1,27 @@
-"""How a run stands: counted as episodes finish, shown by whoever watches."""
+"""How a run stands: counted as episodes finish, and what is being played right now.
+
+The latter lies in a small file beside the run, for whoever follows it. Nothing depends on it: a
+disk that is full, or a reader that comes at the wrong moment, costs no episode. A run that was
+killed leaves the file behind; it counts for as long as it is fresh.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from rpms.evals.plan import Ending
-from rpms.evals.run_layout import JobKey
+from pydantic import BaseModel, ValidationError
+
+from rpms.evals.costs import Total
+from rpms.evals.records import Episode, JobKey
 from rpms.vocabulary.error_place import ErrorPlace
-from rpms.vocabulary.turn import ERRORS, FailureMode
+from rpms.vocabulary.turn import FailureMode
 
 
 @dataclass
@@ -54,27 +66,27 @@ class RunProgress:
     hopeless: list[str] = field(default_factory=list)
     _tokens: int = 0
 
-    def resume(self, finished: Mapping[JobKey, Ending]) -> None:
-        """Count what earlier sessions finished; a win is an ending without a failure mode."""
-        for key, ending in finished.items():
-            self._count(key.condition, ending.mode)
+    def resume(self, finished: Iterable[Episode]) -> None:
+        """Count what earlier sessions finished."""
+        for episode in finished:
+            self._count(episode)
 
-    def add(self, line: Mapping[str, Any], last: bool = True) -> None:
+    def add(self, episode: Episode, last: bool = True) -> None:
         """Count one episode of this session; a task counts as done with its last trial."""
         if last:
-            self._count(line["condition"], line["failure_mode"])
-        self.spent_tokens += line["spent_prompt_tokens"] + line["spent_output_tokens"]
-        self.cache_hits += line["cache_hits"]
-        if line["cost_usd"] is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + line["cost_usd"]
-        self.history.append(Ended(line["failure_mode"], line["error"], line.get("error_place")))
+            self._count(episode)
+        self.spent_tokens += episode.spent_prompt_tokens + episode.spent_output_tokens
+        self.cache_hits += episode.cache_hits
+        if episode.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + episode.cost_usd
+        self.history.append(Ended(episode.failure_mode, episode.error, episode.error_place))
 
-    def judge(self, line: Mapping[str, Any], tokens: int) -> None:
+    def judge(self, episode: Episode, tokens: int) -> None:
         """Note whether anything still works; ``tokens`` are of all calls, those in flight too."""
-        if tokens > self._tokens or line["failure_mode"] != "model_error":
+        if tokens > self._tokens or episode.failure_mode != "model_error":
             self.hopeless.clear()
         else:
-            self.hopeless.append(line["error"])
+            self.hopeless.append(episode.error)
         self._tokens = tokens
 
     @property
@@ -84,11 +96,74 @@ class RunProgress:
             return None
         return self.cost_usd * (1 + (self.total - self.done) / len(self.history))
 
-    def _count(self, label: str, mode: FailureMode | None) -> None:
+    def _count(self, episode: Episode) -> None:
         self.done += 1
-        standing = self.standings.setdefault(label, Standing())
-        if mode in ERRORS:
+        standing = self.standings.setdefault(episode.condition, Standing())
+        if episode.is_error:
             standing.errors += 1
         else:
             standing.played += 1
-            standing.wins += mode is None
+            standing.wins += episode.failure_mode is None
+
+
+IN_FLIGHT = "in_flight.json"
+APART_S = 1.0
+"""Two writings are at least so far apart."""
+BEAT_S = 5.0
+"""And at most so far: the file's age tells whether the run still goes on."""
+FRESH_S = 20.0
+
+
+class Flying(NamedTuple):
+    """An episode that is being played, and since when."""
+
+    key: JobKey
+    since: float
+
+
+class InFlight(BaseModel):
+    """The file: when it was written, the episodes, and what the whole run has spent so far."""
+
+    at: float
+    tokens: int
+    usd: float
+    episodes: list[Flying]
+
+
+class FlightNotes:
+    """Keeps the file while a run is played."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is written yet."""
+        self._file = folder / IN_FLIGHT
+        self._since: dict[JobKey, float] = {}
+        self._written = 0.0
+
+    def note(self, keys: Iterable[JobKey], spent: Total) -> None:
+        """Tell what is in flight; called as often as anybody likes."""
+        now = time.time()
+        since = {key: self._since.get(key, now) for key in keys}
+        due = APART_S if since.keys() != self._since.keys() else BEAT_S
+        if now - self._written < due:
+            return
+        self._since, self._written = since, now
+        episodes = [Flying(key, begun) for key, begun in since.items()]
+        told = InFlight(at=now, tokens=spent.tokens, usd=spent.usd, episodes=episodes)
+        work = self._file.with_name(f".{IN_FLIGHT}.{os.getpid()}")
+        with suppress(OSError):
+            work.write_text(told.model_dump_json(), encoding="utf-8")
+            work.replace(self._file)
+
+    def end(self) -> None:
+        """Nothing is in flight any more."""
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+
+def read_in_flight(folder: Path) -> InFlight | None:
+    """What is in flight; None when nobody plays this run now."""
+    try:
+        told = InFlight.model_validate(json.loads((folder / IN_FLIGHT).read_bytes()))
+    except (OSError, ValueError, ValidationError, RecursionError):
+        return None
+    return told if abs(time.time() - told.at) < FRESH_S else None

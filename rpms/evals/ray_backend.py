@@ -15,9 +15,8 @@ from typing import Any
 
 from rpms.evals.episode import EpisodeResult
 from rpms.evals.plan import Job, RunPlan
-from rpms.evals.pools import Event
-from rpms.evals.run_layout import JobKey
-from rpms.evals.worker import Player, WorkerSettings
+from rpms.evals.records import JobKey
+from rpms.evals.workers import Event, Player, WorkerSettings
 from rpms.vocabulary.errors import RpmsError
 
 READY_S = 180.0

@@ -1,46 +1,409 @@
-"""Finished episodes with their texts, as learning reads them from a run folder."""
+"""What a run folder holds, each thing declared once: the manifest, an episode's line, a step.
+
+These declarations write the files, read and check them, and name the columns of tables. A file can
+be edited by hand or damaged in one digit: whatever it says, nothing that is computed from it runs
+out of bounds. What a later version adds is not our business, and what an earlier one did not write
+has a default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
-from rpms.evals.run_files import Run
-from rpms.evals.run_layout import EPISODES, JobKey, key_of
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import read_bytes
-from rpms.vocabulary.turn import ERRORS, EpisodeRecord
+from rpms.nodes.context import OLD_GUARDS, RunContext
+from rpms.vocabulary.error_place import ErrorPlace
+from rpms.vocabulary.limits import MOST_TIMES
+from rpms.vocabulary.turn import (
+    ERRORS,
+    EpisodeRecord,
+    FailureMode,
+    RecordedTurn,
+    repeated_refusals,
+)
 
-_ADAPTER: TypeAdapter[EpisodeRecord] = TypeAdapter(EpisodeRecord)
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Real = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+"""Seconds, dollars, or an average of counts."""
+Times = Annotated[int, Field(ge=1, le=MOST_TIMES)]
+Plain = bool | Whole | Real | str | None
+"""A setting."""
 
 
-def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
-    """The finished episodes of some conditions of a run, in file order.
+def _moment(text: str) -> str:
+    if text and not 1970 <= datetime.fromisoformat(text).year < 9000:
+        raise ValueError("no time that a run can have been played at")
+    return text
 
-    A later line of the same condition and task supersedes the earlier one, and what ended in a
-    model or infrastructure error teaches nothing about the world.
+
+Moment = Annotated[str, AfterValidator(_moment)]
+"""As ``datetime.isoformat`` writes it; empty where nobody noted it."""
+
+
+class JobKey(NamedTuple):
+    """What names an episode within a run: its arm, its task, which repeat, which trial."""
+
+    condition: str
+    task: str
+    repeat: int = 1
+    trial: int = 1
+
+
+class _Kept(BaseModel):
+    """Part of a manifest, which is written again when a run goes on: nothing in it gets lost."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class PlannedTask(_Kept):
+    """One task of the run, whether it has been played yet or not."""
+
+    id: str
+    index: Whole
+    type: str = ""
+    goal: str = ""
+
+
+class Hashes(_Kept):
+    """Checksums of the knowledge that was used."""
+
+    rules: str = ""
+    prompts: str = ""
+    memory: dict[str, str] = {}
+    rules_of: dict[str, str] = {}
+
+
+class Memory(_Kept):
+    """Where a memory that was used comes from; nobody knows for one without a header."""
+
+    sources: list[str] = []
+    learned_by: list[str] = []
+    entries: Count = 0
+
+
+class Spending(_Kept):
+    """What one session paid for; replies from the cache are not in it."""
+
+    tokens: Count = 0
+    usd: Real | None = None
+
+
+class Session(_Kept):
+    """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
+
+    started: Moment = ""
+    commit: str = ""
+    spent: Spending | None = None
+
+
+class Manifest(_Kept):
+    """What was run: enough to say what a figure is a figure of."""
+
+    format: Literal[1]
+    created: Moment
+    finished: Moment | None = None
+    env: str
+    split: str
+    wording: str = ""
+    commit: str
+    model: str
+    model_label: str
+    base_url: str = ""
+    conditions: dict[str, dict[str, Plain]] = Field(min_length=1)
+    tasks: list[PlannedTask]
+    swapped: dict[str, dict[str, dict[str, str]]] = {}
+    hashes: Hashes = Hashes()
+    memories: dict[str, Memory] = {}
+    versions: dict[str, str] = {}
+    settings: dict[str, Plain] = {}
+    workers: Count | None = None
+    concurrency: Count | None = None
+    ray: str | None = None
+    sessions: list[Session] = []
+
+    @property
+    def commits(self) -> str:
+        """Every commit that played a part of the run, the first of them first."""
+        commits = [self.commit, *(session.commit for session in self.sessions)]
+        return ", ".join(dict.fromkeys(filter(None, commits)))
+
+    def commit_at(self, moment: str) -> str:
+        """The commit of the session that was playing then."""
+        begun = [s.commit for s in self.sessions if s.commit and "" < s.started <= moment]
+        return begun[-1] if begun else self.commit
+
+    @field_validator("conditions", mode="after")
+    @classmethod
+    def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Each setting of its kind. Runs of earlier versions call guards otherwise."""
+        usual = RunContext().plain
+        for label, context in conditions.items():
+            for name, value in context.items():
+                kinds = (
+                    (int, float) if isinstance(usual.get(name), float) else type(usual.get(name))
+                )
+                if name in usual and not isinstance(value, kinds):
+                    raise ValueError(f"{label}: {name}={value!r} is not possible")
+        return {
+            label: {**context, "guard": OLD_GUARDS[guard], "reasks": 1}
+            if (guard := context.get("guard", "off")) in OLD_GUARDS
+            else context
+            for label, context in conditions.items()
+        }
+
+    @field_validator("settings", mode="after")
+    @classmethod
+    def _often(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        for name in ("trials", "repeats"):
+            TypeAdapter(Times).validate_python(settings.get(name, 1))
+        return settings
+
+
+class Episode(BaseModel):
+    """One finished episode, less its texts; the fields are in the order of the line."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
+
+    condition: str
+    repeat: Times = 1
+    trial: Times = 1
+    env: str = ""
+    split: str = ""
+    task: str
+    index: Whole
+    type: str
+    goal: str
+    signature: str = ""
+    success: bool
+    score: Real
+    failure_mode: FailureMode | None
+    error: str = ""
+    error_place: ErrorPlace | None = None  # only of errors in the user's own code
+    steps: Count
+    invalid_actions: Count
+    format_errors: Count
+    prompt_tokens: Count = 0
+    cached_tokens: Count = 0
+    output_tokens: Count = 0
+    model_calls: Count = 0
+    cache_hits: Count = 0
+    capped_replies: Count = 0
+    knowledge_tokens: Amount = 0.0
+    dropped_turns: Count = 0
+    spent_prompt_tokens: Count = 0
+    spent_cached_tokens: Count = 0
+    spent_output_tokens: Count = 0
+    cost_usd: Real | None = None
+    drift_steps: Count = 0
+    checked_steps: Count = 0
+    recalled: Count = 0
+    dropped_scf: Count = 0
+    dropped_arbitration: Count = 0
+    dropped_budget: Count = 0
+    warned: Count = 0
+    proposals: Count = 0
+    asked_again: Count = 0
+    replaced: Count = 0
+    fell_back: Count = 0
+    insisted: Count = 0
+    vetoes: dict[str, Count] = {}
+    after_veto: dict[str, list[Count]] = {}
+    obeyed: dict[str, list[Count]] = {}
+    obeyed_by_step: dict[str, list[Count]] = {}
+    foretold: dict[str, list[Count]] = {}
+    refused: dict[str, Count] | None = None  # not counted in runs of earlier versions
+    lost_by: str = ""
+    memory_sources: dict[str, list[Count]] = {}
+    seconds: Amount = 0.0
+    env_seconds: Amount = 0.0
+    model_seconds: Amount = 0.0
+    started: Moment = ""
+    repeated: Count = 0
+    """Counted as the line is read, so that runs of earlier versions have it too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts_repeats(cls, line: Any) -> Any:
+        if not isinstance(line, dict) or not isinstance(line.get("history"), list):
+            return line
+        return {**line, "repeated": repeated_refusals(line["history"])}
+
+    @property
+    def key(self) -> JobKey:
+        """What names it within its run."""
+        return JobKey(self.condition, self.task, self.repeat, self.trial)
+
+    @property
+    def is_error(self) -> bool:
+        """The model or the simulator broke down: nothing can be said about the agent."""
+        return self.failure_mode in ERRORS
+
+    @property
+    def floored(self) -> float:
+        """The score with negatives at 0, as ScienceWorld results are usually given."""
+        return max(0.0, self.score)
+
+
+class EpisodeLine(Episode):
+    """A whole line, texts included.
+
+    One that is to be written is put together without checks: a game or a model may say what no
+    check lets pass, and its episode was played all the same.
     """
-    file = run.folder / EPISODES
-    lines = read_bytes(file).split(b"\n") if file.exists() else [b""]
-    found: dict[JobKey, EpisodeRecord] = {}
-    # What follows the last line end was being written when the run was killed; damaged lines are
-    # counted by whoever read the run.
-    for number, line in enumerate(lines[:-1], start=1):
-        if line.strip() and number not in run.damaged:
-            record = _record(line, f"{file}:{number}")
-            found[key_of(record)] = record
-    return [
-        record
-        for key, record in found.items()
-        if key.condition in conditions and record["failure_mode"] not in ERRORS
-    ]
+
+    env: str
+    split: str
+    first_observation: str
+    history: list[RecordedTurn]
+    carried: dict[str, Any] = {}
+
+    def data(self) -> dict[str, Any]:
+        """What is written: what was set, in the order of the fields."""
+        return {n: getattr(self, n) for n in type(self).model_fields if n in self.model_fields_set}
+
+    def record(self) -> EpisodeRecord:
+        """What a memory method learns from."""
+        names = EpisodeRecord.__annotations__
+        return cast(EpisodeRecord, {n: value for n, value in self.data().items() if n in names})
 
 
-def _record(line: bytes, where: str) -> EpisodeRecord:
-    try:
-        return _ADAPTER.validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise RpmsError(f"{where}: {field}: {first['msg']}") from error
+# Logs hold more than is relied upon, and later versions add to them.
+_MORE = ConfigDict(extra="allow")
+
+
+class StepRecall(TypedDict):
+    """Of a memory that was recalled (``vocabulary/recall.py``), what every version wrote."""
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    entry: dict[str, Any]
+    score: Real
+    dropped_by: str
+    reason: str
+    warning: str
+    rule: str
+
+
+class StepDecision(TypedDict):
+    """Of a proposal and its fate (``vocabulary/turn.py``), what every version wrote."""
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    proposal: str
+    verdict: str
+    rule: str
+    reason: str
+
+
+class StepSubGoal(TypedDict):
+    """Where the goal stood."""
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    name: str
+    progress: Whole
+
+
+class StepBelief(TypedDict):
+    """Of a belief (``vocabulary/belief.py``), what tables show."""
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    location: str | None
+    holding: list[str]
+
+
+class StepUsage(TypedDict):
+    """Tokens of the model call."""
+
+    prompt_tokens: Count
+    cached_tokens: Count
+    output_tokens: Count
+
+
+class StepSituation(TypedDict):
+    """A line of the prompt about this very moment."""
+
+    id: str
+    text: str
+
+
+class Step(TypedDict):
+    """Everything that led to one decision, and what came of it.
+
+    A dictionary, because that is what the stages pass on and a log is read by its keys; what is
+    not required was not written by every version, or the episode broke off before it.
+    """
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    step: Count
+    observation: str
+    belief: StepBelief
+    sub_goal: StepSubGoal
+    truth: NotRequired[dict[str, Any]]
+    drift: list[str]
+    reply: str
+    thought: str
+    action: str
+    result: str
+    failed: bool
+    replayed: NotRequired[bool]
+    usage: StepUsage
+    seconds: Amount
+    cost_usd: NotRequired[Amount | None]
+    proposal: NotRequired[str]
+    judged: NotRequired[list[tuple[str, str]]]
+    lacked: NotRequired[str]
+    rules: NotRequired[dict[str, list[str | StepSituation]]]
+    recalls: NotRequired[list[StepRecall]]
+    prompt: NotRequired[list[tuple[str, Count]]]
+    knowledge_tokens: NotRequired[Count]
+    dropped_turns: NotRequired[Count]
+    decisions: NotRequired[list[StepDecision]]
+    shortlist: NotRequired[list[Any]]
+    state_lines: NotRequired[list[str]]
+
+
+class Log(TypedDict):
+    """A step log: each distinct text of the prompts once, and the steps that point to them."""
+
+    __pydantic_config__ = _MORE  # type: ignore[misc]
+
+    messages: list[str]
+    steps: list[Step]
+
+
+_LOG: TypeAdapter[Log] = TypeAdapter(Log)
+
+
+def check_log(log: Mapping[str, Any]) -> None:
+    """Refuse (ValueError) what is no step log, or points to a text that is not there."""
+    checked = _LOG.validate_python(log)
+    places = [place for step in checked["steps"] for _, place in step.get("prompt", [])]
+    if max(places, default=-1) >= len(checked["messages"]):
+        raise ValueError("a prompt points to a text that is not in the log")
+
+
+def columns(of: type) -> list[str]:
+    """The fields that are one figure or word each, as a table has them."""
+
+    def is_nested(kind: Any) -> bool:
+        return is_typeddict(kind) or get_origin(kind) in (dict, list)
+
+    kinds = {name: (kind, *get_args(kind)) for name, kind in get_type_hints(of).items()}
+    return [name for name in kinds if not any(map(is_nested, kinds[name]))]

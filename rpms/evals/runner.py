@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
-from rpms.evals.budget import NO_LIMIT, Budget, Meter, spent_before
-from rpms.evals.costs import spent_in
+from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
 from rpms.evals.episode import EpisodeResult, Recorder
-from rpms.evals.in_flight import FlightNotes
-from rpms.evals.manifest import commit, grown, make_manifest, now
-from rpms.evals.plan import Ending, Job, RunPlan, remaining
-from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
-from rpms.evals.progress import RunProgress, Standing
-from rpms.evals.run_layout import DROPPED, JobKey
-from rpms.evals.run_writer import RunWriter
-from rpms.evals.worker import WorkerSettings
+from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
+from rpms.evals.plan import Job, RunPlan, remaining
+from rpms.evals.progress import FlightNotes, RunProgress, Standing
+from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
+from rpms.evals.run_folder import DROPPED, RunWriter
+from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.turn import ERRORS
 
 ATTEMPTS = 3
 """How often an episode may lose its worker before it counts as an infrastructure error."""
@@ -152,8 +148,8 @@ class Run:
         self._writer = RunWriter(folder)
         try:
             finished = self._open(make_manifest(plan, **informative), replay)
-            lines = chain(self._writer.lines(DROPPED), self._writer.lines())
-            before = spent_before(lines, self._manifest["sessions"])
+            episodes = chain(self._writer.lines(Episode, DROPPED), self._writer.lines(Episode))
+            before = spent_before(episodes, self._manifest.sessions)
             self.damaged = self._writer.damaged
         except BaseException:
             self._writer.close()
@@ -162,18 +158,17 @@ class Run:
         self.meter = Meter(budget, before)
         standings = {label: Standing() for label in plan.conditions}
         self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
-        self.progress.resume(_ended(plan, self.jobs, finished))
+        self.progress.resume(_last_trials(plan, self.jobs, finished))
 
-    def _open(self, fresh: dict[str, Any], replay: Collection[str]) -> dict[JobKey, Ending]:
+    def _open(self, fresh: Manifest, replay: Collection[str]) -> dict[JobKey, Episode]:
         """Write the manifest; what is finished. An arm without results may have other code now."""
         old = self._writer.manifest()
-        found = self._writer.finished(whole_lines=self.plan.trials > 1)
-        finished = {key: ending for key, ending in found.items() if key.condition not in replay}
-        played = {key.condition for key, ending in finished.items() if ending.mode not in ERRORS}
+        finished = {k: e for k, e in self._finished().items() if k.condition not in replay}
+        played = {key.condition for key, episode in finished.items() if not episode.is_error}
         anew = self.plan.conditions.keys() - played
-        session = {"started": fresh["created"], "commit": commit()}
-        self._manifest = grown(self._writer.folder, old, fresh, anew) if old else fresh
-        self._manifest["sessions"] = [*(old or {}).get("sessions", []), session]
+        session = Session(started=fresh.created, commit=commit())
+        self._manifest = merge_manifest(self._writer.folder, old, fresh, anew) if old else fresh
+        self._manifest.sessions = [*(old.sessions if old else ()), session]
         self._writer.drop(replay)
         self._writer.write_manifest(self._manifest)
         return finished
@@ -190,7 +185,7 @@ class Run:
             following = self.plan.following(job, result.line)
             self.progress.add(result.line, last=following is None)
             if not metered:
-                self.meter.add(spent_in(result.line), result.line["cost_usd"])
+                self.meter.add(spent_in(result.line), result.line.cost_usd)
             self.progress.judge(result.line, self.meter.session.tokens)
             watch(self.progress)
             stop_if_hopeless(self.progress, at_once)
@@ -207,7 +202,7 @@ class Run:
             look()
             at_once = max(HOPELESS, capacity * pool.size)
             dispatcher.run(self.jobs, look)
-            self._manifest["finished"] = now()
+            self._manifest.finished = now()
         finally:
             notes.end()
             pool.close()
@@ -217,34 +212,33 @@ class Run:
         """Episodes know their own calls; the session also those of episodes it cut short."""
         tokens, usd = self.meter.session
         priced = rates_for(self.plan.context.model, self.plan.context.base_url) is not None
-        spent = {"tokens": tokens, "usd": round(usd, 6) if priced else None}
-        self._manifest["sessions"][-1]["spent"] = spent
+        spent = Spending(tokens=tokens, usd=round(usd, 6) if priced else None)
+        self._manifest.sessions[-1].spent = spent
         self._writer.write_manifest(self._manifest)
 
     def finished(self) -> int:
         """How many are done; an interrupt may come before they are counted."""
-        found = self._writer.finished(whole_lines=self.plan.trials > 1)
-        return len(self.plan.jobs()) - len(remaining(self.plan, found, keep_failed=True))
+        left = remaining(self.plan, self._finished(), keep_failed=True)
+        return len(self.plan.jobs()) - len(left)
+
+    def _finished(self) -> Mapping[JobKey, Episode]:
+        """Whole lines only where another trial may follow."""
+        return self._writer.finished(EpisodeLine if self.plan.trials > 1 else Episode)
 
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
 
 
-def _ended(
-    plan: RunPlan, jobs: Sequence[Job], finished: Mapping[JobKey, Ending]
-) -> dict[JobKey, Ending]:
-    """By its last trial, everything of the plan for which no job is left."""
+def _last_trials(
+    plan: RunPlan, jobs: Sequence[Job], finished: Mapping[JobKey, Episode]
+) -> Iterator[Episode]:
+    """Everything of the plan for which no job is left, by its last trial."""
     left = {job.key[:3] for job in jobs}
-    found: dict[JobKey, Ending] = {}
     for job in plan.jobs():
         if job.key[:3] not in left:
-            last = max(
-                n for n in range(1, plan.trials + 1) if job._replace(trial=n).key in finished
-            )
-            key = job._replace(trial=last).key
-            found[key] = finished[key]
-    return found
+            trials = (job._replace(trial=number) for number in range(plan.trials, 0, -1))
+            yield next(finished[trial.key] for trial in trials if trial.key in finished)
 
 
 def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:

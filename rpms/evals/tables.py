@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any, Protocol
 
-from rpms.evals.run_layout import JobKey
-from rpms.evals.statistics import Interval
+from rpms.evals.measures import Interval
+from rpms.evals.records import JobKey
 
 NONE = "-"
 
@@ -44,8 +44,8 @@ class Table:
         notes: what a reader has to know, e.g. how many episodes were left out and why.
         labels: how many columns from the left hold text.
         total: the last row sums up the others.
-        protocol: the rules of play behind it in one line (``evals/protocol.py``), so that a copied
-            table still says them.
+        protocol: the rules of play behind it in one line (``evals/protocol_card.py``), so that a
+            copied table still says them.
     """
 
     id: str

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.records import EpisodeLine
 from rpms.nodes.context import RunContext
 
 TYPES = (
@@ -84,6 +85,10 @@ def episode(condition: str, number: int, success: bool, **changes: Any) -> dict[
         "first_observation": "You are in the middle of a room.", "history": [],
         **changes,
     }  # fmt: skip
+
+
+def line(condition: str, number: int, success: bool, **changes: Any) -> EpisodeLine:
+    return EpisodeLine(**episode(condition, number, success, **changes))
 
 
 def write_run(

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.budget import Budget, Meter, Total, spent_before
-from rpms.evals.costs import Spent
+from rpms.evals.conditions import letters
+from rpms.evals.costs import Budget, Meter, Spent, Total, spent_before
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
-from rpms.evals.run_layout import EPISODES, MANIFEST
+from rpms.evals.records import Session, Spending
+from rpms.evals.run_folder import EPISODES, MANIFEST
 from rpms.evals.runner import Run, local_pool
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals import sample_runs
 from tests.openai_server import Answer, OpenAIServer
 
 CALL = Spent(prompt_tokens=90, cached_tokens=50, output_tokens=10)
@@ -79,11 +80,11 @@ def test_a_budget_in_dollars_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_a_folder_has_cost_is_the_larger_of_two_accounts() -> None:
-    line = {"spent_prompt_tokens": 90, "spent_output_tokens": 10, "cost_usd": 0.5}
-    lines = [line, {**line, "cost_usd": None}]
+    spent = {"spent_prompt_tokens": 90, "spent_output_tokens": 10}
+    lines = [sample_runs.line("A", 0, True, cost_usd=usd, **spent) for usd in (0.5, None)]
     assert spent_before([], []) == (0, 0)
-    assert spent_before(lines, [{}, {"spent": None}]) == (200, 0.5)
-    sessions = [{"spent": {"tokens": 150, "usd": 0.75}}, {"spent": {"tokens": 100, "usd": None}}]
+    assert spent_before(lines, [Session(), Session(spent=None)]) == (200, 0.5)
+    sessions = [Session(spent=Spending(tokens=n, usd=usd)) for n, usd in ((150, 0.75), (100, None))]
     assert spent_before(lines, sessions) == (250, 0.75)
 
 

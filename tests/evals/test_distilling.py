@@ -13,9 +13,16 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
 from rpms.envs import Task, get_environment
-from rpms.evals.distilling import Assignment, Lesson, assign, may_be_trained_on, play, refuse_judged
-from rpms.evals.teaching import taught
-from rpms.evals.variants import Variant
+from rpms.evals.arms import Variant
+from rpms.evals.expert import (
+    Assignment,
+    Lesson,
+    assign,
+    may_be_trained_on,
+    play,
+    refuse_judged,
+    taught,
+)
 from rpms.graph import build_graph
 from rpms.models.controls import answer
 from rpms.nodes.context import RunContext
@@ -121,7 +128,7 @@ def test_the_same_seed_gives_the_same_lessons_on_any_number_of_processes() -> No
 
 def test_lessons_are_played_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[int] = []
-    monkeypatch.setattr("rpms.evals.teaching.play", lambda one: played.append(one))
+    monkeypatch.setattr("rpms.evals.expert.play", lambda one: played.append(one))
     lessons = taught(iter(range(1000)), 0)  # type: ignore[arg-type]
     next(lessons)
     next(lessons)

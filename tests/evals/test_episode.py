@@ -57,25 +57,25 @@ async def test_a_recorded_episode_is_the_episode_that_is_played(condition: str) 
     line, _ = result = await play(one)
     plain = run_episode(3, context=RunContext.for_condition(condition))
     assert set(line) >= LINE
-    assert line["history"] == plain["history"] and line["success"] is plain["success"]
+    assert line.history == plain["history"] and line.success is plain["success"]
     for name in ("steps", "prompt_tokens", "output_tokens", "model_calls", "failure_mode"):
-        assert line[name] == plain[name], name  # type: ignore[literal-required]
-    assert (line["task"], line["condition"]) == (one.task["id"], condition)
-    assert line["checked_steps"] == line["steps"] and line["drift_steps"] == 0
-    assert 0 < line["model_seconds"] + line["env_seconds"] <= line["seconds"]
-    assert line["spent_prompt_tokens"] == line["prompt_tokens"] > 0
+        assert getattr(line, name) == plain[name], name  # type: ignore[literal-required]
+    assert (line.task, line.condition) == (one.task["id"], condition)
+    assert line.checked_steps == line.steps and line.drift_steps == 0
+    assert 0 < line.model_seconds + line.env_seconds <= line.seconds
+    assert line.spent_prompt_tokens == line.prompt_tokens > 0
     log = unpack(result)
-    assert len(log["steps"]) == line["steps"]
-    assert sum(step["usage"]["prompt_tokens"] for step in log["steps"]) == line["prompt_tokens"]
+    assert len(log["steps"]) == line.steps
+    assert sum(step["usage"]["prompt_tokens"] for step in log["steps"]) == line.prompt_tokens
 
 
 @pytest.mark.engine
 async def test_the_log_tells_what_led_to_each_decision() -> None:
     line, _ = result = await play(job())
     log = unpack(result)
-    assert (log["condition"], log["task"]) == ("D", line["task"])
+    assert (log["condition"], log["task"]) == ("D", line.task)
     assert len(set(log["messages"])) == len(log["messages"])
-    for number, (step, turn) in enumerate(zip(log["steps"], line["history"], strict=True), 1):
+    for number, (step, turn) in enumerate(zip(log["steps"], line.history, strict=True), 1):
         assert set(step) >= STEP
         assert step["step"] == number
         assert (step["action"], step["result"]) == (turn["action"], turn["observation"])
@@ -89,9 +89,9 @@ async def test_the_log_tells_what_led_to_each_decision() -> None:
         assert all("\n" + "[Past Experience" in asked for _ in kept)
         assert step["reply"].endswith(step["action"])
         assert step["truth"]["holding"] == (", ".join(step["belief"]["holding"]) or "nothing")
-    assert line["recalled"] == sum(len(step["recalls"]) for step in log["steps"]) > 0
+    assert line.recalled == sum(len(step["recalls"]) for step in log["steps"]) > 0
     dropped = [r for step in log["steps"] for r in step["recalls"] if r["dropped_by"] == "scf"]
-    assert line["dropped_scf"] == len(dropped) > 0 and all(r["reason"] for r in dropped)
+    assert line.dropped_scf == len(dropped) > 0 and all(r["reason"] for r in dropped)
 
 
 @pytest.mark.engine
@@ -104,7 +104,7 @@ async def test_a_belief_that_drifts_is_counted(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(env, "first_belief", dreaming)
     line, _ = result = await play(job(condition="A"), Replay(actions=[]), max_steps=3)
-    assert line["drift_steps"] == line["checked_steps"] == 3
+    assert line.drift_steps == line.checked_steps == 3
     assert any("moon 1" in text for text in unpack(result)["steps"][0]["drift"])
 
 
@@ -115,7 +115,7 @@ async def test_the_truth_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(live, "ainspect", never)
     line, _ = await play(job(condition="B"), truth=False, max_steps=3)
-    assert (line["checked_steps"], line["drift_steps"], line["steps"]) == (0, 0, 3)
+    assert (line.checked_steps, line.drift_steps, line.steps) == (0, 0, 3)
 
 
 @pytest.mark.engine
@@ -132,10 +132,10 @@ async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_play
 
     monkeypatch.setattr(AlfworldGame, "step", breaking)
     line, _ = result = await play(job(condition="B"))
-    assert (line["failure_mode"], line["error"]) == (
+    assert (line.failure_mode, line.error) == (
         "infrastructure_error", "the simulator fell over"
     )  # fmt: skip
-    assert not line["success"] and line["steps"] == len(line["history"]) == 2
+    assert not line.success and line.steps == len(line.history) == 2
     steps = unpack(result)["steps"]
     assert len(steps) == 3 and steps[1]["action"] and steps[2]["reply"]
     assert (steps[2]["action"], steps[2]["result"]) == ("", "")
@@ -146,16 +146,16 @@ async def test_a_game_that_cannot_be_read_is_that_episodes_own_trouble() -> None
     one = job(condition="B")
     broken = Job("B", {**one.task, "source": "/nowhere/game.tw-pddl"})
     line, _ = result = await play(broken)
-    assert line["failure_mode"] == "infrastructure_error" and "/nowhere" in line["error"]
-    assert line["type"] and line["steps"] == 0 and unpack(result)["steps"] == []
+    assert line.failure_mode == "infrastructure_error" and "/nowhere" in line.error
+    assert line.type and line.steps == 0 and unpack(result)["steps"] == []
 
 
 @pytest.mark.engine
 async def test_a_model_that_fails_leaves_a_whole_log() -> None:
     model = GenericFakeChatModel(messages=iter([AIMessage("Action: look")]))
     line, _ = result = await play(job(condition="A"), model)
-    assert line["failure_mode"] == "model_error" and line["steps"] == 1
-    assert line["model_calls"] == 1
+    assert line.failure_mode == "model_error" and line.steps == 1
+    assert line.model_calls == 1
     steps = unpack(result)["steps"]
     assert len(steps) == 2 and all(set(step) >= STEP for step in steps)
     assert steps[1]["prompt"] and steps[1]["reply"] == ""
@@ -168,10 +168,10 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
                                   max_steps=3)  # fmt: skip
     steps = unpack(result)["steps"]
     assert [step["proposal"] for step in steps] == ["levitate"] * 3
-    assert line["obeyed"] == {"known action": [3, 0, 0]}
-    assert line["obeyed_by_step"] == {"1-5": [3, 0]}
+    assert line.obeyed == {"known action": [3, 0, 0]}
+    assert line.obeyed_by_step == {"1-5": [3, 0]}
     refused = [step["lacked"] for step in steps if step["failed"]]
-    assert line["refused"] == {"missing": 0, "wrong": 0, "ignored": len(refused)}
+    assert line.refused == {"missing": 0, "wrong": 0, "ignored": len(refused)}
     assert len(refused) == (3 if guard == "off" else 0)
 
 
@@ -179,5 +179,5 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
 async def test_an_episode_that_never_began_counts_nothing() -> None:
     one = job(condition="D")
     line, _ = await play(Job("D", {**one.task, "source": "/nowhere/game.tw-pddl"}))
-    assert line["obeyed"] == line["obeyed_by_step"] == line["memory_sources"] == {}
-    assert not any(line["refused"].values())
+    assert line.obeyed == line.obeyed_by_step == line.memory_sources == {}
+    assert not any(line.refused.values())

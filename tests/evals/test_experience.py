@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.experience import check_usual, find_runs, gather, is_learning_split
-from rpms.evals.rounds import round_context
+from rpms.evals.training_episodes import (
+    check_usual,
+    find_runs,
+    gather,
+    is_learning_split,
+    round_context,
+)
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, write_run

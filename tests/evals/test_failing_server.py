@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import rpms.graph.build
+from rpms.evals.conditions import letters
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
-from rpms.evals.run_layout import EPISODES
+from rpms.evals.run_folder import EPISODES
 from rpms.evals.runner import Run, local_pool
 from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import FIRST_TRIES, RETRY

@@ -9,7 +9,7 @@ import pytest
 
 import rpms
 from rpms.evals.frames import COLUMNS, KEY
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import write_run
 

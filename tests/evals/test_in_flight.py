@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals import in_flight
-from rpms.evals.budget import Total
-from rpms.evals.in_flight import IN_FLIGHT, FlightNotes, InFlight, read_in_flight
+from rpms.evals import progress
+from rpms.evals.conditions import letters
+from rpms.evals.costs import Total
 from rpms.evals.plan import make_plan
-from rpms.evals.presets import letters
-from rpms.evals.run_layout import JobKey
+from rpms.evals.progress import IN_FLIGHT, FlightNotes, InFlight, read_in_flight
+from rpms.evals.records import JobKey
 from rpms.evals.runner import Run, local_pool
 from rpms.nodes.context import RunContext
 
@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(in_flight, "time", made)
+    monkeypatch.setattr(progress, "time", made)
     return made
 
 
@@ -50,13 +50,13 @@ def test_episodes_are_told_with_since_when(tmp_path: Path, clock: Clock) -> None
 def test_nothing_is_written_more_often_than_needed(tmp_path: Path, clock: Clock) -> None:
     notes = FlightNotes(tmp_path)
     notes.note([FIRST], Total())
-    clock.now += in_flight.APART_S / 2
+    clock.now += progress.APART_S / 2
     notes.note([SECOND], Total())
-    clock.now += in_flight.APART_S / 2
+    clock.now += progress.APART_S / 2
     assert [one.key for one in found(tmp_path).episodes] == [FIRST]
     notes.note([SECOND], Total())
     assert [one.key for one in found(tmp_path).episodes] == [SECOND]
-    clock.now += in_flight.BEAT_S
+    clock.now += progress.BEAT_S
     notes.note([SECOND], Total(7))
     assert found(tmp_path).tokens == 7
 
@@ -70,7 +70,7 @@ def found(folder: Path) -> InFlight:
 def test_a_file_that_a_killed_run_left_counts_no_more(tmp_path: Path, clock: Clock) -> None:
     FlightNotes(tmp_path).note([FIRST], Total())
     assert read_in_flight(tmp_path)
-    clock.now += in_flight.FRESH_S
+    clock.now += progress.FRESH_S
     assert read_in_flight(tmp_path) is None
 
 
@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
 def test_a_real_run_tells_what_it_plays_and_tidies_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_flight, "APART_S", 0.0)
+    monkeypatch.setattr(progress, "APART_S", 0.0)
     plan = make_plan("alfworld", "generated_unseen", letters(["A", "B"], RunContext()), 2)
     seen: set[JobKey] = set()
 

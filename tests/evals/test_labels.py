@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.evals.labels import ON_THE_CARD, effective, is_letter, true_label
-from rpms.evals.presets import letters, preset_contexts
+from rpms.evals.conditions import (
+    ON_THE_CARD,
+    effective,
+    is_letter,
+    letters,
+    preset_contexts,
+    true_label,
+)
 from rpms.evals.report import read_report
 from rpms.evals.report.source import names
 from rpms.nodes.context import CONDITIONS, RunContext

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.log_files import is_damaged, read_log
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import is_damaged, read_log, read_run
 from tests.evals.sample_runs import episode, step_log, write_run
 
 LOG = step_log(episode("D", 1, True))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
@@ -11,9 +10,10 @@ import pytest
 
 import rpms
 from rpms.evals import manifest
-from rpms.evals.manifest import commit, differences, grown, make_manifest, rules_hash
+from rpms.evals.conditions import letters
+from rpms.evals.manifest import commit, differences, make_manifest, merge_manifest, rules_hash
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
+from rpms.evals.records import Memory
 from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
 from rpms.nodes.context import RunContext
@@ -27,21 +27,21 @@ def plan(conditions: str = "AD", limit: int = 2, **settings: Any) -> RunPlan:
 
 def test_a_manifest_says_what_was_run() -> None:
     made = make_manifest(plan(), workers=3)
-    assert made["format"] == 1 and made["finished"] is None and made["workers"] == 3
-    assert made["model_label"] == LABEL
-    assert list(made["conditions"]) == ["A", "D"]
-    assert made["conditions"]["D"]["rules"] and not made["conditions"]["A"]["memory"]
-    assert [task["index"] for task in made["tasks"]] == [0, 1]
-    assert all(isinstance(task["id"], str) and task["type"] for task in made["tasks"])
-    assert len(made["hashes"]["rules"]) == 64 and list(made["hashes"]["memory"]) == ["D"]
-    assert {"python", "rpms", "langgraph", "langchain-core"} <= set(made["versions"])
-    assert made["commit"] == commit() and re.fullmatch(r"[0-9a-f]{7,}(\+dirty)?", commit())
+    assert made.format == 1 and made.finished is None and made.workers == 3
+    assert made.model_label == LABEL
+    assert list(made.conditions) == ["A", "D"]
+    assert made.conditions["D"]["rules"] and not made.conditions["A"]["memory"]
+    assert [task.index for task in made.tasks] == [0, 1]
+    assert all(task.id and task.type for task in made.tasks)
+    assert len(made.hashes.rules) == 64 and list(made.hashes.memory) == ["D"]
+    assert {"python", "rpms", "langgraph", "langchain-core"} <= set(made.versions)
+    assert made.commit == commit() and re.fullmatch(r"[0-9a-f]{7,}(\+dirty)?", commit())
 
 
 def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
     other = make_manifest(plan(timeout_s=5.0), workers=1, ray="auto")
     first = make_manifest(plan(), workers=7)
-    assert grown(tmp_path, first, other) == {**first, "finished": None}
+    assert merge_manifest(tmp_path, first, other) == first
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,20 @@ def test_other_settings_are_refused_with_the_differences(
     changed: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(RpmsError) as refused:
-        grown(tmp_path, make_manifest(plan()), make_manifest(plan(**changed)))
+        merge_manifest(tmp_path, make_manifest(plan()), make_manifest(plan(**changed)))
     assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_run_grows_by_tasks_arms_trials_and_repeats(tmp_path: Path) -> None:
     first = make_manifest(plan("AD", 2))
     more = make_manifest(replace(plan("BD", 3), trials=2, repeats=4))
-    made = grown(tmp_path, first, more)
-    assert list(made["conditions"]) == ["A", "D", "B"]
-    assert [task["index"] for task in made["tasks"]] == [0, 1, 2]
-    assert (made["settings"]["trials"], made["settings"]["repeats"]) == (2, 4)
-    assert list(made["hashes"]["memory"]) == ["D"]
-    fewer = grown(tmp_path, made, make_manifest(plan("A", 1)))
-    assert {**fewer, "finished": None} == {**made, "finished": None}
+    made = merge_manifest(tmp_path, first, more)
+    assert list(made.conditions) == ["A", "D", "B"]
+    assert [task.index for task in made.tasks] == [0, 1, 2]
+    assert (made.settings["trials"], made.settings["repeats"]) == (2, 4)
+    assert list(made.hashes.memory) == ["D"]
+    fewer = merge_manifest(tmp_path, made, make_manifest(plan("A", 1)))
+    assert fewer == made
 
 
 def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
@@ -78,7 +78,7 @@ def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) ->
     monkeypatch.syspath_prepend(str(tmp_path))
     mine = replace(plan("D", 1), nodes={"D": {"*": "my_stages:stages"}})
     first = make_manifest(mine)
-    assert first["swapped"]["D"]["nodes scf"]["path"] == "my_stages:stages"
+    assert first.swapped["D"]["nodes scf"]["path"] == "my_stages:stages"
     file.write_text("stages = {'scf': lambda state: {}}  # changed")
     found = differences(first, make_manifest(mine))
     assert len(found) == 1 and found[0].startswith("condition D nodes scf hash: ")
@@ -92,14 +92,14 @@ def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path
     assert differences(first, make_manifest(plan(memory_file=str(same)))) == []
     found = differences(first, make_manifest(plan(memory_file=str(other))))
     assert len(found) == 1 and found[0].startswith("hashes memory of D: ")
-    told = {"sources": ["x"], "learned_by": ["openai:m"], "entries": 0}
-    assert first["memories"] == {first["hashes"]["memory"]["D"]: told}
+    header = Memory(sources=["x"], learned_by=["openai:m"], entries=0)
+    assert first.memories == {first.hashes.memory["D"]: header}
 
 
 def test_changed_rules_are_noticed() -> None:
     made = make_manifest(plan())
-    other = copy.deepcopy(made)
-    other["hashes"]["rules"] = "0" * 64
+    other = made.model_copy(deep=True)
+    other.hashes.rules = "0" * 64
     found = differences(made, other)
     assert [text.split(":")[0] for text in found] == ["hashes rules"]
 
@@ -129,4 +129,4 @@ def test_a_checkout_that_was_never_installed_has_a_version(monkeypatch: pytest.M
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(manifest, "version", unknown)
-    assert make_manifest(plan())["versions"]["rpms"] == rpms.__version__
+    assert make_manifest(plan()).versions["rpms"] == rpms.__version__

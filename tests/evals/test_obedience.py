@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.evals.obedience import (
+from rpms.evals.rule_compliance import (
     ENDS,
     KNOWN_ACTION,
     Judgement,

@@ -4,8 +4,7 @@ import asyncio
 from typing import Any
 
 from rpms.envs import get_environment
-from rpms.evals.episode import play_job
-from rpms.evals.pacing import STEPPING, Pacing, Place
+from rpms.evals.episode import STEPPING, Pacing, Place, play_job
 from rpms.evals.plan import Job
 from rpms.nodes.context import RunContext
 
@@ -59,5 +58,5 @@ async def test_whatever_happens_the_place_is_given_back() -> None:
         broken: Any = Broken()
         played = play_job(broken, Job("B", task), RunContext(), False, pacing)
         line, _ = await asyncio.wait_for(played, 300)
-        assert line["failure_mode"] == "infrastructure_error"
+        assert line.failure_mode == "infrastructure_error"
     assert not pacing.starting.locked() and pacing.stepping._value == STEPPING

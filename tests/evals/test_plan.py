@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.plan import Ending, RunPlan, Selection, evenly, make_plan, remaining
-from rpms.evals.presets import letters
+from rpms.evals.conditions import letters
+from rpms.evals.plan import RunPlan, Selection, evenly, make_plan, remaining
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import line
 
 
 def two_by_two() -> RunPlan:
@@ -25,7 +26,8 @@ def test_the_conditions_of_a_task_lie_together() -> None:
 def test_only_what_is_not_finished_or_failed_remains() -> None:
     plan = two_by_two()
     keys = [job.key for job in plan.jobs()]
-    finished = {keys[0]: Ending(None), keys[1]: Ending("model_error"), keys[2]: Ending("timeout")}
+    broken = line("B", 0, False, failure_mode="model_error")
+    finished = {keys[0]: line("A", 0, True), keys[1]: broken, keys[2]: line("A", 1, False)}
     assert [job.key for job in remaining(plan, finished)] == [keys[1], keys[3]]
     assert [job.key for job in remaining(plan, finished, keep_failed=True)] == [keys[3]]
 
@@ -38,31 +40,29 @@ def test_repeats_are_independent_and_have_seeds_of_their_own() -> None:
     assert seeds == {7, 8, 9}
 
 
-LINE = {"failure_mode": "timeout", "carried": {"notes": ["look"]}}
+LOST = line("A", 0, False, carried={"notes": ["look"]})
+WON = line("A", 0, True)
 
 
 def test_a_lost_task_is_tried_again_with_what_was_carried() -> None:
     plan = replace(two_by_two(), trials=2)
     first = plan.jobs()[0]
-    second = plan.following(first, LINE)
+    second = plan.following(first, LOST)
     assert second is not None and second.key == first.key._replace(trial=2)
-    assert second.carried == {"notes": ["look"]} and second.before == LINE
+    assert second.carried == {"notes": ["look"]} and second.before == LOST
     assert second.seeded(RunContext()).seed != first.seeded(RunContext()).seed
-    assert plan.following(second, LINE) is None
-    assert plan.following(first, {**LINE, "failure_mode": None}) is None
-    assert plan.following(first, {**LINE, "failure_mode": "model_error"}) is None
+    assert plan.following(second, LOST) is None
+    assert plan.following(first, WON) is None
+    assert plan.following(first, line("A", 0, False, failure_mode="model_error")) is None
 
 
 def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
     plan = replace(two_by_two(), trials=3)
     first, other = plan.jobs()[:2]
-    finished = {
-        first.key: Ending("timeout", LINE),
-        other.key: Ending(None, {**LINE, "failure_mode": None}),
-    }
+    finished = {first.key: LOST, other.key: WON}
     left = remaining(plan, finished)
-    assert [job.key.trial for job in left] == [2, 1, 1] and left[0].before == LINE
-    finished[left[0].key] = Ending("timeout", LINE)
+    assert [job.key.trial for job in left] == [2, 1, 1] and left[0].before == LOST
+    finished[left[0].key] = LOST
     assert remaining(plan, finished)[0].trial == 3
 
 

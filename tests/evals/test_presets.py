@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.presets import letters, load_presets, preset_contexts, round_file
+from rpms.evals.conditions import letters, load_presets, preset_contexts, round_file
 from rpms.memory_store.controls import CONTROLS
 from rpms.nodes.context import RunContext
 from rpms.nodes.memories import METHODS

@@ -11,10 +11,10 @@ import pytest
 from rpms.evals.manifest import make_manifest
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import make_plan
-from rpms.evals.protocol import card_text, protocol_card
+from rpms.evals.protocol_card import card_text, protocol_card
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
-from rpms.evals.run_files import Manifest, Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from rpms.nodes.context import RunContext
 from tests.evals.sample_runs import contexts, write_run
 
@@ -97,6 +97,6 @@ def test_an_arm_is_said_to_have_only_what_it_has() -> None:
     """Not the steps of the first arm, and no memory file where its method reads none."""
     arms = {"short": RunContext(max_steps=3), "D": RunContext(memory_method="reflexion")}
     made = make_manifest(make_plan("alfworld", "generated_unseen", arms, 1))
-    card = protocol_card(Manifest.model_validate(made))
+    card = protocol_card(made)
     assert card["steps"] == "3 (short) | 50 (D)"
     assert card["memory"].endswith(" | none (D)") and card["learning data"].endswith("| none (D)")

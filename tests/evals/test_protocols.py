@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.protocols import apply_protocol, load_protocols
+from rpms.evals.protocol_card import apply_protocol, load_protocols
 from rpms.nodes.context import RunContext
 from rpms.nodes.shown import check_shown
 from rpms.vocabulary.errors import RpmsError

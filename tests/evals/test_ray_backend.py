@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.conditions import letters
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
 from rpms.evals.ray_backend import LOCAL, RayPool
-from rpms.evals.run_layout import EPISODES, JobKey, key_of, step_log_file
+from rpms.evals.records import Episode, JobKey
+from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Run, Watch, local_pool
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -43,7 +44,9 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def actions(folder: Path) -> dict[JobKey, list[str]]:
-    return {key_of(line): [turn["action"] for turn in line["history"]] for line in lines(folder)}
+    return {
+        Episode(**line).key: [turn["action"] for turn in line["history"]] for line in lines(folder)
+    }
 
 
 def play(folder: Path, pool: Any, watch: Watch = lambda progress: None) -> None:
@@ -68,7 +71,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_runs_twice(
 
     play(tmp_path / "run", pool, kill)
     assert killed and len(pool.seen_pids) == 2
-    found = Counter(key_of(line) for line in lines(tmp_path / "run"))
+    found = Counter(Episode(**line).key for line in lines(tmp_path / "run"))
     assert found == Counter(job.key for job in plan().jobs())
     assert {line["failure_mode"] for line in lines(tmp_path / "run")} <= {None, "timeout"}
     assert all(step_log_file(tmp_path / "run", *key).is_file() for key in found)

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.records import read_records
-from rpms.evals.run_files import read_run
-from rpms.evals.run_layout import EPISODES
+from rpms.evals.run_folder import EPISODES, read_records, read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import episode, write_run
 

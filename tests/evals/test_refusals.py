@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.evals.refusals import KINDS, NOTHING_REFUSED, failure_counts, in_prompt, mark_failures
+from rpms.evals.rule_compliance import (
+    KINDS,
+    NOTHING_REFUSED,
+    failure_counts,
+    in_prompt,
+    mark_failures,
+)
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.conditions import letters
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Run, local_pool
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rpms
+from rpms.evals.records import EpisodeLine, Step
 from rpms.evals.report import build_report
-from rpms.evals.run_files import read_run
-from rpms.evals.run_layout import slug, step_log_file
+from rpms.evals.run_folder import RunWriter, read_log, read_records, read_run, slug, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 from tests.evals.sample_runs import episode, task_id, write_run
@@ -103,3 +104,29 @@ def test_cycles_are_counted_as_a_run_is_read(tmp_path: Path) -> None:
     history = [{"action": "go", "failed": True}] * 3
     folder = write_run(tmp_path, {"A": [False]}, lines={("A", 0): {"history": history}})
     assert [e.repeated for e in read_run(folder).judged("A")] == [2]
+
+
+OLD_RUN = Path(__file__).with_name("old_run")
+"""Two trials of a task under three conditions, as an earlier version wrote them."""
+
+
+def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -> None:
+    run, records = read_run(OLD_RUN), read_records(read_run(OLD_RUN), ["A", "A+verify", "D"])
+    assert run.complete and not run.damaged and len(run.episodes) == len(records) == 5
+    writer, old = RunWriter(tmp_path), OLD_RUN / "episodes.jsonl"
+    for text in old.read_text().splitlines():
+        line = EpisodeLine.model_validate_json(text)
+        assert not {*json.loads(text)} - {*EpisodeLine.model_fields}
+        # The turns are kept as they are: of a line that is read, only what is learned from.
+        writer.append(line.model_copy(update={"history": json.loads(text)["history"]}), b"")
+        log = read_log(run.log_file(run.episodes[line.key]))
+        assert log and not {name for step in log["steps"] for name in step} - {
+            *Step.__annotations__
+        }
+    writer.write_manifest(run.manifest)
+    writer.close()
+    for name in ("episodes.jsonl", "manifest.json"):
+        assert (tmp_path / name).read_bytes().replace(b'"repeated": 0, ', b"") == (
+            OLD_RUN / name
+        ).read_bytes()
+    assert len(rpms.load(OLD_RUN).steps) == sum(e.steps for e in run.episodes.values())

@@ -3,18 +3,17 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rpms.evals.run_layout import EPISODES, MANIFEST, slug, step_log_file
-from rpms.evals.run_writer import RunWriter
+from rpms.evals.records import Episode, EpisodeLine, Manifest
+from rpms.evals.run_folder import EPISODES, MANIFEST, RunWriter, slug, step_log_file
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import episode, manifest
 
 
-def line(task: str, condition: str = "A", mode: str | None = None) -> dict[str, Any]:
-    return episode(condition, 0, mode is None, task=task, failure_mode=mode)
+def line(task: str, condition: str = "A", mode: str | None = None) -> EpisodeLine:
+    return EpisodeLine(**episode(condition, 0, mode is None, task=task, failure_mode=mode))
 
 
 @pytest.fixture
@@ -25,15 +24,16 @@ def writer(tmp_path: Path) -> RunWriter:
 def test_what_is_appended_is_found_again(writer: RunWriter) -> None:
     writer.append(line("a/1"), gzip.compress(b"{}"))
     writer.append(line("b/2", mode="timeout"), gzip.compress(b"{}"))
-    ends = {("A", "a/1", 1, 1): (None, None), ("A", "b/2", 1, 1): ("timeout", None)}
-    assert writer.finished() == ends
+    assert writer.finished(EpisodeLine) == {
+        ("A", "a/1", 1, 1): line("a/1"), ("A", "b/2", 1, 1): line("b/2", mode="timeout")
+    }  # fmt: skip
     assert gzip.decompress(step_log_file(writer.folder, "A", "b/2").read_bytes()) == b"{}"
 
 
 def test_the_last_line_of_an_episode_counts(writer: RunWriter) -> None:
     writer.append(line("a", mode="model_error"), b"")
     writer.append(line("a"), b"")
-    assert writer.finished() == {("A", "a", 1, 1): (None, None)}
+    assert [e.failure_mode for e in writer.finished(Episode).values()] == [None]
     assert len((writer.folder / EPISODES).read_text().splitlines()) == 2
 
 
@@ -44,10 +44,10 @@ def test_a_torn_last_line_is_cut_off_before_going_on(writer: RunWriter, torn: st
     file = writer.folder / EPISODES
     whole = file.read_bytes()
     file.write_bytes(whole + torn.encode())
-    assert {key.task for key in writer.finished()} == {"a", "b"}
+    assert {key.task for key in writer.finished(Episode)} == {"a", "b"}
     assert file.read_bytes() == whole
     writer.append(line("c"), b"")
-    assert {key.task for key in writer.finished()} == {"a", "b", "c"}
+    assert {key.task for key in writer.finished(Episode)} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize("damaged", ["nonsense", "[]", '{"condition": "A", "task": "c"}', "\0"])
@@ -56,7 +56,7 @@ def test_a_damaged_line_tells_of_no_episode_and_is_counted(writer: RunWriter, da
     with (writer.folder / EPISODES).open("a") as out:
         out.write(f"{damaged}\n")
     writer.append(line("b"), b"")
-    assert {key.task for key in writer.finished()} == {"a", "b"} and writer.damaged == 1
+    assert {key.task for key in writer.finished(Episode)} == {"a", "b"} and writer.damaged == 1
 
 
 def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
@@ -68,9 +68,10 @@ def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
 
 def test_the_manifest_is_replaced_whole(writer: RunWriter) -> None:
     assert writer.manifest() is None
-    writer.write_manifest(manifest(["A"], 1))
-    writer.write_manifest(manifest(["A"], 2))
-    assert writer.manifest() == manifest(["A"], 2)
+    for count in (1, 2):
+        writer.write_manifest(Manifest(**manifest(["A"], count, later="kept")))
+    assert writer.manifest() == Manifest(**manifest(["A"], 2, later="kept"))
+    assert json.loads((writer.folder / MANIFEST).read_text()) == manifest(["A"], 2, later="kept")
     assert sorted(p.name for p in writer.folder.iterdir()) == [".lock", MANIFEST]
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from rpms.evals import runner
+from rpms.evals.conditions import letters
 from rpms.evals.episode import EpisodeResult
 from rpms.evals.plan import Job, RunPlan, make_plan
-from rpms.evals.pools import Event, InlinePool, Pool, ProcessPool
-from rpms.evals.presets import letters
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES, JobKey, key_of, step_log_file
+from rpms.evals.records import Episode, EpisodeLine, JobKey
+from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
-from rpms.evals.worker import WorkerSettings
+from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.graph import run_episode
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -76,7 +76,13 @@ class Scripted:
             self.held[worker] = []
             return [Event(worker, reason="exit code -9")]
         job = jobs.pop(0)
-        return [Event(worker, job.key, EpisodeResult({"task": job.task["id"]}, b""))]
+        return [
+            Event(
+                worker,
+                job.key,
+                EpisodeResult(EpisodeLine.model_construct(task=job.task["id"]), b""),
+            )
+        ]
 
     def replace(self, worker: int) -> None:
         self.held[worker] = []
@@ -87,7 +93,7 @@ class Scripted:
 
 def dispatch(pool: Scripted, count: int, capacity: int = 4) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
-    Dispatcher(pool, capacity, lambda job, one: kept.append(one.line)).run(
+    Dispatcher(pool, capacity, lambda job, one: kept.append(one.line.data())).run(
         plan("A", count).jobs(), lambda: None
     )
     return kept
@@ -207,7 +213,7 @@ def test_parallel_runs_give_what_a_plain_loop_gives(
     assert isinstance(pool, ProcessPool if workers else InlinePool)
     progress = play(tmp_path / "run", what, pool)
     found = lines(tmp_path / "run")
-    assert {key_of(line): line["history"] for line in found} == one_by_one
+    assert {Episode(**line).key: line["history"] for line in found} == one_by_one
     assert len(found) == progress.done == 8
     assert all(
         step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file() for line in found
@@ -239,8 +245,8 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
     play(tmp_path / "run", plan(), pool, capacity=2, watch=kill)
     assert killed
     found = lines(tmp_path / "run")
-    assert Counter(key_of(line) for line in found) == Counter(list(one_by_one))
-    assert {key_of(line): line["history"] for line in found} == one_by_one
+    assert Counter(Episode(**line).key for line in found) == Counter(list(one_by_one))
+    assert {Episode(**line).key: line["history"] for line in found} == one_by_one
 
 
 @pytest.mark.engine

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rpms.evals.statistics import (
+from rpms.evals.measures import (
     holm,
     interaction,
     mcnemar,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.evals.statistics import Interval
+from rpms.evals.measures import Interval
 from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent, points
 
 

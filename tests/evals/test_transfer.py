@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rpms.evals.transfer import ANY_GOAL, source_counts, source_type
+from rpms.evals.step_counts import ANY_GOAL, source_counts, source_type
 
 
 def first(printed: str) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.budget import Budget
+from rpms.evals.costs import Budget
+from rpms.evals.records import Episode
 from rpms.evals.report import Report
-from rpms.evals.run_layout import EPISODES, key_of, step_log_file
+from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
@@ -178,6 +179,6 @@ def test_our_own_memory_carries_what_the_lost_trials_taught(tmp_path: Path) -> N
 
 
 def log_of(folder: Path, line: dict[str, Any]) -> list[dict[str, Any]]:
-    file = step_log_file(folder, *key_of(line))
+    file = step_log_file(folder, *Episode(**line).key)
     steps: list[dict[str, Any]] = json.loads(gzip.decompress(file.read_bytes()))["steps"]
     return steps

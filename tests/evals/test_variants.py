@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.run_layout import EPISODES
-from rpms.evals.variants import ALL, Variant, as_variant, load_stages, swapped_in
+from rpms.evals.arms import ALL, Variant, as_variant, load_stages, swapped_in
+from rpms.evals.run_folder import EPISODES
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from rpms.evals import worker
-from rpms.evals.worker import drop
+from rpms.evals import workers
+from rpms.evals.workers import drop
 
 
 async def test_what_a_dropped_episode_leaves_behind_is_waited_for() -> None:
@@ -32,7 +32,7 @@ async def test_what_a_dropped_episode_leaves_behind_is_waited_for() -> None:
 
 
 async def test_what_does_not_end_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "DROP_S", 0.1)
+    monkeypatch.setattr(workers, "DROP_S", 0.1)
     enough = asyncio.Event()
 
     async def stubborn() -> None:

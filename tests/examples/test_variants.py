@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rpms import build_graph, stream_episode
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.vocabulary.imports import load_object
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.run_layout import EPISODES
+from rpms.evals.run_folder import EPISODES
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:

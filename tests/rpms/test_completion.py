@@ -13,8 +13,8 @@ import typer
 
 from rpms import RunContext, completion
 from rpms.envs import get_environment
-from rpms.evals.presets import load_presets
-from rpms.evals.protocols import load_protocols
+from rpms.evals.conditions import load_presets
+from rpms.evals.protocol_card import load_protocols
 from rpms.models.opening import LABELS
 from rpms.nodes.context import CONDITIONS
 

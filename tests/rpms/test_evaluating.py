@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rpms.evals.plan import make_plan
-from rpms.evals.run_layout import EPISODES, step_log_file
+from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evaluating import Effort
 from rpms.nodes.context import RunContext
 from tests.command_line import Done, Rpms

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import write_run
 
 TASKS = 4

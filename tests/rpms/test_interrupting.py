@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rpms.evals.run_layout import EPISODES, MANIFEST
+from rpms.evals.run_folder import EPISODES, MANIFEST
 from tests.command_line import Done
 from tests.openai_server import Answer, OpenAIServer
 from tests.processes import PATIENCE_S, children, running, wait_until, wait_until_gone

@@ -12,8 +12,7 @@ import pytest
 import rpms as public
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
-from rpms.evals.run_files import read_run
-from rpms.evals.run_layout import DROPPED
+from rpms.evals.run_folder import DROPPED, read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
 from tests.rpms.conftest import ROOT

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.plan import Ending
 from rpms.evals.progress import RunProgress
-from rpms.evals.run_layout import EPISODES, JobKey
+from rpms.evals.records import EpisodeLine
+from rpms.evals.run_folder import EPISODES
 from rpms.watching import spending
+from tests.evals import sample_runs
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,16 +102,14 @@ def test_what_cannot_be_kept_to_is_refused_at_once(
     assert not (tmp_path / "run").exists() and openai_server.requests == []
 
 
-def line(cost: float | None) -> dict[str, Any]:
-    return {
-        "condition": "A", "failure_mode": "timeout", "error": "", "cache_hits": 0,
-        "spent_prompt_tokens": 900, "spent_output_tokens": 100, "cost_usd": cost,
-    }  # fmt: skip
+def line(cost: float | None) -> EpisodeLine:
+    spent = {"spent_prompt_tokens": 900, "spent_output_tokens": 100}
+    return sample_runs.line("A", 0, False, cost_usd=cost, **spent)
 
 
 def test_the_progress_line_says_what_it_costs_and_will_cost() -> None:
     progress = RunProgress(total=10)
-    progress.resume({JobKey("A", str(n)): Ending(None) for n in range(4)})
+    progress.resume(sample_runs.line("A", n, True) for n in range(4))
     assert spending(progress) == "0 tokens"
     progress.add(line(0.5))
     assert spending(progress) == "1,000 tokens, $0.5000 of about $3.00"

@@ -10,7 +10,7 @@ import pytest
 
 from rpms import RunContext, compare
 from rpms.evals.arms import parse_arm
-from rpms.evals.presets import preset_contexts
+from rpms.evals.conditions import preset_contexts
 from rpms.evaluating import as_arms
 from rpms.typed import in_typed_words
 from rpms.vocabulary.errors import BadSetting, RpmsError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rpms as api
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.audit import Trial, audit_manual

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rpms.envs.alfworld.stock import missing_stock
+from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
-from rpms.evals.presets import letters
 from rpms.evals.runner import Run, local_pool
 from rpms.graph.build import STAGES
 from rpms.nodes.context import RunContext

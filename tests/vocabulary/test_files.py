@@ -11,8 +11,8 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.tasks import data_root
-from rpms.evals.run_layout import EPISODES, MANIFEST
-from rpms.evals.run_writer import RunWriter
+from rpms.evals.records import EpisodeLine, Manifest
+from rpms.evals.run_folder import EPISODES, MANIFEST, RunWriter
 from rpms.memory_store.snapshot import write_lines
 from rpms.models.prices import rates_for
 from rpms.models.response_cache import default_file
@@ -197,8 +197,8 @@ def test_files_are_for_whom_the_umask_says(
     before = os.umask(umask)
     try:
         writer = RunWriter(tmp_path)
-        writer.write_manifest({})
-        writer.append({"condition": "A", "task": "t", "repeat": 1, "trial": 1}, b"steps")
+        writer.write_manifest(Manifest.model_construct())
+        writer.append(EpisodeLine.model_construct(condition="A", task="t"), b"steps")
         writer.close()
         write_lines(tmp_path / "memory.jsonl", "{}", [])
         get_environment("alfworld").tasks("generated_unseen", 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.evals.measures import metric_of
-from rpms.evals.protocol import protocol_card, protocol_of
+from rpms.evals.protocol_card import protocol_card, protocol_of
 from rpms.evals.report.ablations import ablation_tables
 from rpms.evals.report.behaviour import (
     failure_table,
@@ -29,7 +29,7 @@ from rpms.evals.report.repeats import repeat_table, trial_table
 from rpms.evals.report.results import main_table, pair_table, square_table, task_table, type_table
 from rpms.evals.report.source import source_of
 from rpms.evals.report.transfer import transfer_table
-from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
 
 __all__ = ["Report", "build_report", "read_report"]

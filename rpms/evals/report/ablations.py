@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rpms.evals.labels import effective
+from rpms.evals.conditions import effective
 from rpms.evals.measures import average, metric_of, pair
 from rpms.evals.report.prefix import repeated_share
 from rpms.evals.report.results import figure, gain
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Run
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent
 from rpms.memory_store.controls import CONTROLS
 

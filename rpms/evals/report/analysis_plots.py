@@ -13,7 +13,7 @@ from rpms.evals.report.frontier import Point, frontier, in_dollars, points
 from rpms.evals.report.source import names, short_type
 from rpms.evals.report.svg import WIDTH, Scale, dot, drawing, legend, legend_rows, line, text, tile
 from rpms.evals.report.transfer import came_from, level, matrix, source_label, used_for
-from rpms.evals.run_files import Run
+from rpms.evals.run_folder import Run
 
 LEFT, RIGHT, BOTTOM = 60, 60, 236
 LABELS = 190

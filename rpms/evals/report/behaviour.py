@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rpms.evals.measures import average, mean, share
+from rpms.evals.records import Episode
 from rpms.evals.report.provenance import memory_sources
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
 from rpms.vocabulary.turn import ERRORS
 

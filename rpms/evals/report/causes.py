@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from rpms.evals.causes import NOT_RECORDED, Cause, find_cause, place_of
-from rpms.evals.log_files import read_log
-from rpms.evals.obedience import judging_manual
+from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.rule_compliance import judging_manual
+from rpms.evals.run_folder import Run, read_log
 from rpms.evals.tables import Cell, Table, counted, label
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import FailureMode

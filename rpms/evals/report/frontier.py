@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rpms.evals.measures import average, merit, metric_of
+from rpms.evals.records import Episode
 from rpms.evals.report.results import figure
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Table, label, number
 
 

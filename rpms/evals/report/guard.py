@@ -6,7 +6,7 @@ from collections import Counter
 
 from rpms.evals.measures import share
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Run
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table, count, label, percent
 
 # Verdicts, as the columns name them.

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rpms.evals.measures import share
-from rpms.evals.obedience import KNOWN_ACTION, spans
-from rpms.evals.refusals import KINDS, NOTHING_REFUSED
+from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.rule_compliance import KINDS, KNOWN_ACTION, NOTHING_REFUSED, spans
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, percent
 
 NOT_SHOWN = "Rules judge in every condition, also where the model was not shown them."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from rpms.evals.run_layout import JobKey
+from rpms.evals.records import JobKey
 from rpms.evals.tables import Cell, Table
 
 

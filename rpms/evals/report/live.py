@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from rpms.evals.in_flight import InFlight, read_in_flight
+from rpms.evals.progress import InFlight, read_in_flight
 from rpms.evals.report import build_report
 from rpms.evals.report.page import log_name, render_index, render_page
-from rpms.evals.run_files import Run, read_run
-from rpms.evals.run_layout import EPISODES, MANIFEST, slug
+from rpms.evals.run_folder import EPISODES, MANIFEST, Run, read_run, slug
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, is_folder, stamp_of
 

@@ -21,14 +21,15 @@ from markupsafe import Markup
 from rpms.evals.causes import Cause
 from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import groups, metric_of
-from rpms.evals.protocol import protocol_card
+from rpms.evals.protocol_card import protocol_card
+from rpms.evals.records import Episode
 from rpms.evals.report import Report, heading
 from rpms.evals.report.causes import cause_of
 from rpms.evals.report.links import set_link, sets_of
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.settings import settings_of
 from rpms.evals.report.source import names, short_type, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
 from rpms.nodes.shown import NEW_TASK

@@ -8,6 +8,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from rpms.evals.measures import Metric, by_task, groups, mean, merit, metric_of, rate, shared_tasks
+from rpms.evals.records import Episode
 from rpms.evals.report.ablations import round_of, varied
 from rpms.evals.report.analysis_plots import frontier_plot, transfer_plot
 from rpms.evals.report.results import SQUARE
@@ -27,7 +28,7 @@ from rpms.evals.report.svg import (
     spread,
     text,
 )
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.run_folder import Run
 
 COLOURS = 8
 LABELS = 190

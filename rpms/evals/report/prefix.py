@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from rpms.evals.log_files import read_log
+from rpms.evals.run_folder import read_log
 
 
 def repeated_share(file: Path) -> float | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rpms.evals.records import Memory
 from rpms.evals.report.source import names
-from rpms.evals.run_files import Memory, Run
+from rpms.evals.run_folder import Run
 
 
 def memories(run: Run) -> Iterator[tuple[Memory | None, list[str]]]:

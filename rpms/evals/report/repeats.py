@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from math import comb
 from statistics import fmean
 
+from rpms.evals.measures import wilson
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_files import Run
-from rpms.evals.statistics import wilson
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table, count, label, linked, number, percent
 
 

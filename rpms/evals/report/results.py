@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from rpms.evals.labels import effective
+from rpms.evals.conditions import effective
 from rpms.evals.measures import (
+    Interval,
     Metric,
     average,
     by_task,
     groups,
+    holm,
+    interaction,
     mean,
     merit,
     metric_of,
@@ -19,10 +22,10 @@ from rpms.evals.measures import (
     rate,
     shared_tasks,
 )
+from rpms.evals.records import Episode
 from rpms.evals.report.provenance import borrowed_memory
 from rpms.evals.report.source import names, short_type, source_of
-from rpms.evals.run_files import Episode, Run
-from rpms.evals.statistics import Interval, holm, interaction
+from rpms.evals.run_folder import Run
 from rpms.evals.tables import (
     Cell,
     Table,

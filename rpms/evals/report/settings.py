@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rpms.evals.protocol import NONE, SHOWN, joined
-from rpms.evals.run_files import Manifest
+from rpms.evals.protocol_card import NONE, SHOWN, joined
+from rpms.evals.records import Manifest
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.safe_text import redact
 

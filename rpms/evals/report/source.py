@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.evals.run_files import Run
+from rpms.evals.run_folder import Run
 
 LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E policy"}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rpms.evals.measures import merit, metric_of
+from rpms.evals.records import Episode
 from rpms.evals.report.source import names, short_type, source_of
-from rpms.evals.run_files import Episode, Run
+from rpms.evals.run_folder import Run
+from rpms.evals.step_counts import ANY_GOAL
 from rpms.evals.tables import Cell, Table, label
-from rpms.evals.transfer import ANY_GOAL
 
 Matrix = Mapping[tuple[str, str], list[Episode]]
 

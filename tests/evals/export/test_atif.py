@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.export import Counted, export_run
-from rpms.evals.export.atif import trajectory
-from rpms.evals.run_files import read_run
+from rpms.evals.export import Counted, export_run, trajectory
+from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import write_run
 
 # The fields of ATIF v1.7, as far as they are used here; anything else is refused by readers.

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.distilling import Decided, Lesson
-from rpms.evals.export import export_chat
-from rpms.evals.export.chat import Per, Written, about_file, lines_of, write_chat
-from rpms.evals.run_files import read_run
+from rpms.evals.expert import Decided, Lesson
+from rpms.evals.export_chat import Per, Written, about_file, export_chat, lines_of, write_chat
+from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
 from tests.evals.sample_runs import write_run
@@ -109,7 +108,7 @@ def test_a_line_that_breaks_off_takes_its_episode_along(
             raise KeyboardInterrupt
         return dump(*words, **more)
 
-    monkeypatch.setattr("rpms.evals.export.chat.json.dumps", breaks)
+    monkeypatch.setattr("rpms.evals.export_chat.json.dumps", breaks)
     out = tmp_path / "lines.jsonl"
     with pytest.raises(KeyboardInterrupt):
         write_chat([made(True), made(True, True)], out)

@@ -12,7 +12,7 @@ import pytest
 from rpms.evals.report import build_report
 from rpms.evals.report.ablations import varied
 from rpms.evals.report.prefix import repeated_share, shared_start
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import contexts, episode, step_log, write_run
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rpms.evals.causes import Cause
 from rpms.evals.report.causes import cause_of, cause_table
-from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from tests.command_line import in_process
 from tests.evals.sample_runs import write_run
 

@@ -15,7 +15,7 @@ from rpms.evals.export import ATIF, export_run
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.report import Report, build_report
 from rpms.evals.report.page import render_page
-from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from rpms.reporting import print_tables
 from tests.evals.sample_runs import write_run
 

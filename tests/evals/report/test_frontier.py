@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rpms.evals.report import build_report
 from rpms.evals.report.frontier import Point, frontier, frontier_table, in_dollars
 from rpms.evals.report.plots import plots_of
-from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from tests.evals.sample_runs import write_run
 
 # What each condition costs and how many of four it wins: B beats C, and D is dear but best.

@@ -11,8 +11,8 @@ import pytest
 from rpms.evals.comparison import compare_runs
 from rpms.evals.report import read_report
 from rpms.evals.report.guard import guard_table, veto_table
-from rpms.evals.run_files import read_run
-from rpms.evals.step_log import UNREADABLE, decision_counts
+from rpms.evals.run_folder import read_run
+from rpms.evals.step_counts import UNREADABLE, decision_counts
 from rpms.vocabulary.turn import Decision, Verdict
 from tests.evals.sample_runs import write_run
 

@@ -10,7 +10,7 @@ import pytest
 from rpms.evals.report import Report, build_report, read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.report.plots import plots_of
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.evals.tables import Table
 from tests.evals.sample_runs import TYPES, write_run
 

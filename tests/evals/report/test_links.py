@@ -10,10 +10,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from rpms.evals.records import Episode
 from rpms.evals.report import Report, read_report
 from rpms.evals.report.links import set_link, sets_of
 from rpms.evals.report.page import page_data, render_page
-from rpms.evals.run_files import Episode
 from tests.evals.sample_runs import write_run
 
 WINS = {"A": [True, False, False, True], "B": [False, True, True, True]}

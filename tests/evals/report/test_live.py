@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.budget import Total
-from rpms.evals.in_flight import FlightNotes
+from rpms.evals.costs import Total
+from rpms.evals.progress import FlightNotes
+from rpms.evals.records import JobKey
 from rpms.evals.report import live
 from rpms.evals.report.live import Aging, Followed, Shelf
-from rpms.evals.run_layout import JobKey
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, episode, manifest, task_id, write_log, write_run
 

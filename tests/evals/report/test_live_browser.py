@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from rpms.evals.budget import Total
-from rpms.evals.in_flight import FlightNotes
+from rpms.evals.costs import Total
+from rpms.evals.progress import FlightNotes
+from rpms.evals.records import JobKey
 from rpms.evals.report.live import Shelf
-from rpms.evals.run_layout import JobKey
 from rpms.viewing import ViewServer
 from tests.evals.report.conftest import PATIENCE_MS, Open
 from tests.evals.report.test_live import add, growing

@@ -21,7 +21,7 @@ from rpms.evals.report.files import write_report
 from rpms.evals.report.page import render_page, rule_texts, rules_changed, run_rules
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.svg import spread
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.errors import RpmsError

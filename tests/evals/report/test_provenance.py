@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.evals.report import build_report
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import contexts, write_run
 
 SOURCE = "sim, alfworld generated_seen, 60 tasks, 3 rounds of condition B, commit abc1234"

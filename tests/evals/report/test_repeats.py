@@ -19,7 +19,7 @@ from rpms.evals.report.repeats import (
     trial_table,
     variance_within,
 )
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import episode, write_run
 
 # Three repeats of four tasks: always, twice, once, never.

@@ -9,7 +9,7 @@ import pytest
 
 from rpms.evals.report import build_report, read_report
 from rpms.evals.report.results import main_table, pair_table, square_table, type_table
-from rpms.evals.run_files import Run, read_run
+from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
 from tests.evals.sample_runs import LABEL, write_run
 

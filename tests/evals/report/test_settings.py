@@ -8,7 +8,7 @@ from pathlib import Path
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.report.settings import settings_of
-from rpms.evals.run_files import read_run
+from rpms.evals.run_folder import read_run
 from rpms.nodes.context import RunContext
 from tests.evals.sample_runs import contexts, write_run
 

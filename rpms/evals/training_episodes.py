@@ -1,8 +1,8 @@
-"""What may be learned from: runs under Rules-only on a learning split, and where they come from.
+"""What may be learned from: rounds of Rules-only on a learning split, and where they come from.
 
-The paper gathers experience under Rules-only on seen tasks. Episodes of another condition, of a
-guarded agent or of the tasks that are to be judged make another memory: that takes a word from the
-user, and the word stays in the snapshot's header.
+The paper gathers experience under Rules-only on seen tasks, each round an ordinary run. Episodes
+of another condition, of a guarded agent or of the tasks that are to be judged make another memory:
+that takes a word from the user, and the word stays in the snapshot's header.
 """
 
 from __future__ import annotations
@@ -14,13 +14,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs import get_environment
-from rpms.evals.labels import find_label
-from rpms.evals.records import read_records
-from rpms.evals.run_files import Run, read_run
-from rpms.evals.run_layout import MANIFEST
+from rpms.evals.conditions import find_label
+from rpms.evals.run_folder import MANIFEST, Run, read_records, read_run
+from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder
 from rpms.vocabulary.turn import EpisodeRecord
+
+# Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
+LATER_TEMPERATURE = 0.7
+RULES_ONLY = "B"
+
+
+def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
+    """Rules-only unless another condition was asked for, with a seed of its own per round."""
+    temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
+    return base.under(condition).with_(temperature=temperature, seed=number - 1)
+
+
+def round_folder(runs: Path, number: int) -> Path:
+    """Where the run of a round lies."""
+    return runs / f"round{number}"
+
 
 # Splits whose names say that their tasks are for learning.
 FOR_LEARNING = {"train", "seen"}

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
-from rpms.evals.distilling import Decided, Lesson
-from rpms.evals.export.played import Played
+from rpms.evals.expert import Decided, Lesson, refuse_judged
+from rpms.evals.export import Counted, Played, known_conditions
 from rpms.evals.plan import evenly
+from rpms.evals.run_folder import Run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import make_folder, reason_of, refuse_special
 from rpms.vocabulary.turn import Message
@@ -137,6 +138,21 @@ def write_chat(
     except OSError as error:
         raise RpmsError(f"cannot write {out}: {reason_of(error)}") from error
     return done
+
+
+def export_chat(
+    run: Run,
+    out: Path,
+    conditions: Collection[str] = (),
+    per: Per = "decision",
+    tell: Callable[[Written], None] = lambda _: None,
+    most: int = 0,
+) -> Written:
+    """Write the won episodes of a run as training data."""
+    conditions = known_conditions(run, conditions)
+    refuse_judged(run.manifest.env, run.manifest.split)
+    found = Counted(run, conditions or run.conditions, prompts=True)
+    return write_chat(map(lesson_of, found), out, per, tell, most)
 
 
 class _Whole:

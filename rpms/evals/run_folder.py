@@ -1,0 +1,373 @@
+"""A run folder: where things lie in it, reading it, and writing it so that a kill loses nothing.
+
+Tables and pages are made from these files alone, so that a run can be judged on another machine,
+without the games or the model that made it. A run may still be going on, or have been killed:
+what is there is read, a line torn by a kill is passed over, and so are damaged lines, which are
+counted. A manifest that does not fit is refused with its place. A step log that is missing, damaged
+or of another form is no reason to refuse a run: its episode counts, its steps are left out, and
+whoever prints a table says how many such logs there are.
+
+One process writes a folder at a time. A result is one line, appended and forced to disk at
+once; what a kill may leave behind is a torn last line, which is cut off before going on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, check_log
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import (
+    is_file,
+    make_folder,
+    parse_json,
+    read_bytes,
+    reason_of,
+    refuse_special,
+    write_whole,
+)
+from rpms.vocabulary.turn import ERRORS, EpisodeRecord
+
+MANIFEST = "manifest.json"
+EPISODES = "episodes.jsonl"
+DROPPED = "dropped.jsonl"
+STEPS = "steps"
+LOCK = ".lock"
+
+AnEpisode = TypeVar("AnEpisode", bound=Episode)
+
+
+def slug(text: str) -> str:
+    """A file name for any label or task id; the checksum keeps similar ones apart."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
+    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
+    """Where the steps of one episode are."""
+    which = "" if repeat == trial == 1 else f".{repeat}.{trial}"
+    return folder / STEPS / slug(condition) / f"{slug(task)}{which}.json.gz"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder in memory: of every episode the latest line.
+
+    ``torn`` says that the last line has no end; ``damaged`` names the lines that tell of no
+    episode, which are left out.
+    """
+
+    folder: Path
+    manifest: Manifest
+    episodes: Mapping[JobKey, Episode]
+    torn: bool = False
+    damaged: tuple[int, ...] = ()
+
+    @property
+    def conditions(self) -> list[str]:
+        """Labels in the order they were asked for."""
+        return list(self.manifest.conditions)
+
+    @property
+    def trials(self) -> int:
+        """How often a task may be tried."""
+        return int(self.manifest.settings.get("trials") or 1)
+
+    @property
+    def repeats(self) -> int:
+        """How often everything is played."""
+        return int(self.manifest.settings.get("repeats") or 1)
+
+    @property
+    def planned(self) -> int:
+        """How many episodes a complete run has, a task's trials taken as one."""
+        return len(self.manifest.conditions) * len(self.manifest.tasks) * self.repeats
+
+    @cached_property
+    def done(self) -> int:
+        """How many of those are there: won, or tried as often as they may be."""
+        return sum(
+            self._last(condition, task.id, repeat) is not None
+            for condition in self.conditions
+            for task in self.manifest.tasks
+            for repeat in range(1, self.repeats + 1)
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every episode is there."""
+        return self.done >= self.planned
+
+    def played(self, condition: str, repeat: int = 1) -> list[Episode]:
+        """A condition's finished tasks by their last trial, errors included, in their order."""
+        found = (self._last(condition, task.id, repeat) for task in self.manifest.tasks)
+        return [episode for episode in found if episode]
+
+    def _last(self, condition: str, task: str, repeat: int) -> Episode | None:
+        """The episode that settles a task; None while another trial is to come."""
+        for trial in range(self.trials, 0, -1):
+            found = self.episodes.get(JobKey(condition, task, repeat, trial))
+            if found:
+                return found if found.success or found.is_error or trial == self.trials else None
+        return None
+
+    def judged(self, condition: str) -> list[Episode]:
+        """Those that say something about the agent: no model and no infrastructure errors."""
+        return [episode for episode in self.played(condition) if not episode.is_error]
+
+    def log_file(self, episode: Episode) -> Path:
+        """Where the full steps of an episode lie."""
+        return step_log_file(self.folder, *episode.key)
+
+    @cached_property
+    def damaged_logs(self) -> set[JobKey]:
+        """Episodes whose step log is there and cannot be read."""
+        return {e.key for e in self.episodes.values() if is_damaged(self.log_file(e))}
+
+
+def read_run(folder: Path) -> Run:
+    """The manifest and every finished episode of a run folder."""
+    manifest = _read_manifest(folder / MANIFEST)
+    file = folder / EPISODES
+    tasks = {task.id for task in manifest.tasks}
+    episodes: dict[JobKey, Episode] = {}
+    damaged: list[int] = []
+    data = read_bytes(file) if file.exists() else b""
+    for number, line in _whole_lines(data):
+        try:
+            episode = Episode.model_validate_json(line)
+        except ValidationError:
+            damaged.append(number)
+            continue
+        if episode.condition not in manifest.conditions or episode.task not in tasks:
+            raise RpmsError(
+                f"{file}:{number}: condition '{episode.condition}', task '{episode.task}' is not "
+                f"in {MANIFEST}; the two files belong to different runs"
+            )
+        episodes[episode.key] = episode
+    # Episodes end in any order; whoever lists them finds tasks and conditions in the plan's order.
+    places = {label: number for number, label in enumerate(manifest.conditions)}
+    ordered = sorted(episodes.values(), key=lambda e: (e.index, places[e.condition], e.key[2:]))
+    episodes = {episode.key: episode for episode in ordered}
+    return Run(folder, manifest, episodes, bool(data) and not data.endswith(b"\n"), tuple(damaged))
+
+
+def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
+    """The finished episodes of some conditions of a run with their texts, in file order.
+
+    A later line of the same condition and task supersedes the earlier one, and what ended in a
+    model or infrastructure error teaches nothing about the world.
+    """
+    file = run.folder / EPISODES
+    episodes: dict[JobKey, EpisodeLine] = {}
+    for number, line in _whole_lines(read_bytes(file) if file.exists() else b""):
+        if number in run.damaged:  # counted by whoever read the run
+            continue
+        try:
+            episode = EpisodeLine.model_validate_json(line)
+        except ValidationError as error:
+            raise RpmsError(f"{file}:{number}: {first_problem(error)}") from error
+        episodes[episode.key] = episode
+    return [
+        episode.record()
+        for episode in episodes.values()
+        if episode.condition in conditions and episode.failure_mode not in ERRORS
+    ]
+
+
+def _whole_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers.
+
+    One without its end was being written when the run was killed; the runner cuts it off.
+    """
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+        if line.strip():
+            yield number, line
+
+
+def _read_manifest(file: Path) -> Manifest:
+    if not is_file(file):
+        raise RpmsError(f"no {MANIFEST} in {file.parent}; give a folder that 'rpms eval' wrote")
+    try:
+        return Manifest.model_validate_json(read_bytes(file))
+    except ValidationError as error:
+        raise RpmsError(f"{file}: {first_problem(error)}") from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """What pydantic found first, and where."""
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def read_log(file: Path) -> dict[str, Any] | None:
+    """An episode's step log; None where it is missing or damaged, for tables need not fail."""
+    try:
+        log: dict[str, Any] = parse_json(unpacked(file), str(file))
+        check_log(log)
+    except (RpmsError, ValueError):
+        return None
+    return log
+
+
+def unpacked(file: Path) -> bytes:
+    """The text of a log; the checksum of the format finds any byte that is not as written."""
+    try:
+        return gzip.decompress(read_bytes(file, "the step log"))
+    except (OSError, EOFError, zlib.error) as error:
+        raise RpmsError(f"{file}: a damaged step log: {error}") from error
+
+
+def is_damaged(file: Path) -> bool:
+    """Whether there is a log that cannot be read; one that is not there is not damaged."""
+    try:
+        stamp = file.stat()
+    except OSError:
+        return False
+    return not _is_whole(file, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=65536)
+def _is_whole(file: Path, _changed: int, _size: int) -> bool:
+    """Looked at once: a page that follows a run asks again and again."""
+    try:
+        return bool(unpacked(file))
+    except RpmsError:
+        return False
+
+
+class RunWriter:
+    """The only writer of a run folder, from opening to closing it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; refused while another process is writing it."""
+        self.folder = folder
+        make_folder(folder)
+        try:
+            self._lock = refuse_special(folder / LOCK).open("w")
+        except OSError as error:
+            raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise RpmsError(f"{folder} is being written by another 'rpms eval'") from error
+        self._lines: int | None = None
+        self.damaged = 0
+
+    def manifest(self) -> Manifest | None:
+        """What an earlier session wrote, if there was one."""
+        file = self.folder / MANIFEST
+        if not file.exists():
+            return None
+        try:
+            return Manifest.model_validate(parse_json(read_bytes(file), str(file)))
+        except (RpmsError, ValidationError) as error:
+            problem = first_problem(error) if isinstance(error, ValidationError) else error
+            raise RpmsError(f"{file}: not a manifest ({problem}); give another --out") from error
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Put the whole manifest in its place in one step."""
+        data = manifest.model_dump(exclude_unset=True)
+        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+        with self._kept():
+            write_whole(self.folder / MANIFEST, text, durable=True)
+
+    def finished(self, of: type[AnEpisode]) -> dict[JobKey, AnEpisode]:
+        """Each finished episode, the last line counting; a torn line is cut off.
+
+        A damaged line tells of no episode, so that its episode is played again; ``damaged`` counts
+        them. Where further trials follow, whole lines are asked for.
+        """
+        file = self.folder / EPISODES
+        if not file.exists():
+            return {}
+        data = read_bytes(file)
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            with self._kept(), file.open("r+b") as torn:
+                torn.truncate(whole)
+        return {episode.key: episode for episode in self.lines(of)}
+
+    def drop(self, arms: Collection[str]) -> None:
+        """Take the episodes of some arms out of the run; their lines stay, in a file of their own.
+
+        What they cost was spent all the same.
+        """
+        file = self.folder / EPISODES
+        if not (arms and file.exists()):
+            return
+        sides: dict[bool, list[bytes]] = {True: [], False: []}
+        for line in read_bytes(file).splitlines(keepends=True):
+            sides[_arm_of(line) in arms].append(line)
+        with self._kept():
+            with refuse_special(self.folder / DROPPED).open("ab") as dropped:
+                dropped.writelines(sides[True])
+                os.fsync(dropped.fileno())
+            write_whole(file, b"".join(sides[False]), durable=True)
+
+    def lines(self, of: type[AnEpisode], name: str = EPISODES) -> Iterator[AnEpisode]:
+        """Every episode that was written, also those that a later line supersedes."""
+        file = self.folder / name
+        self.damaged = 0
+        for _, line in _whole_lines(read_bytes(file) if file.exists() else b""):
+            try:
+                yield of.model_validate_json(line)
+            except ValidationError:
+                self.damaged += 1
+
+    def append(self, line: EpisodeLine, steps: bytes) -> None:
+        """Keep one finished episode: its steps first, then the line that makes it count."""
+        text = json.dumps(line.data(), ensure_ascii=False)
+        data = memoryview(text.encode("utf-8", "replace") + b"\n")
+        with self._kept():
+            if steps:
+                write_whole(step_log_file(self.folder, *line.key), steps, durable=True)
+            if self._lines is None:
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+                self._lines = os.open(refuse_special(self.folder / EPISODES), flags, 0o666)
+            while data:
+                data = data[os.write(self._lines, data) :]
+            os.fsync(self._lines)
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """A disk that is full, or gone, ends the run; what was finished before stays."""
+        try:
+            yield
+        except (OSError, RpmsError) as error:
+            told = reason_of(error) if isinstance(error, OSError) else error
+            raise RpmsError(
+                f"stopped: cannot write to {self.folder}: {told}; what is finished is kept. When "
+                "that is mended, run the same command again to go on"
+            ) from error
+
+    def close(self) -> None:
+        """Let the folder go."""
+        if self._lines is not None:
+            os.close(self._lines)
+            self._lines = None
+        self._lock.close()
+
+
+def _arm_of(line: bytes) -> str:
+    """A damaged line is nobody's, and stays where it is."""
+    try:
+        return str(parse_json(line, "")["condition"])
+    except (RpmsError, LookupError, TypeError):
+        return ""
