@@ -64,6 +64,17 @@ def test_the_command_lines_are_understood() -> None:
         found.parse_args(context, list(words))
 
 
+def test_files_that_are_named_exist() -> None:
+    """By their path from the top or from rpms/, or by a name that some file of the package has."""
+    names = {file.name for file in (ROOT / "rpms").rglob("*.*")}
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    told = re.findall(r"`([\w./-]+\.(?:py|yaml|j2))`", text)
+    assert len(told) > 20
+    missing = [path for path in told if path not in names
+               and not any((top / path).is_file() for top in (ROOT, ROOT / "rpms"))]  # fmt: skip
+    assert not missing
+
+
 def test_the_rules_shown_are_rules_of_ours() -> None:
     """Every line of YAML on the page of rules stands in a rule file, comments aside."""
     files = " ".join(file.read_text("utf-8") for file in (ROOT / "rpms/rules").rglob("*.yaml"))
