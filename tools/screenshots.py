@@ -19,7 +19,7 @@ from urllib.parse import quote
 from rpms import evaluate
 from rpms.evals.log_files import read_log
 from rpms.evals.report import Report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from rpms.vocabulary.errors import RpmsError
 
 ROOT = Path(__file__).resolve().parents[1]

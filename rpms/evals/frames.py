@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rpms.envs import get_environment
 from rpms.evals.log_files import read_log
 from rpms.evals.refusals import in_prompt, shown_rules
-from rpms.evals.report.causes import cause_of
+from rpms.evals.report.behaviour import cause_of
 from rpms.evals.run_files import Episode, Run, read_run
 from rpms.evals.transfer import source_type
 from rpms.vocabulary.errors import RpmsError

@@ -11,9 +11,10 @@ import base64
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,19 +24,18 @@ from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import groups, metric_of
 from rpms.evals.protocol import protocol_card
 from rpms.evals.report import Report, heading
-from rpms.evals.report.causes import cause_of
-from rpms.evals.report.links import set_link, sets_of
+from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import plots_of
-from rpms.evals.report.settings import settings_of
-from rpms.evals.report.source import names, short_type, source_of
+from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_files import Episode, Run
-from rpms.evals.tables import Table
+from rpms.evals.run_layout import JobKey
+from rpms.evals.tables import Cell, Table
 from rpms.nodes.manual import load_manual
 from rpms.nodes.shown import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_file
+from rpms.vocabulary.files import is_file, refuse_special, write_whole
 from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
@@ -58,6 +58,21 @@ _jinja = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
+
+
+def write_report(report: Report, html: Path | None = None) -> list[Path]:
+    """Write report.md, report.json and the page; returns where."""
+    folder = report.run.folder
+    page = html or folder / "report.html"
+    refuse_special(page)
+    texts = {
+        folder / "report.md": report.as_markdown(),
+        folder / "report.json": json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n",
+        page: render_page(report),
+    }
+    for file, text in texts.items():
+        write_whole(file, text)  # an open page is never half a page
+    return list(texts)
 
 
 def render_page(report: Report, live: str = "") -> str:
@@ -141,6 +156,39 @@ def page_data(report: Report, live: str = "") -> dict[str, Any]:
         "rules": run_rules(run),
         "new_task": NEW_TASK,
     }
+
+
+def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
+    """The address of the list with just these episodes; empty where nothing is behind a cell."""
+    if not row[column].behind:
+        return ""
+    return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
+
+
+def sets_of(tables: Iterable[Table], numbers: Mapping[JobKey, int]) -> dict[str, dict[str, Any]]:
+    """The episodes behind each figure: by name what it is, and their numbers on the page.
+
+    A set is named by its table, row and column, so that an address still means the same cell after
+    more episodes have ended.
+    """
+    return {
+        _name(table, row, column): {
+            "title": f"{table.title}: {', '.join(_labels(table, row, column))}",
+            "of": [numbers[key] for key in cell.behind],
+        }
+        for table in tables
+        for row in table.rows
+        for column, cell in enumerate(row)
+        if cell.behind
+    }
+
+
+def _labels(table: Table, row: Sequence[Cell], column: int) -> list[str]:
+    return [*(cell.text for cell in row[: table.labels]), table.columns[column]]
+
+
+def _name(table: Table, row: Sequence[Cell], column: int) -> str:
+    return "/".join([table.id, *_labels(table, row, column)])
 
 
 def run_rules(run: Run) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from rpms.evals.report import read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from tests.evals.report.conftest import COUNT_UNPACKED, PLACE, Open
 from tests.evals.sample_runs import TYPES, task_id, write_log, write_run
 from tests.evals.sample_runs import episode as episode_line

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rpms.evals.report import read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from tests.evals.report.conftest import Open
 from tests.evals.sample_runs import task_id, write_run
 

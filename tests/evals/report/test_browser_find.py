@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rpms.evals.report import read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from tests.evals.report.conftest import COUNT_UNPACKED, Open
 from tests.evals.sample_runs import slug, task_id, write_run
 
