@@ -60,8 +60,8 @@ class Comparison:
     def as_markdown(self) -> str:
         """What was compared, what was set differently, and all tables."""
         runs = [f"- {n}: {s}" for n, s in zip(self.names, self.sources, strict=True)]
-        found = [f"- {line}" for line in self.differences] or ["- nothing that is recorded"]
-        head = ["# Runs compared", *runs, "", "What was set differently:", "", *found, ""]
+        differences = [f"- {line}" for line in self.differences] or ["- nothing that is recorded"]
+        head = ["# Runs compared", *runs, "", "What was set differently:", "", *differences, ""]
         return "\n".join([*head, *(table.as_markdown() for table in self.tables)])
 
 
@@ -98,8 +98,8 @@ def compare_runs(
     metric = metric_of(first.manifest.env)
     models = models_table(runs, row_names(runs), metric)
     if alone:
-        one, other = sides
-        tables = [summary(one, other, metric), changes(one, other, metric), models]
+        before, after = sides
+        tables = [summary(before, after, metric), changes(before, after, metric), models]
     else:
         tables = [models, against_first(sides, metric)]
     text = card_text(protocol_card(first.manifest))
@@ -126,15 +126,15 @@ def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
 def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     """``OLD=NEW`` as given on the command line; a label may have ``=`` in it itself."""
     known = dict.fromkeys(label for run in runs for label in run.conditions)
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for word in words:
         cuts = [i for i, sign in enumerate(word)
                 if sign == "=" and find_label(word[:i].strip(), known) in known]  # fmt: skip
         if not cuts or not word[cuts[-1] + 1 :].strip():
             raise RpmsError(f"--map {word}: give OLD=NEW with a condition first; {_listed(known)}")
         old, new = word[: cuts[-1]].strip(), word[cuts[-1] + 1 :].strip()
-        found[find_label(old, known)] = find_label(new, known)
-    return found
+        mapping[find_label(old, known)] = find_label(new, known)
+    return mapping
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:
@@ -203,9 +203,9 @@ def _protocol_differences(first: Run, second: Run, shared: Sequence[str]) -> lis
 
 def _told(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
     return "; ".join(
-        f"{run.folder}: {', '.join(found)}"
-        for run, found in zip(others, protocols, strict=True)
-        if found
+        f"{run.folder}: {', '.join(differences)}"
+        for run, differences in zip(others, protocols, strict=True)
+        if differences
     )
 
 
@@ -216,13 +216,13 @@ def _listed(labels: Iterable[str]) -> str:
 def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:
     """What else was set differently: the causes to look for first."""
     for what, field in (("model", "model_label"), ("base_url", "base_url"), ("commit", "commits")):
-        one, other = getattr(first.manifest, field), getattr(second.manifest, field)
-        if one != other:
-            yield f"{what}: {one or '(none)'} -> {other or '(none)'}"
+        mine, yours = getattr(first.manifest, field), getattr(second.manifest, field)
+        if mine != yours:
+            yield f"{what}: {mine or '(none)'} -> {yours or '(none)'}"
     for name in sorted({*first.manifest.settings, *second.manifest.settings} - _ON_THE_CARD):
-        one, other = first.manifest.settings.get(name), second.manifest.settings.get(name)
-        if one != other:
-            yield f"{name}: {one} -> {other}"
+        mine, yours = first.manifest.settings.get(name), second.manifest.settings.get(name)
+        if mine != yours:
+            yield f"{name}: {mine} -> {yours}"
     usual = RunContext().plain
     for condition in shared:
         mine, yours = (
@@ -302,19 +302,19 @@ def changes(first: Side, second: Side, metric: Metric) -> Table:
 def _paired(first: Run, others: Sequence[tuple[Run, str]], metric: Metric) -> list[list[Cell]]:
     """For each run and condition: both figures, the difference, and the test."""
     pairs = [pair(first.judged(name), run.judged(name), metric) for run, name in others]
-    p_values = [found.p_score if metric == "score" else found.p for found in pairs]
+    p_values = [paired.p_score if metric == "score" else paired.p for paired in pairs]
     rows = []
-    for (run, name), found, p, corrected in zip(
+    for (run, name), paired, p, corrected in zip(
         others, pairs, p_values, holm(p_values), strict=True
     ):
         left, right = by_task(first.judged(name)), by_task(run.judged(name))
         tasks = shared_tasks(left, right)
         rows.append([
-            count(found.n),
+            count(paired.n),
             figure([left[task] for task in tasks], metric),
             figure([right[task] for task in tasks], metric),
-            gain(found.difference, found.interval, metric),
-            count(found.only_first), count(found.only_second), p_value(p), p_value(corrected),
+            gain(paired.difference, paired.interval, metric),
+            count(paired.only_first), count(paired.only_second), p_value(p), p_value(corrected),
         ])  # fmt: skip
     return rows
 

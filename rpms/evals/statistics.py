@@ -60,7 +60,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
     Pairs that do not differ are left out, as Wilcoxon did. Few pairs, or distinct ones, are
     compared with every pattern of signs; the rest with the normal curve, corrected for ties.
     """
-    sizes = Counter(abs(one) for one in differences if one)
+    sizes = Counter(abs(difference) for difference in differences if difference)
     if not sizes:
         return 1.0
     # Equal sizes share the mean of their ranks. Ranks are doubled, which makes them whole.
@@ -68,8 +68,8 @@ def wilcoxon(differences: Sequence[float]) -> float:
     doubled = {
         size: 2 * end - sizes[size] + 1 for size, end in zip(sorted(sizes), ends, strict=True)
     }
-    ranks = [doubled[abs(one)] for one in differences if one]
-    positive = sum(doubled[one] for one in differences if one > 0)
+    ranks = [doubled[abs(difference)] for difference in differences if difference]
+    positive = sum(doubled[difference] for difference in differences if difference > 0)
     distinct = len(sizes) == len(differences)
     if len(differences) <= EXACT_TIED or (distinct and len(differences) <= EXACT):
         return _sign_patterns(ranks, positive)
@@ -146,10 +146,10 @@ def _bootstrap(
         return None
     rng, n = np.random.default_rng(SEED), len(samples[0])
     columns = [np.asarray(sample) for sample in samples]
-    found: list[Any] = []
+    resampled: list[Any] = []
     for drawn in range(0, RESAMPLES, BATCH):
         rows = rng.integers(0, n, (min(BATCH, RESAMPLES - drawn), n))
-        found.append(statistic(*(column[rows] for column in columns), axis=-1))
+        resampled.append(statistic(*(column[rows] for column in columns), axis=-1))
     outside = (1 - CONFIDENCE) / 2
-    low, high = map(float, np.quantile(np.concatenate(found), (outside, 1 - outside)))
+    low, high = map(float, np.quantile(np.concatenate(resampled), (outside, 1 - outside)))
     return Interval(low, high) if low < high else None

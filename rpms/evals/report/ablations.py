@@ -63,8 +63,8 @@ def _place(run: Run, field: str) -> Callable[[str], int]:
 def round_of(name: str, file: str = "") -> int:
     """The number of the learning round, from the label or the snapshot's name."""
     for text in (name, file):
-        if found := re.search(r"round\s*(\d+)", text):
-            return int(found[1])
+        if match := re.search(r"round\s*(\d+)", text):
+            return int(match[1])
     return 1000
 
 

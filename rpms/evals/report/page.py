@@ -39,12 +39,7 @@ from rpms.vocabulary.files import is_file, refuse_special, write_whole
 from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
-SCRIPTS = (
-    "base", "sets", "finding", "search", "list", "panels", "parts", "prompt", "transcript",
-    "episode", "compare", "router",
-)  # fmt: skip
-LIVE = ("morph", "live")
-STYLES = ("report.css", "live.css")
+SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
 # A phone so many: there the rows of wider tables become cards.
@@ -82,8 +77,7 @@ def render_page(report: Report, live: str = "") -> str:
     wanted, and looks now and then for a later state.
     """
     run = report.run
-    style = styles()
-    script = scripts(*SCRIPTS, *(LIVE if live else ()))
+    style, script = _style(), _script(*SCRIPTS, *(["live"] if live else []))
     return _jinja.get_template("report.html.j2").render(
         title=heading(run),
         source=source_of(run),
@@ -109,7 +103,7 @@ def render_page(report: Report, live: str = "") -> str:
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists the runs which are served."""
-    style, script = styles(), scripts("morph", "index")
+    style, script = _style(), _script("live")
     return _jinja.get_template("index.html.j2").render(
         runs=runs,
         style=Markup(style),
@@ -119,15 +113,14 @@ def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def scripts(*files: str) -> str:
+def _style() -> str:
+    return (HERE / "report.css").read_text(encoding="utf-8")
+
+
+def _script(*files: str) -> str:
     """Files of js/ as one script that leaves nothing behind in the page's global names."""
     text = "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in files)
     return f"'use strict';\n(() => {{\n{text}\n}})();\n"
-
-
-def styles() -> str:
-    """The style sheets as one."""
-    return "".join((HERE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def characters(table: Table) -> int:
@@ -199,12 +192,12 @@ def run_rules(run: Run) -> dict[str, str]:
     env, folders = run.manifest.env, defaultdict[str, list[str]](list)
     for label, context in run.manifest.conditions.items():
         folders[str(context.get("rules_dir") or "")].append(label)
-    found = rule_texts(env)
+    texts = rule_texts(env)
     for folder in filter(None, folders):
         for rule, text in rule_texts(env, folder).items():
-            if found.setdefault(rule, text) != text:
-                found[rule] += f" ({', '.join(folders[folder])}: {text})"
-    return found
+            if texts.setdefault(rule, text) != text:
+                texts[rule] += f" ({', '.join(folders[folder])}: {text})"
+    return texts
 
 
 def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
@@ -213,20 +206,20 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
         manual = load_manual(env, rules_dir)
     except RpmsError:
         return {}
-    found = {
+    texts = {
         place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
         for place in manual.domain.likely_places
     }
     # What they name differs from home to home; the prompt has it.
     blanks = {name: f"<{name}>" for name in HERE_BLANKS}
-    found |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
+    texts |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
     for rule in (rule for _, rules in manual.tiers for rule in rules):
-        found[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
+        texts[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
     goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
                     signature="")  # fmt: skip
     for line in manual.active(goal, empty_belief())["environment"]:
-        found.setdefault(line["id"], line["text"])
-    return found
+        texts.setdefault(line["id"], line["text"])
+    return texts
 
 
 def rules_changed(run: Run) -> bool:
@@ -279,8 +272,8 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
 def _named(episode: Episode) -> str:
     """The task, and which repeat and trial of it, where there are several."""
     often = (("repeat", episode.repeat), ("trial", episode.trial))
-    told = ", ".join(f"{name} {number}" for name, number in often if number > 1)
-    return f"{episode.task} ({told})" if told else episode.task
+    which = ", ".join(f"{name} {number}" for name, number in often if number > 1)
+    return f"{episode.task} ({which})" if which else episode.task
 
 
 def _log(run: Run, episode: Episode) -> str:

@@ -70,8 +70,8 @@ def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
     yield counted(judged)
     if metric == "score":
         for values in ([e.floored for e in judged], [e.score for e in judged]):
-            found = mean(values)
-            yield number(found.value, ".1f", found.interval)
+            score = mean(values)
+            yield number(score.value, ".1f", score.interval)
     won = rate(judged)
     yield counted([e for e in judged if e.success])
     yield percent(won.share, won.interval)
@@ -143,8 +143,8 @@ def type_table(run: Run) -> Table:
 def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
     """The primary figure of some episodes, with its interval."""
     if metric == "score":
-        found = mean([e.floored for e in episodes])
-        return linked(number(found.value, ".1f", found.interval), episodes)
+        score = mean([e.floored for e in episodes])
+        return linked(number(score.value, ".1f", score.interval), episodes)
     won = rate(episodes)
     cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
     cell = Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
@@ -188,13 +188,13 @@ def square_of(run: Run) -> list[str]:
     """A, B, C and D: as such, or the only four of these letters with the same changes to each."""
     if set(SQUARE) <= set(run.conditions):
         return list(SQUARE)
-    found = {
+    corners_of = {
         letter: [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter]
         for letter in SQUARE
     }
-    if any(len(mine) != 1 for mine in found.values()):
+    if any(len(mine) != 1 for mine in corners_of.values()):
         return []
-    corners = [mine[0] for mine in found.values()]
+    corners = [mine[0] for mine in corners_of.values()]
     settings = [effective(run.manifest.conditions[name]) for name in corners]
     names_ = {name for each in settings for name in each} - {"rules", "memory"}
     alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names_)
@@ -212,12 +212,12 @@ def square_table(run: Run) -> Table | None:
     a, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
 
     def step(values: Sequence[float], base: Sequence[float]) -> Cell:
-        found = mean([x - y for x, y in zip(values, base, strict=True)])
-        return gain(found.value, found.interval, metric)
+        gained = mean([x - y for x, y in zip(values, base, strict=True)])
+        return gain(gained.value, gained.interval, metric)
 
     def level(values: Sequence[float]) -> Cell:
-        found = average(values)
-        return number(found) if metric == "score" else percent(found)
+        value = average(values)
+        return number(value) if metric == "score" else percent(value)
 
     together, interval = interaction(a, b, c, d)
     rows = [
@@ -241,12 +241,12 @@ def square_table(run: Run) -> Table | None:
 
 def outcomes(run: Run, condition: str) -> list[list[bool]]:
     """By task, how its repeats ended; a task counts once all of them are there without an error."""
-    found: dict[str, list[bool]] = {}
+    ends_of: dict[str, list[bool]] = {}
     for repeat in range(1, run.repeats + 1):
         for episode in run.played(condition, repeat):
             if not episode.is_error:
-                found.setdefault(episode.task, []).append(episode.success)
-    return [ends for ends in found.values() if len(ends) == run.repeats]
+                ends_of.setdefault(episode.task, []).append(episode.success)
+    return [ends for ends in ends_of.values() if len(ends) == run.repeats]
 
 
 def pass_hat(tasks: Sequence[Sequence[bool]], k: int) -> float | None:

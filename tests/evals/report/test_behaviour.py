@@ -71,27 +71,17 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     assert sorted(behind) == sorted(lost)
 
 
-def test_a_run_without_losses_has_no_such_table(tmp_path: Path) -> None:
-    assert cause_table(read_run(write_run(tmp_path, {"A": [True]}))) is None
-
-
 @pytest.mark.parametrize("damage", ["gone", "torn", "other"])
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
+    """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
+    assert [found.kind for found in causes(run)] == ["drift"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:40] if damage == "torn" else b"[]")
     assert [found.kind for found in causes(run)] == ["not recorded"]
-
-
-def test_a_log_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path, {"A": [False]}))
-    before = causes(run)
-    assert [found.kind for found in before] == ["drift"]
-    run.log_file(next(iter(run.episodes.values()))).unlink()
-    assert causes(run) != before
 
 
 def test_real_episodes_are_explained_by_their_own_steps(
@@ -131,9 +121,7 @@ def test_only_vetoes_that_were_told_have_a_next_proposal() -> None:
     assert (found["proposals"], found["asked_again"], found["fell_back"]) == (8, 4, 1)
     assert found["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
     assert found["after_veto"] == {"R-1": [2, 1, 1], "R-2": [1, 1, 0], UNREADABLE: [1, 0, 0]}
-
-
-def test_a_veto_at_the_very_end_was_never_answered() -> None:
+    # A veto at the very end was never answered.
     assert decision_counts(DECISIONS[:1])["after_veto"] == {}
 
 
@@ -158,9 +146,9 @@ def test_per_rule_what_was_proposed_next(guarded: Path) -> None:
     assert {"guard", "vetoes"} <= {table.id for table in read_report(guarded).tables}
 
 
-def test_without_a_guard_there_is_no_such_table(tmp_path: Path) -> None:
+def test_what_a_run_has_not_is_no_table(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"A": [True]}, logs=False))
-    assert veto_table(run) is None and guard_table(run) is None
+    assert veto_table(run) is guard_table(run) is cause_table(run) is None
 
 
 @pytest.mark.parametrize(

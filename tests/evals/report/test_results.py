@@ -96,15 +96,6 @@ def test_the_square_adds_up(paper: Run) -> None:
     assert both["low"] < both["points"] < both["high"]
 
 
-def test_every_table_says_where_it_comes_from(paper: Run) -> None:
-    report = build_report(paper)
-    assert len(report.tables) >= 8
-    for table in report.tables:
-        assert LABEL in table.source and "generated_unseen" in table.source
-        assert "commit abc1234" in table.source
-        assert all(len(row) == len(table.columns) for row in table.rows)
-
-
 def test_types_sum_to_the_whole(paper: Run) -> None:
     found = rows(type_table(paper))
     assert sum(row["D full"]["won"] for row in found[:-1]) == 80 == found[-1]["D full"]["won"]
@@ -151,8 +142,7 @@ def test_a_run_without_any_episode(tmp_path: Path) -> None:
 SCORES = {"A": [10, -100, 40, 60, 100, 8], "D": [30, 0, 70, 100, 100, 8]}
 
 
-@pytest.fixture
-def science(tmp_path: Path) -> Run:
+def test_scienceworld_is_judged_by_its_floored_score(tmp_path: Path) -> None:
     names = ["boil/1", "boil/2", "find-plant/1", "find-plant/2", "melt/1", "use-thermometer/3"]
     families = ["F3", "F3", "F1", "F1", "F3", "F2"]
     lines = {
@@ -169,23 +159,16 @@ def science(tmp_path: Path) -> Run:
         for i, name in enumerate(names)
     ]
     wins = {condition: [s == 100 for s in scores] for condition, scores in SCORES.items()}
-    return read_run(
-        write_run(tmp_path, wins, lines=lines, logs=False, env="scienceworld", split="test",
-                  tasks=tasks)
-    )  # fmt: skip
-
-
-def test_scienceworld_is_judged_by_its_floored_score(science: Run) -> None:
-    first, second = rows(main_table(science))
+    folder = write_run(
+        tmp_path, wins, lines=lines, logs=False, env="scienceworld", split="test", tasks=tasks
+    )
+    report = read_report(folder).as_json()["tables"]
+    first, second = report["main"]["rows"]
     assert first["score (floored)"]["value"] == pytest.approx(218 / 6)
     assert first["score (raw)"]["value"] == pytest.approx(118 / 6)
     assert first["score (floored)"]["low"] < 218 / 6 < first["score (floored)"]["high"]
     assert second["gain over A"]["value"] == pytest.approx((308 - 218) / 6)
     assert (first["won"], second["won"]) == (1, 2)
-
-
-def test_scienceworld_by_family_and_pair(science: Run) -> None:
-    report = build_report(science).as_json()["tables"]
     families = {row[""]: row["A baseline"]["value"] for row in report["types"]["rows"]}
     assert families["F3"] == pytest.approx(110 / 3) and families["F1"] == pytest.approx(50)
     pair = report["pairs"]["rows"][0]
@@ -226,18 +209,14 @@ def test_repeats_are_never_easier_than_one_and_vary_only_if_tasks_flip(
     assert (flips == 0) == (varies == 0) and 0 <= flips <= 1 and 0 <= varies <= 0.5
 
 
-def repeated(folder: Path) -> Path:
-    write_run(folder, {"D": [ends[0] for ends in KNOWN]}, settings={"repeats": 3})
-    with (folder / "episodes.jsonl").open("a") as out:
+def test_the_table_of_repeats(tmp_path: Path) -> None:
+    write_run(tmp_path, {"D": [ends[0] for ends in KNOWN]}, settings={"repeats": 3})
+    with (tmp_path / "episodes.jsonl").open("a") as out:
         for number, ends in enumerate(KNOWN):
             for repeat in (2, 3):
                 line = episode("D", number, ends[repeat - 1], repeat=repeat)
                 out.write(json.dumps(line) + "\n")
-    return folder
-
-
-def test_the_table_of_repeats(tmp_path: Path) -> None:
-    run = read_run(repeated(tmp_path))
+    run = read_run(tmp_path)
     assert run.complete and outcomes(run, "D") == KNOWN
     table = repeat_table(run)
     assert table is not None
@@ -246,10 +225,7 @@ def test_the_table_of_repeats(tmp_path: Path) -> None:
     assert told == ["4", "50.0%", "33.3%", "25.0%", "50.0%", "0.167"]
     assert "repeats" in [one.id for one in read_report(tmp_path).tables]
     assert trial_table(run) is None
-
-
-def test_a_task_with_an_error_in_one_repeat_is_left_out(tmp_path: Path) -> None:
-    repeated(tmp_path)
+    # A task with an error in one repeat is left out.
     broken = episode("D", 0, False, repeat=2, failure_mode="model_error", error="gone")
     with (tmp_path / "episodes.jsonl").open("a") as out:
         out.write(json.dumps(broken) + "\n")
@@ -304,6 +280,8 @@ def test_every_table_of_a_resumed_run_names_both_commits(report: Report, resumed
     assert len({table.id for table in tables}) > 12
     for table in tables:
         assert BOTH in table.source and BOTH in table.as_markdown(), table.id
+        assert LABEL in table.source and "generated_unseen" in table.source
+        assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 def test_the_terminal_the_page_and_json_name_both_commits(report: Report) -> None:
