@@ -19,7 +19,7 @@ from rpms.evals.conditions import letters, preset_contexts
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.report import Report, read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from rpms.evaluating import Effort, play_plan
 from rpms.models.sim import LABEL
 from rpms.nodes.context import RunContext

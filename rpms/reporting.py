@@ -12,7 +12,7 @@ from rpms.console import Console
 from rpms.evals.comparison import Comparison, compare_runs, read_mapping
 from rpms.evals.conditions import find_label
 from rpms.evals.report import Report, read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from rpms.evals.run_folder import read_run
 from rpms.terminal_tables import print_tables
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from rpms import evaluate
 from rpms.evals.report import Report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from rpms.evals.run_folder import read_log
 from rpms.vocabulary.errors import RpmsError
 

@@ -17,6 +17,9 @@ from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
+# What the card tells already, under names of its own.
+_ON_THE_CARD = {"max_steps", "seed", "temperature", "trials", "repeats", "limit"}
+
 
 class Side(NamedTuple):
     """A run in a comparison: what it is called, and the conditions the first run has too."""
@@ -24,134 +27,6 @@ class Side(NamedTuple):
     name: str
     run: Run
     shared: list[str]
-
-
-def models_table(runs: Sequence[Run], rows: Sequence[str], metric: Metric) -> Table:
-    """The paper's table: a row for each model (or run), a column for each condition."""
-    conditions = list(dict.fromkeys(name for run in runs for name in run.conditions))
-    cells = [
-        [label(row), *(
-            figure(run.judged(name), metric) if name in run.conditions else Cell(NONE)
-            for name in conditions
-        )]
-        for row, run in zip(rows, runs, strict=True)
-    ]  # fmt: skip
-    what = "Mean floored score" if metric == "score" else "Success rate, won/played"
-    notes = [f"{what}, and its 95% interval, over the tasks that each run finished without error."]
-    return Table(
-        "models", "Models x conditions", _source(zip(rows, runs, strict=True)),
-        ["", *map(names, conditions)], cells, notes=[*notes, *_unfinished(zip(rows, runs,
-                                                                             strict=True))],
-    )  # fmt: skip
-
-
-def against_first(sides: Sequence[Side], metric: Metric) -> Table:
-    """Every later run against the first one, condition by condition."""
-    first = sides[0]
-    chosen = [(side, name) for side in sides[1:] for name in side.shared]
-    rows = _paired(first.run, [(side.run, name) for side, name in chosen], metric)
-    columns = ["run", "condition", "tasks", first.name, "this run", "difference"]
-    columns += [f"only {first.name} won", "only this run won", _test(metric), "Holm"]
-    return Table(
-        "pairs", f"Each run against {first.name}",
-        _source((side.name, side.run) for side in sides), columns,
-        [[label(side.name), label(names(name)), *row]
-         for (side, name), row in zip(chosen, rows, strict=True)],
-        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
-               "intervals. Holm corrects for the number of rows.",
-               *_left_out(sides)], labels=2,
-    )  # fmt: skip
-
-
-def summary(first: Side, second: Side, metric: Metric) -> Table:
-    """Two runs by condition, over the tasks that both finished."""
-    rows = _paired(first.run, [(second.run, name) for name in second.shared], metric)
-    columns = ["condition", "tasks", "first", "second", "second - first", "only first won"]
-    return Table(
-        "summary", "Two runs by condition", _source([first[:2], second[:2]]),
-        [*columns, "only second won", _test(metric), "Holm"],
-        [[label(names(name)), *row] for name, row in zip(second.shared, rows, strict=True)],
-        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
-               "intervals.", *_left_out([first, second])],
-    )  # fmt: skip
-
-
-def changes(first: Side, second: Side, metric: Metric) -> Table:
-    """Every task whose outcome is another one."""
-    rows = []
-    for name in second.shared:
-        left, right = by_task(first.run.judged(name)), by_task(second.run.judged(name))
-        for task in shared_tasks(left, right):
-            before, after = left[task], right[task]
-            if _outcome(before, metric) != _outcome(after, metric):
-                cells = [_ending(before, metric), _ending(after, metric)]
-                rows.append([label(names(name)), label(task), *cells])
-    return Table(
-        "changes", f"Tasks whose outcome changed: {len(rows)}", _source([first[:2], second[:2]]),
-        ["condition", "task", "first", "second"], rows, labels=2,
-    )  # fmt: skip
-
-
-def _paired(first: Run, others: Sequence[tuple[Run, str]], metric: Metric) -> list[list[Cell]]:
-    """For each run and condition: both figures, the difference, and the test."""
-    pairs = [pair(first.judged(name), run.judged(name), metric) for run, name in others]
-    p_values = [found.p_score if metric == "score" else found.p for found in pairs]
-    rows = []
-    for (run, name), found, p, corrected in zip(
-        others, pairs, p_values, holm(p_values), strict=True
-    ):
-        left, right = by_task(first.judged(name)), by_task(run.judged(name))
-        tasks = shared_tasks(left, right)
-        rows.append([
-            count(found.n),
-            figure([left[task] for task in tasks], metric),
-            figure([right[task] for task in tasks], metric),
-            gain(found.difference, found.interval, metric),
-            count(found.only_first), count(found.only_second), p_value(p), p_value(corrected),
-        ])  # fmt: skip
-    return rows
-
-
-def _test(metric: Metric) -> str:
-    return "Wilcoxon p" if metric == "score" else "McNemar p"
-
-
-def _source(named: Iterable[tuple[str, Run]]) -> str:
-    return " | ".join(f"{name}: {source_of(run)}" for name, run in named)
-
-
-def _left_out(sides: Sequence[Side]) -> list[str]:
-    """Episodes that could not be paired, and why."""
-    notes = []
-    for name, run, shared in sides:
-        errors = sum(e.is_error for condition in shared for e in run.played(condition))
-        if errors:
-            notes.append(f"{errors} episodes of the {name} run ended in an error and are left out.")
-    return [*notes, *_unfinished((name, run) for name, run, _ in sides)]
-
-
-def _unfinished(named: Iterable[tuple[str, Run]]) -> list[str]:
-    return [
-        f"The {name} run is not finished: {run.done} of {run.planned} episodes."
-        for name, run in named
-        if not run.complete
-    ]
-
-
-def _outcome(episode: Episode, metric: Metric) -> tuple[bool, float]:
-    return episode.success, episode.score if metric == "score" else 0.0
-
-
-def _ending(episode: Episode, metric: Metric) -> Cell:
-    verdict = "won" if episode.success else (episode.failure_mode or "lost").replace("_", " ")
-    if metric == "score":
-        verdict = f"{episode.score:g} ({verdict})"
-    value = {"success": episode.success, "score": episode.score, "mode": episode.failure_mode}
-    return Cell(verdict, f"{episode.steps} steps", value)
-
-
-# What the card tells already, under names of its own.
-_ON_THE_CARD = {"max_steps", "seed", "temperature", "trials", "repeats", "limit"}
 
 
 @dataclass(frozen=True)
@@ -185,8 +60,8 @@ class Comparison:
     def as_markdown(self) -> str:
         """What was compared, what was set differently, and all tables."""
         runs = [f"- {n}: {s}" for n, s in zip(self.names, self.sources, strict=True)]
-        found = [f"- {line}" for line in self.differences] or ["- nothing that is recorded"]
-        head = ["# Runs compared", *runs, "", "What was set differently:", "", *found, ""]
+        differences = [f"- {line}" for line in self.differences] or ["- nothing that is recorded"]
+        head = ["# Runs compared", *runs, "", "What was set differently:", "", *differences, ""]
         return "\n".join([*head, *(table.as_markdown() for table in self.tables)])
 
 
@@ -212,7 +87,7 @@ def compare_runs(
     protocols = [_protocol_differences(first, side.run, side.shared) for side in sides[1:]]
     if any(protocols) and not allow_differences:
         raise RpmsError(
-            f"the protocols differ, {_by_run(others, protocols)}: the figures are not comparable; "
+            f"the protocols differ, {_told(others, protocols)}: the figures are not comparable; "
             "give --allow-differences (allow_differences=True) to see them side by side"
         )
     alone = len(others) == 1
@@ -223,13 +98,13 @@ def compare_runs(
     metric = metric_of(first.manifest.env)
     models = models_table(runs, row_names(runs), metric)
     if alone:
-        one, other = sides
-        tables = [summary(one, other, metric), changes(one, other, metric), models]
+        before, after = sides
+        tables = [summary(before, after, metric), changes(before, after, metric), models]
     else:
         tables = [models, against_first(sides, metric)]
     text = card_text(protocol_card(first.manifest))
     if any(protocols):
-        text += f". The protocols DIFFER, {_by_run(others, protocols)}"
+        text += f". The protocols DIFFER, {_told(others, protocols)}"
     return Comparison(
         tuple(source_of(run) for run in runs),
         called,
@@ -251,15 +126,15 @@ def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
 def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     """``OLD=NEW`` as given on the command line; a label may have ``=`` in it itself."""
     known = dict.fromkeys(label for run in runs for label in run.conditions)
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     for word in words:
         cuts = [i for i, sign in enumerate(word)
                 if sign == "=" and find_label(word[:i].strip(), known) in known]  # fmt: skip
         if not cuts or not word[cuts[-1] + 1 :].strip():
             raise RpmsError(f"--map {word}: give OLD=NEW with a condition first; {_listed(known)}")
         old, new = word[: cuts[-1]].strip(), word[cuts[-1] + 1 :].strip()
-        found[find_label(old, known)] = find_label(new, known)
-    return found
+        mapping[find_label(old, known)] = find_label(new, known)
+    return mapping
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:
@@ -326,11 +201,11 @@ def _protocol_differences(first: Run, second: Run, shared: Sequence[str]) -> lis
     return card_differences(*cards)
 
 
-def _by_run(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
+def _told(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
     return "; ".join(
-        f"{run.folder}: {', '.join(found)}"
-        for run, found in zip(others, protocols, strict=True)
-        if found
+        f"{run.folder}: {', '.join(differences)}"
+        for run, differences in zip(others, protocols, strict=True)
+        if differences
     )
 
 
@@ -341,13 +216,13 @@ def _listed(labels: Iterable[str]) -> str:
 def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:
     """What else was set differently: the causes to look for first."""
     for what, field in (("model", "model_label"), ("base_url", "base_url"), ("commit", "commits")):
-        one, other = getattr(first.manifest, field), getattr(second.manifest, field)
-        if one != other:
-            yield f"{what}: {one or '(none)'} -> {other or '(none)'}"
+        mine, yours = getattr(first.manifest, field), getattr(second.manifest, field)
+        if mine != yours:
+            yield f"{what}: {mine or '(none)'} -> {yours or '(none)'}"
     for name in sorted({*first.manifest.settings, *second.manifest.settings} - _ON_THE_CARD):
-        one, other = first.manifest.settings.get(name), second.manifest.settings.get(name)
-        if one != other:
-            yield f"{name}: {one} -> {other}"
+        mine, yours = first.manifest.settings.get(name), second.manifest.settings.get(name)
+        if mine != yours:
+            yield f"{name}: {mine} -> {yours}"
     usual = RunContext().plain
     for condition in shared:
         mine, yours = (
@@ -356,3 +231,127 @@ def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str
         for name in sorted({*mine, *yours} - ON_THE_CARD):
             if mine.get(name) != yours.get(name):
                 yield f"{condition}, {name}: {mine.get(name)} -> {yours.get(name)}"
+
+
+def models_table(runs: Sequence[Run], rows: Sequence[str], metric: Metric) -> Table:
+    """The paper's table: a row for each model (or run), a column for each condition."""
+    conditions = list(dict.fromkeys(name for run in runs for name in run.conditions))
+    cells = [
+        [label(row), *(
+            figure(run.judged(name), metric) if name in run.conditions else Cell(NONE)
+            for name in conditions
+        )]
+        for row, run in zip(rows, runs, strict=True)
+    ]  # fmt: skip
+    what = "Mean floored score" if metric == "score" else "Success rate, won/played"
+    notes = [f"{what}, and its 95% interval, over the tasks that each run finished without error."]
+    return Table(
+        "models", "Models x conditions", _source(zip(rows, runs, strict=True)),
+        ["", *map(names, conditions)], cells, notes=[*notes, *_unfinished(zip(rows, runs,
+                                                                             strict=True))],
+    )  # fmt: skip
+
+
+def against_first(sides: Sequence[Side], metric: Metric) -> Table:
+    """Every later run against the first one, condition by condition."""
+    first = sides[0]
+    chosen = [(side, name) for side in sides[1:] for name in side.shared]
+    rows = _paired(first.run, [(side.run, name) for side, name in chosen], metric)
+    columns = ["run", "condition", "tasks", first.name, "this run", "difference"]
+    columns += [f"only {first.name} won", "only this run won", _test(metric), "Holm"]
+    return Table(
+        "pairs", f"Each run against {first.name}",
+        _source((side.name, side.run) for side in sides), columns,
+        [[label(side.name), label(names(name)), *row]
+         for (side, name), row in zip(chosen, rows, strict=True)],
+        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
+               "intervals. Holm corrects for the number of rows.",
+               *_left_out(sides)], labels=2,
+    )  # fmt: skip
+
+
+def summary(first: Side, second: Side, metric: Metric) -> Table:
+    """Two runs by condition, over the tasks that both finished."""
+    rows = _paired(first.run, [(second.run, name) for name in second.shared], metric)
+    columns = ["condition", "tasks", "first", "second", "second - first", "only first won"]
+    return Table(
+        "summary", "Two runs by condition", _source([first[:2], second[:2]]),
+        [*columns, "only second won", _test(metric), "Holm"],
+        [[label(names(name)), *row] for name, row in zip(second.shared, rows, strict=True)],
+        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
+               "intervals.", *_left_out([first, second])],
+    )  # fmt: skip
+
+
+def changes(first: Side, second: Side, metric: Metric) -> Table:
+    """Every task whose outcome is another one."""
+    rows = []
+    for name in second.shared:
+        left, right = by_task(first.run.judged(name)), by_task(second.run.judged(name))
+        for task in shared_tasks(left, right):
+            before, after = left[task], right[task]
+            if _outcome(before, metric) != _outcome(after, metric):
+                cells = [_ended(before, metric), _ended(after, metric)]
+                rows.append([label(names(name)), label(task), *cells])
+    return Table(
+        "changes", f"Tasks whose outcome changed: {len(rows)}", _source([first[:2], second[:2]]),
+        ["condition", "task", "first", "second"], rows, labels=2,
+    )  # fmt: skip
+
+
+def _paired(first: Run, others: Sequence[tuple[Run, str]], metric: Metric) -> list[list[Cell]]:
+    """For each run and condition: both figures, the difference, and the test."""
+    pairs = [pair(first.judged(name), run.judged(name), metric) for run, name in others]
+    p_values = [paired.p_score if metric == "score" else paired.p for paired in pairs]
+    rows = []
+    for (run, name), paired, p, corrected in zip(
+        others, pairs, p_values, holm(p_values), strict=True
+    ):
+        left, right = by_task(first.judged(name)), by_task(run.judged(name))
+        tasks = shared_tasks(left, right)
+        rows.append([
+            count(paired.n),
+            figure([left[task] for task in tasks], metric),
+            figure([right[task] for task in tasks], metric),
+            gain(paired.difference, paired.interval, metric),
+            count(paired.only_first), count(paired.only_second), p_value(p), p_value(corrected),
+        ])  # fmt: skip
+    return rows
+
+
+def _test(metric: Metric) -> str:
+    return "Wilcoxon p" if metric == "score" else "McNemar p"
+
+
+def _source(named: Iterable[tuple[str, Run]]) -> str:
+    return " | ".join(f"{name}: {source_of(run)}" for name, run in named)
+
+
+def _left_out(sides: Sequence[Side]) -> list[str]:
+    """Episodes that could not be paired, and why."""
+    notes = []
+    for name, run, shared in sides:
+        errors = sum(e.is_error for condition in shared for e in run.played(condition))
+        if errors:
+            notes.append(f"{errors} episodes of the {name} run ended in an error and are left out.")
+    return [*notes, *_unfinished((name, run) for name, run, _ in sides)]
+
+
+def _unfinished(named: Iterable[tuple[str, Run]]) -> list[str]:
+    return [
+        f"The {name} run is not finished: {run.done} of {run.planned} episodes."
+        for name, run in named
+        if not run.complete
+    ]
+
+
+def _outcome(episode: Episode, metric: Metric) -> tuple[bool, float]:
+    return episode.success, episode.score if metric == "score" else 0.0
+
+
+def _ended(episode: Episode, metric: Metric) -> Cell:
+    verdict = "won" if episode.success else (episode.failure_mode or "lost").replace("_", " ")
+    if metric == "score":
+        verdict = f"{episode.score:g} ({verdict})"
+    value = {"success": episode.success, "score": episode.score, "mode": episode.failure_mode}
+    return Cell(verdict, f"{episode.steps} steps", value)

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -31,12 +29,16 @@ def test_the_tests_of_shares_are_scipys(b: int, c: int) -> None:
     assert ours and (ours.low, ours.high) == pytest.approx(tuple(interval), abs=SAME)
 
 
-# Few values make ties and zeros, many make none; both sides of 13 and of 50 pairs.
+# Few values make ties and zeros, many make none; both sides of 13 and of 50 pairs. SciPy goes
+# through the patterns of signs one by one, so of the thousands that 13 pairs have it goes once.
+@settings(max_examples=60)
+@example([3, -1, 2, 0, 2, 3, -2, 1, 1, -3, 2, 2, 1])
 @given(
-    st.sampled_from([3, 40, 10**6]).flatmap(
-        lambda most: st.lists(st.integers(-most, most), min_size=1, max_size=70)
-    )
-)
+    st.tuples(
+        st.sampled_from([3, 40, 10**6]), st.one_of(st.integers(1, 8), st.integers(14, 70))
+    ).flatmap(lambda drawn: st.lists(st.integers(-drawn[0], drawn[0]), min_size=drawn[1],
+                                     max_size=drawn[1]))
+)  # fmt: skip
 def test_the_signed_rank_test_is_scipys(differences: list[int]) -> None:
     assume(any(differences))
     theirs = stats.wilcoxon(differences).pvalue
@@ -72,13 +74,6 @@ def test_mcnemar_of_the_papers_counts(gained: int, lost: int, p: float) -> None:
     places = 3 if p > 0.1 else 4
     assert round(mcnemar(gained, lost), places) == p
     assert mcnemar(lost, gained) == mcnemar(gained, lost)
-
-
-@given(counts, counts)
-def test_mcnemar_is_twice_the_binomial_tail(b: int, c: int) -> None:
-    n, low = b + c, min(b, c)
-    tail = 2 * sum(comb(n, i) for i in range(low + 1)) / 2**n
-    assert mcnemar(b, c) == pytest.approx(min(1.0, tail))
 
 
 def test_wilson_of_known_counts() -> None:

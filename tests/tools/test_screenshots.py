@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rpms.evals.report import Report, read_report
-from rpms.evals.report.files import write_report
+from rpms.evals.report.page import write_report
 from rpms.vocabulary.errors import RpmsError
 from tests.conftest import BROWSER, BROWSERS
 from tests.evals.sample_runs import write_run

@@ -6,29 +6,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.measures import metric_of
 from rpms.evals.protocol_card import protocol_card, protocol_of
 from rpms.evals.report.ablations import ablation_tables
 from rpms.evals.report.behaviour import (
+    cause_table,
     failure_table,
-    memory_table,
-    reliability_table,
+    guard_table,
+    refusal_table,
     step_table,
     token_table,
+    veto_table,
 )
-from rpms.evals.report.causes import cause_table
-from rpms.evals.report.frontier import frontier_table
-from rpms.evals.report.guard import guard_table, veto_table
-from rpms.evals.report.knowledge import (
-    lacking_table,
-    obedience_steps_table,
-    obedience_table,
-    prediction_table,
+from rpms.evals.report.results import (
+    main_table,
+    pair_table,
+    repeat_table,
+    square_table,
+    trial_table,
+    type_table,
 )
-from rpms.evals.report.repeats import repeat_table, trial_table
-from rpms.evals.report.results import main_table, pair_table, square_table, task_table, type_table
 from rpms.evals.report.source import source_of
-from rpms.evals.report.transfer import transfer_table
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
 
@@ -71,25 +68,13 @@ def heading(run: Run) -> str:
 
 def build_report(run: Run) -> Report:
     """Every table the run has data for."""
-    found: list[Table | None] = [main_table(run), square_table(run), type_table(run)]
-    if metric_of(run.manifest.env) == "score":
-        found.append(task_table(run))
-    if len(run.conditions) > 1:
-        found.append(pair_table(run))
-    found += [repeat_table(run), trial_table(run)]
-    found += ablation_tables(run)
-    found += [failure_table(run), cause_table(run), step_table(run), reliability_table(run)]
-    found += [memory_table(run)]
-    found += [guard_table(run), veto_table(run)]
-    found += [
-        lacking_table(run),
-        obedience_table(run),
-        obedience_steps_table(run),
-        prediction_table(run),
-    ]
-    found += [transfer_table(run), token_table(run), frontier_table(run)]
+    tables = [
+        main_table(run), square_table(run), type_table(run), pair_table(run), repeat_table(run),
+        trial_table(run), *ablation_tables(run), failure_table(run), cause_table(run),
+        step_table(run), guard_table(run), veto_table(run), refusal_table(run), token_table(run),
+    ]  # fmt: skip
     protocol = protocol_of(run.manifest)
-    return Report(run, [replace(table, protocol=protocol) for table in found if table])
+    return Report(run, [replace(table, protocol=protocol) for table in tables if table])
 
 
 def read_report(folder: Path) -> Report:

@@ -1,4 +1,4 @@
-"""One setting at a time: arbitration, SCF, prompt layout, rounds of learning, memory controls.
+"""One setting at a time: arbitration, SCF, rounds of learning, memory controls.
 
 Which conditions belong together follows from their settings in the manifest, not from their
 labels: those that are alike in everything but the setting in question.
@@ -10,25 +10,22 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from rpms.evals.conditions import effective
-from rpms.evals.measures import average, metric_of, pair
-from rpms.evals.report.prefix import repeated_share
+from rpms.evals.measures import metric_of, pair
 from rpms.evals.report.results import figure, gain
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run
-from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent
+from rpms.evals.tables import Cell, Table, count, label, p_value
 from rpms.memory_store.controls import CONTROLS
 
 TITLES = {
     "arbitration": "Arbitration",
     "scf": "State-consistent filtering (SCF)",
-    "layout": "Prompt layout",
     "memory_file": "Learning curve",
     "memory_control": "Memory controls",
 }
 ORDERS = {
     "arbitration": ("none", "soft", "hard", "hard+soft"),
     "scf": ("off", "occupancy", "preconditions"),
-    "layout": ("paper", "cache_friendly"),
     "memory_control": CONTROLS,
 }
 
@@ -43,13 +40,12 @@ def ablation_tables(run: Run) -> Iterator[Table]:
 
 def varied(run: Run, field: str) -> list[list[str]]:
     """Groups of conditions that differ in this setting alone, each in its natural order."""
-    found: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
     for name, context in run.manifest.conditions.items():
-        alike = effective(context)
-        if field in alike:
-            del alike[field]
-            found.setdefault(repr(sorted(alike.items())), []).append(name)
-    groups = [sorted(group, key=_place(run, field)) for group in found.values() if len(group) > 1]
+        others = effective(context)
+        if others.pop(field, None) is not None:
+            alike.setdefault(repr(sorted(others.items())), []).append(name)
+    groups = [sorted(group, key=_place(run, field)) for group in alike.values() if len(group) > 1]
     return [_with_round_zero(run, group) for group in groups] if field == "memory_file" else groups
 
 
@@ -67,8 +63,8 @@ def _place(run: Run, field: str) -> Callable[[str], int]:
 def round_of(name: str, file: str = "") -> int:
     """The number of the learning round, from the label or the snapshot's name."""
     for text in (name, file):
-        if found := re.search(r"round\s*(\d+)", text):
-            return int(found[1])
+        if match := re.search(r"round\s*(\d+)", text):
+            return int(match[1])
     return 1000
 
 
@@ -95,7 +91,7 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
             if field == "memory_control":
                 change += [count(versus.only_first), count(versus.only_second)]
         row = [label(_value(run, name, field)), label(names(name)), figure(judged, metric)]
-        rows.append([*row, *change, *(_layout_cells(run, name) if field == "layout" else [])])
+        rows.append([*row, *change])
     test = "Wilcoxon p" if metric == "score" else "McNemar p"
     first = _value(run, group[0], field)
     columns = [
@@ -103,12 +99,6 @@ def _table(run: Run, key: str, title: str, field: str, group: Sequence[str]) -> 
         "mean score" if metric == "score" else "success rate", f"gain over {first}", test,
     ]  # fmt: skip
     notes = ["Gains and tests over the tasks that both finished; p values are not corrected."]
-    if field == "layout":
-        columns += ["prompt tokens per step", "cached by the provider", "repeated prefix"]
-        notes.append(
-            "Repeated prefix: share of a prompt's characters that repeat the beginning of the "
-            "previous step's prompt, from the step logs. It is what a cache could reuse."
-        )
     if field == "memory_control":
         columns += [f"won by {names(group[0])} alone", "won by the control alone"]
         notes.append(
@@ -135,15 +125,3 @@ def _value(run: Run, name: str, field: str) -> str:
         return "0 (no memory)"
     number_ = round_of(name, str(context.get(field, "")))
     return str(number_) if number_ < 1000 else str(context.get(field) or "shipped memory")
-
-
-def _layout_cells(run: Run, name: str) -> list[Cell]:
-    judged = run.judged(name)
-    prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in judged)
-    cached = sum(e.cached_tokens for e in judged)
-    shares = [s for e in judged if (s := repeated_share(run.log_file(e))) is not None]
-    return [
-        number(prompt / steps if steps else None, ",.0f"),
-        percent(cached / prompt if prompt else None),
-        percent(average(shares)),
-    ]

@@ -1,22 +1,36 @@
-"""The tables about how it went: failure modes, steps, refusals and drift, memory, tokens."""
+"""The tables about how it went: failures and their causes, steps, the guard, refusals, tokens."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
+from rpms.evals.causes import KINDS, NOT_RECORDED, Cause, find_cause, place_of
 from rpms.evals.measures import average, mean, share
 from rpms.evals.records import Episode
-from rpms.evals.report.provenance import memory_sources
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_folder import Run
+from rpms.evals.rule_compliance import NOTHING_REFUSED, judging_manual
+from rpms.evals.run_folder import Run, read_log
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
-from rpms.vocabulary.turn import ERRORS
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import ERRORS, FailureMode
 
 AGENT_FAILURES = {
     "timeout": "timeout (step budget used up)",
     "wrong_termination": "wrong termination",
     "format": "format (most replies unreadable)",
 }
+# Verdicts, as the columns name them.
+GUARDED = {
+    "asked_again": "asked again",
+    "fell_back": "fell back",
+    "replaced": "replaced",
+    "insisted": "played against a rule",
+}
+KEPT = 20_000
+"""So many causes are kept in memory: a run that is watched is read again and again."""
 
 
 def failure_table(run: Run) -> Table:
@@ -24,8 +38,8 @@ def failure_table(run: Run) -> Table:
     played = {name: run.played(name) for name in run.conditions}
 
     def row(title: str, modes: Sequence[str]) -> list[Cell]:
-        found = ([e for e in played[name] if e.failure_mode in modes] for name in played)
-        return [label(title), *map(counted, found)]
+        sides = ([e for e in side if e.failure_mode in modes] for side in played.values())
+        return [label(title), *map(counted, sides)]
 
     rows = [row(title, [mode]) for mode, title in AGENT_FAILURES.items()]
     rows.append(row("lost by the agent", list(AGENT_FAILURES)))
@@ -37,83 +51,174 @@ def failure_table(run: Run) -> Table:
     )  # fmt: skip
 
 
-def step_table(run: Run) -> Table:
-    """How long episodes take, over all and over those that were won."""
-    rows = []
-    for name in run.conditions:
-        judged = run.judged(name)
-        sides = [judged, [e for e in judged if e.success], [e for e in judged if not e.success]]
-        found = [(mean([e.steps for e in side]), side) for side in sides]
-        cells = (linked(number(m.value, ".1f", m.interval), side) for m, side in found)
-        rows.append([label(names(name)), *cells])
-    columns = ["condition", "steps, all", "steps, won", "steps, lost"]
-    notes = ["Mean steps per episode with 95% bootstrap intervals over tasks."]
-    return Table("steps", "Steps", source_of(run), columns, rows, notes=notes)
+def cause_of(run: Run, episode: Episode) -> Cause | None:
+    """Where an episode went wrong; None if it was won."""
+    if episode.success or episode.failure_mode is None:
+        return None
+    file, settings = run.log_file(episode), run.manifest.conditions[episode.condition]
+    try:
+        written = file.stat().st_mtime_ns
+    except OSError:
+        written = 0
+    manual = (str(settings.get(name) or "") for name in ("rules_dir", "without_rules"))
+    return _read(file, written, episode.failure_mode, episode.error, run.manifest.env, *manual)
 
 
-def reliability_table(run: Run) -> Table:
-    """P1 and P2: refused actions per step, and steps whose belief contradicts the truth."""
-    rows = []
-    for name in run.conditions:
-        judged = run.judged(name)
-        steps = [e.steps for e in judged]
-        found = [
-            share([e.invalid_actions for e in judged], steps),
-            share([e.repeated for e in judged], [e.invalid_actions for e in judged]),
-            share([e.format_errors for e in judged], steps),
-            share([e.drift_steps for e in judged], [e.checked_steps for e in judged]),
-        ]
-        behind = [
-            [e for e in judged if e.invalid_actions],
-            [e for e in judged if e.repeated],
-            [e for e in judged if e.format_errors],
-            [e for e in judged if e.drift_steps],
-        ]
-        cells = [
-            linked(percent(m.value, m.interval), side)
-            for m, side in zip(found, behind, strict=True)
-        ]
-        rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
-    columns = ["condition", "invalid actions (P1)", "of them repeated", "unreadable replies",
-               "belief drift (P2)"]  # fmt: skip
+@lru_cache(maxsize=KEPT)
+def _read(
+    file: Path, written: int, mode: FailureMode, error: str, env: str, *settings: str
+) -> Cause:
+    """One log is read once, as long as it is not written anew."""
+    log = (read_log(file) if written else None) or {}
+    known = dict(zip(("rules_dir", "without_rules"), settings, strict=True))
+    try:
+        manual = judging_manual(env, known)
+    except RpmsError:  # the rules of that arm are gone; only names of actions are taken from them
+        manual = judging_manual(env, {})
+    try:
+        return find_cause(mode, error, log.get("steps", []), manual)
+    except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
+        return NOT_RECORDED
+
+
+def cause_table(run: Run) -> Table | None:
+    """Causes down, conditions across; None where nothing was lost."""
+    lost = {
+        name: [(cause, e) for e in run.played(name) if (cause := cause_of(run, e))]
+        for name in run.conditions
+    }
+    kinds = {cause.kind for side in lost.values() for cause, _ in side}
+    if not kinds:
+        return None
+
+    def row(title: str, chosen: Sequence[str]) -> list[Cell]:
+        sides = ([e for cause, e in side if cause.kind in chosen] for side in lost.values())
+        return [label(title), *map(counted, sides)]
+
+    rows = [row(kind, [kind]) for kind in sorted(kinds, key=lambda kind: (place_of(kind), kind))]
+    rows.append(row("not won", [*kinds]))
     notes = [
-        "P1: share of steps that the environment refused or that held no readable action; "
-        "repeated: of those, the very action that the step before was refused. "
-        "P2: share of checked steps at which the belief contradicts the simulator's true state. "
-        "Intervals resample whole episodes.",
+        "The one cause of each episode that was not won, from its step log: what ended it, or what "
+        "came first after its last progress. The page names the step of every one."
     ]
     return Table(
-        "reliability", "Invalid actions and belief drift", source_of(run),
-        [*columns, "checked steps"], rows, notes=notes,
+        "causes", "Where lost episodes went wrong", source_of(run),
+        ["cause", *map(names, run.conditions)], rows, notes=notes, total=True,
     )  # fmt: skip
 
 
-def memory_table(run: Run) -> Table | None:
-    """What became of recalled memories; None where no condition uses memory."""
-    used = [name for name in run.conditions if run.manifest.conditions[name].get("memory")]
+def step_table(run: Run) -> Table:
+    """How long episodes take, and P1 and P2: refused actions, and beliefs that the truth denies."""
+    rows = []
+    for name in run.conditions:
+        judged = run.judged(name)
+        lengths = [judged, [e for e in judged if e.success], [e for e in judged if not e.success]]
+        cells = []
+        for side in lengths:
+            steps = mean([e.steps for e in side])
+            cells.append(linked(number(steps.value, ".1f", steps.interval), side))
+        for part, whole in (
+            ("invalid_actions", "steps"),
+            ("repeated", "invalid_actions"),
+            ("format_errors", "steps"),
+            ("drift_steps", "checked_steps"),
+        ):
+            parts = [getattr(e, part) for e in judged]
+            rate = share(parts, [getattr(e, whole) for e in judged])
+            behind = [e for e, n in zip(judged, parts, strict=True) if n]
+            cells.append(linked(percent(rate.value, rate.interval), behind))
+        rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
+    columns = ["condition", "steps, all", "steps, won", "steps, lost", "invalid actions (P1)"]
+    columns += ["of them repeated", "unreadable replies", "belief drift (P2)", "checked steps"]
+    notes = [
+        "Mean steps per episode. P1: share of steps that the environment refused or that held no "
+        "readable action; repeated: of those, the very action that the step before was refused. "
+        "P2: share of checked steps at which the belief contradicts the simulator's true state. "
+        "Intervals resample whole episodes.",
+    ]
+    title = "Steps, invalid actions and belief drift"
+    return Table("steps", title, source_of(run), columns, rows, notes=notes)
+
+
+def guard_table(run: Run) -> Table | None:
+    """What rules made of proposed actions; None where no condition has a guard."""
+    used = [n for n in run.conditions if run.manifest.conditions[n].get("guard", "off") != "off"]
     if not used:
         return None
     rows = []
     for name in used:
         judged = run.judged(name)
-        recalled = sum(e.recalled for e in judged)
-        steps = sum(e.steps for e in judged)
-        fates = [
-            sum(e.dropped_scf for e in judged),
-            sum(e.dropped_arbitration for e in judged),
-            sum(e.dropped_budget for e in judged),
-            sum(e.warned for e in judged),
-        ]
-        parts = [percent(n / recalled if recalled else None, of=f"{n:,}") for n in fates]
-        per_step = number(recalled / steps if steps else None, ".2f")
-        rows.append([label(names(name)), count(recalled), per_step, *parts])
-    columns = ["condition", "recalled", "per step", "dropped by SCF", "dropped by arbiter"]
-    columns += ["no room", "warned"]
-    notes = ["Sums over all steps: a memory recalled at ten steps counts ten times."]
-    notes.append("No room: left out to keep the knowledge blocks within the paper's 1200 tokens.")
-    notes += memory_sources(run)
-    title = "What became of recalled memories"
-    return Table("memory", title, source_of(run), columns, rows, notes=notes)
+        total = sum(e.proposals for e in judged)
+        vetoes = sum((Counter(e.vetoes) for e in judged), Counter[str]())
+        parts = [_part(sum(getattr(e, fate) for e in judged), total) for fate in GUARDED]
+        rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes.most_common(6))
+        rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
+    columns = ["condition", "proposals", *GUARDED.values()]
+    notes = [
+        "Share of proposed actions. The last column names the rules that spoke against proposals "
+        "most often; 'procedure' means that nothing forbade the action but it served no sub-goal. "
+        "Fell back: asking again did not help, and what was played is in docs/guard.md.",
+    ]
+    return Table(
+        "guard", "What rules made of the agent's actions", source_of(run),
+        [*columns, "vetoes by rule"], rows, notes=notes,
+    )  # fmt: skip
+
+
+def veto_table(run: Run) -> Table | None:
+    """Per rule: what the model proposed next after it was told a veto; None where none was told."""
+    rows: list[list[Cell]] = []
+    for name in run.conditions:
+        answers = [e.after_veto for e in run.judged(name) if e.after_veto]
+        for rule in sorted({rule for counts in answers for rule in counts}):
+            counts = [counts[rule] for counts in answers if rule in counts]
+            vetoes = [n[0] for n in counts]
+            feasible, same = (share([n[kind] for n in counts], vetoes) for kind in (1, 2))
+            rows.append([
+                label(names(name)), label(rule), count(sum(vetoes)),
+                percent(feasible.value, feasible.interval), percent(same.value, same.interval),
+            ])  # fmt: skip
+    if not rows:
+        return None
+    columns = ["condition", "rule", "vetoes", "next proposal feasible", "the same again"]
+    notes = [
+        "Vetoes that were told to the model, and its next proposal within the same step. Feasible: "
+        "no rule speaks against it any more. Intervals resample whole episodes.",
+    ]
+    title = "What the model proposed after a veto"
+    return Table("vetoes", title, source_of(run), columns, rows, notes=notes)
+
+
+def refusal_table(run: Run) -> Table | None:
+    """Refused actions and lost episodes: was the knowledge missing, wrong or ignored?"""
+    known = {name: [e for e in run.judged(name) if e.refused] for name in run.conditions}
+    if not any(known.values()):
+        return None
+    rows = []
+    for name, episodes in known.items():
+        refused = sum((Counter(e.refused) for e in episodes), Counter[str]())
+        lost = [e for e in episodes if e.failure_mode]
+        sides = [[e for e in lost if e.lost_by == kind] for kind in (*KINDS, NOTHING_REFUSED)]
+        row = [label(names(name)), count(refused.total())]
+        row += [_part(refused[kind], refused.total()) for kind in KINDS]
+        row.append(counted(lost))
+        rows.append([*row, *(linked(_part(len(side), len(lost)), side) for side in sides)])
+    columns = ["condition", "actions refused", *KINDS, "episodes lost"]
+    notes = [
+        "Ignored: a rule or a memory in the prompt definitely spoke against the action, or it was "
+        "no action of the list. Wrong: a memory in the prompt said to do it, or all that the rule "
+        "in the prompt asks for held in the belief, and the world refused it. Missing: nothing in "
+        "the prompt settled it. A lost episode counts under the kind of most of its refused "
+        "actions, or of the action that ended it.",
+    ]
+    return Table(
+        "lacking", "Knowledge missing, wrong or ignored", source_of(run),
+        [*columns, *(f"{kind} (episodes)" for kind in KINDS), NOTHING_REFUSED], rows, notes=notes,
+    )  # fmt: skip
+
+
+def _part(part: int, whole: int) -> Cell:
+    return percent(part / whole if whole else None, of=f"{part:,}")
 
 
 def token_table(run: Run) -> Table:
@@ -151,14 +256,14 @@ def token_table(run: Run) -> Table:
 def _sessions(run: Run) -> list[str]:
     """What was paid in all: episodes that were cut short or played again are in no row."""
     sessions = run.manifest.sessions
-    told = [session.spent for session in sessions if session.spent]
-    if not told:
+    bills = [session.spent for session in sessions if session.spent]
+    if not bills:
         return []
-    which = "All" if len(told) == len(sessions) else f"{len(told)} of"
-    paid = [one.usd for one in told if one.usd is not None]
+    which = "All" if len(bills) == len(sessions) else f"{len(bills)} of"
+    paid = [bill.usd for bill in bills if bill.usd is not None]
     money = f" and ${sum(paid):.4f}" if paid else ""
     return [
-        f"{which} {len(sessions)} sessions together spent {sum(one.tokens for one in told):,} "
+        f"{which} {len(sessions)} sessions together spent {sum(bill.tokens for bill in bills):,} "
         f"tokens{money}, episodes that were cut short or played again included."
     ]
 

@@ -125,9 +125,9 @@ def _flying(flight: InFlight | None) -> list[dict[str, Any]]:
 
 def _spent(run: Run) -> tuple[int | None, float | None]:
     """What sessions wrote down when they ended; nothing is known of killed ones."""
-    told = [session.spent for session in run.manifest.sessions if session.spent]
-    paid = [one.usd for one in told if one.usd is not None]
-    return sum(one.tokens for one in told) if told else None, sum(paid) if paid else None
+    bills = [session.spent for session in run.manifest.sessions if session.spent]
+    paid = [bill.usd for bill in bills if bill.usd is not None]
+    return sum(bill.tokens for bill in bills) if bills else None, sum(paid) if paid else None
 
 
 class Shelf:
@@ -145,10 +145,10 @@ class Shelf:
 
     def runs(self) -> dict[str, Followed]:
         """By a name for the address, in the order they were given."""
-        found = dict.fromkeys(run for folder in self._folders for run in _runs_in(folder))
+        folders = dict.fromkeys(run for folder in self._folders for run in _runs_in(folder))
         self._known = {
             name: self._known.get(name) or Followed(run)
-            for name, run in ((slug(str(run)), run) for run in found)
+            for name, run in ((slug(str(run)), run) for run in folders)
         }
         return self._known
 

@@ -11,9 +11,10 @@ import base64
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,30 +23,23 @@ from rpms.evals.causes import Cause
 from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import groups, metric_of
 from rpms.evals.protocol_card import protocol_card
-from rpms.evals.records import Episode
+from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
-from rpms.evals.report.causes import cause_of
-from rpms.evals.report.links import set_link, sets_of
+from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import plots_of
-from rpms.evals.report.settings import settings_of
-from rpms.evals.report.source import names, short_type, source_of
+from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
-from rpms.evals.tables import Table
+from rpms.evals.tables import Cell, Table
 from rpms.nodes.manual import load_manual
 from rpms.nodes.shown import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_file
+from rpms.vocabulary.files import is_file, refuse_special, write_whole
 from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
-SCRIPTS = (
-    "base", "sets", "finding", "search", "list", "panels", "parts", "prompt", "transcript",
-    "episode", "compare", "router",
-)  # fmt: skip
-LIVE = ("morph", "live")
-STYLES = ("report.css", "live.css")
+SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
 # A card of the page holds about so many characters; wider tables put intervals on a second line.
 ROOM = 125
 # A phone so many: there the rows of wider tables become cards.
@@ -61,6 +55,21 @@ _jinja = Environment(
 )
 
 
+def write_report(report: Report, html: Path | None = None) -> list[Path]:
+    """Write report.md, report.json and the page; returns where."""
+    folder = report.run.folder
+    page = html or folder / "report.html"
+    refuse_special(page)
+    texts = {
+        folder / "report.md": report.as_markdown(),
+        folder / "report.json": json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n",
+        page: render_page(report),
+    }
+    for file, text in texts.items():
+        write_whole(file, text)  # an open page is never half a page
+    return list(texts)
+
+
 def render_page(report: Report, live: str = "") -> str:
     """The whole page as text.
 
@@ -68,8 +77,7 @@ def render_page(report: Report, live: str = "") -> str:
     wanted, and looks now and then for a later state.
     """
     run = report.run
-    style = styles()
-    script = scripts(*SCRIPTS, *(LIVE if live else ()))
+    style, script = _style(), _script(*SCRIPTS, *(["live"] if live else []))
     return _jinja.get_template("report.html.j2").render(
         title=heading(run),
         source=source_of(run),
@@ -95,7 +103,7 @@ def render_page(report: Report, live: str = "") -> str:
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists the runs which are served."""
-    style, script = styles(), scripts("morph", "index")
+    style, script = _style(), _script("live")
     return _jinja.get_template("index.html.j2").render(
         runs=runs,
         style=Markup(style),
@@ -105,15 +113,14 @@ def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def scripts(*files: str) -> str:
+def _style() -> str:
+    return (HERE / "report.css").read_text(encoding="utf-8")
+
+
+def _script(*files: str) -> str:
     """Files of js/ as one script that leaves nothing behind in the page's global names."""
     text = "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in files)
     return f"'use strict';\n(() => {{\n{text}\n}})();\n"
-
-
-def styles() -> str:
-    """The style sheets as one."""
-    return "".join((HERE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def characters(table: Table) -> int:
@@ -144,6 +151,39 @@ def page_data(report: Report, live: str = "") -> dict[str, Any]:
     }
 
 
+def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
+    """The address of the list with just these episodes; empty where nothing is behind a cell."""
+    if not row[column].behind:
+        return ""
+    return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
+
+
+def sets_of(tables: Iterable[Table], numbers: Mapping[JobKey, int]) -> dict[str, dict[str, Any]]:
+    """The episodes behind each figure: by name what it is, and their numbers on the page.
+
+    A set is named by its table, row and column, so that an address still means the same cell after
+    more episodes have ended.
+    """
+    return {
+        _name(table, row, column): {
+            "title": f"{table.title}: {', '.join(_labels(table, row, column))}",
+            "of": [numbers[key] for key in cell.behind],
+        }
+        for table in tables
+        for row in table.rows
+        for column, cell in enumerate(row)
+        if cell.behind
+    }
+
+
+def _labels(table: Table, row: Sequence[Cell], column: int) -> list[str]:
+    return [*(cell.text for cell in row[: table.labels]), table.columns[column]]
+
+
+def _name(table: Table, row: Sequence[Cell], column: int) -> str:
+    return "/".join([table.id, *_labels(table, row, column)])
+
+
 def run_rules(run: Run) -> dict[str, str]:
     """Every rule that a condition had, by its id; one that they word differently in each wording.
 
@@ -152,12 +192,12 @@ def run_rules(run: Run) -> dict[str, str]:
     env, folders = run.manifest.env, defaultdict[str, list[str]](list)
     for label, context in run.manifest.conditions.items():
         folders[str(context.get("rules_dir") or "")].append(label)
-    found = rule_texts(env)
+    texts = rule_texts(env)
     for folder in filter(None, folders):
         for rule, text in rule_texts(env, folder).items():
-            if found.setdefault(rule, text) != text:
-                found[rule] += f" ({', '.join(folders[folder])}: {text})"
-    return found
+            if texts.setdefault(rule, text) != text:
+                texts[rule] += f" ({', '.join(folders[folder])}: {text})"
+    return texts
 
 
 def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
@@ -166,20 +206,20 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
         manual = load_manual(env, rules_dir)
     except RpmsError:
         return {}
-    found = {
+    texts = {
         place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
         for place in manual.domain.likely_places
     }
     # What they name differs from home to home; the prompt has it.
     blanks = {name: f"<{name}>" for name in HERE_BLANKS}
-    found |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
+    texts |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
     for rule in (rule for _, rules in manual.tiers for rule in rules):
-        found[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
+        texts[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
     goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
                     signature="")  # fmt: skip
     for line in manual.active(goal, empty_belief())["environment"]:
-        found.setdefault(line["id"], line["text"])
-    return found
+        texts.setdefault(line["id"], line["text"])
+    return texts
 
 
 def rules_changed(run: Run) -> bool:
@@ -232,8 +272,8 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
 def _named(episode: Episode) -> str:
     """The task, and which repeat and trial of it, where there are several."""
     often = (("repeat", episode.repeat), ("trial", episode.trial))
-    told = ", ".join(f"{name} {number}" for name, number in often if number > 1)
-    return f"{episode.task} ({told})" if told else episode.task
+    which = ", ".join(f"{name} {number}" for name, number in often if number > 1)
+    return f"{episode.task} ({which})" if which else episode.task
 
 
 def _log(run: Run, episode: Episode) -> str:

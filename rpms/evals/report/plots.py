@@ -1,35 +1,25 @@
-"""The plots of the report, each beside the table it draws."""
+"""The plots of the report, each beside the table it draws: small drawings as SVG text.
+
+Colours are classes, so that they follow the page's theme.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rpms.evals.measures import Metric, by_task, groups, mean, merit, metric_of, rate, shared_tasks
 from rpms.evals.records import Episode
 from rpms.evals.report.ablations import round_of, varied
-from rpms.evals.report.analysis_plots import frontier_plot, transfer_plot
 from rpms.evals.report.results import SQUARE
 from rpms.evals.report.source import names, short_type
-from rpms.evals.report.svg import (
-    ROW,
-    WIDTH,
-    Mark,
-    Scale,
-    bar,
-    dot,
-    drawing,
-    grid,
-    legend,
-    legend_rows,
-    line,
-    spread,
-    text,
-)
 from rpms.evals.run_folder import Run
 
+WIDTH = 720
+ROW = 30
 COLOURS = 8
 LABELS = 190
 OUTCOMES = {
@@ -38,37 +28,57 @@ OUTCOMES = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Mark:
+    """A figure to draw: its value, its interval, and what to say about it."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From figures to the x (or y) of the drawing."""
+
+    start: float
+    end: float
+    top: float = 100.0
+
+    def __call__(self, value: float) -> float:
+        """Where a figure lies."""
+        return round(self.start + (self.end - self.start) * min(value, self.top) / self.top, 1)
+
+
 def plots_of(run: Run) -> dict[str, Markup]:
     """Drawings by the id of their table."""
     metric = metric_of(run.manifest.env)
-    found = {"main": conditions_plot(run, metric), "types": types_plot(run, metric)}
-    found["failures"] = outcomes_plot(run)
+    plots = {"main": conditions_plot(run, metric), "types": types_plot(run, metric)}
+    plots["failures"] = outcomes_plot(run)
     if square := square_plot(run, metric):
-        found["square"] = square
+        plots["square"] = square
     if curve := curve_plot(run, metric):
-        found["memory_file"] = curve
-    if frontier := frontier_plot(run, metric):
-        found["frontier"] = frontier
-    if transfer := transfer_plot(run):
-        found["transfer"] = transfer
-    return found
+        plots["memory_file"] = curve
+    return plots
 
 
 def mark_of(name: str, episodes: Sequence[Episode], metric: Metric) -> Mark:
     """The primary figure on a scale of 0 to 100."""
     if metric == "score":
-        found = mean([e.floored for e in episodes])
-        value, interval, scale = found.value, found.interval, 1.0
+        score = mean([e.floored for e in episodes])
+        value, interval, scale = score.value, score.interval, 1.0
     else:
         won = rate(episodes)
         value, interval, scale = won.share, won.interval, 100.0
     if value is None:
         return Mark(name, None)
-    told = f"{name}: {value * scale:.1f}"
+    title = f"{name}: {value * scale:.1f}"
     if interval is None:
-        return Mark(name, value * scale, told=told)
+        return Mark(name, value * scale, title=title)
     low, high = interval.low * scale, interval.high * scale
-    return Mark(name, value * scale, low, high, f"{told} [{low:.1f}, {high:.1f}]")
+    return Mark(name, value * scale, low, high, f"{title} [{low:.1f}, {high:.1f}]")
 
 
 def conditions_plot(run: Run, metric: Metric) -> Markup:
@@ -133,8 +143,8 @@ def square_plot(run: Run, metric: Metric) -> Markup | None:
     expected = max(0.0, (b + c - a) * factor)
     parts.append(line(left, scale(b * factor), right, scale(expected), "expected"))
     for colour, (off, on) in (("c0", "AC"), ("c1", "BD")):
-        one, two = marks[off].value or 0.0, marks[on].value or 0.0
-        parts.append(line(left, scale(one), right, scale(two), f"stroke {colour}"))
+        start, end = marks[off].value or 0.0, marks[on].value or 0.0
+        parts.append(line(left, scale(start), right, scale(end), f"stroke {colour}"))
         parts += _upright(marks[off], scale, left, colour)
         parts += _upright(marks[on], scale, right, colour)
     near = [(f"{n} {v * factor:.1f}", v * factor) for n, v in (("A", a), ("B", b))]
@@ -158,8 +168,8 @@ def outcomes_plot(run: Run) -> Markup:
             n = sum((e.failure_mode or "") == mode for e in run.played(name))
             width = scale(n) - LABELS
             if n:
-                told = f"{names(name)}: {title} {n}"
-                parts.append(bar(x, y + 7, width, f"part {mode or 'won'}", told))
+                words = f"{names(name)}: {title} {n}"
+                parts.append(bar(x, y + 7, width, f"part {mode or 'won'}", words))
             x += width
     kinds = [f"part {mode or 'won'}" for mode in OUTCOMES]
     parts += legend(list(OUTCOMES.values()), kinds, bottom + 26)
@@ -183,8 +193,8 @@ def curve_plot(run: Run, metric: Metric) -> Markup | None:
         colour = f"c{(1 - number) % COLOURS}"
         marks = [mark_of(names(name), run.judged(name), metric) for name in group]
         known = [(across(i), mark) for i, mark in enumerate(marks) if mark.value is not None]
-        for (x1, one), (x2, two) in pairwise(known):
-            parts.append(line(x1, scale(one.value or 0), x2, scale(two.value or 0),
+        for (x1, before), (x2, after) in pairwise(known):
+            parts.append(line(x1, scale(before.value or 0), x2, scale(after.value or 0),
                               f"stroke {colour}"))  # fmt: skip
         for (x, mark), name in zip(known, group, strict=False):
             parts += _upright(mark, scale, x, colour)
@@ -193,12 +203,12 @@ def curve_plot(run: Run, metric: Metric) -> Markup | None:
     return drawing(256, f"{_what(metric)} over the rounds of learning", parts)
 
 
-def _labels(told: Sequence[tuple[str, float]], scale: Scale, x: float, anchor: str) -> list[str]:
-    heights = spread([scale(value) + 4 for _, value in told])
-    kinds = ["tick" if words.startswith("sum") else "value" for words, _ in told]
+def _labels(labels: Sequence[tuple[str, float]], scale: Scale, x: float, anchor: str) -> list[str]:
+    heights = spread([scale(value) + 4 for _, value in labels])
+    kinds = ["tick" if words.startswith("sum") else "value" for words, _ in labels]
     return [
         text(x, y, words, kind, anchor)
-        for (words, _), y, kind in zip(told, heights, kinds, strict=True)
+        for (words, _), y, kind in zip(labels, heights, kinds, strict=True)
     ]
 
 
@@ -206,14 +216,14 @@ def _round_name(run: Run, name: str) -> str:
     context = run.manifest.conditions[name]
     if not context.get("memory"):
         return "no memory"
-    found = round_of(name, str(context.get("memory_file", "")))
-    return f"round {found}" if found < 1000 else names(name)
+    number = round_of(name, str(context.get("memory_file", "")))
+    return f"round {number}" if number < 1000 else names(name)
 
 
 def _whisker(mark: Mark, scale: Scale, y: float, colour: str, radius: float = 6) -> list[str]:
     if mark.value is None:
         return []
-    parts = [dot(scale(mark.value), y, f"dot {colour}", mark.told, radius)]
+    parts = [dot(scale(mark.value), y, f"dot {colour}", mark.title, radius)]
     if mark.low is not None and mark.high is not None:
         parts.insert(0, line(scale(mark.low), y, scale(mark.high), y, f"whisker {colour}"))
     return parts
@@ -222,7 +232,7 @@ def _whisker(mark: Mark, scale: Scale, y: float, colour: str, radius: float = 6)
 def _upright(mark: Mark, scale: Scale, x: float, colour: str) -> list[str]:
     if mark.value is None:
         return []
-    parts = [dot(x, scale(mark.value), f"dot {colour}", mark.told)]
+    parts = [dot(x, scale(mark.value), f"dot {colour}", mark.title)]
     if mark.low is not None and mark.high is not None:
         parts.insert(0, line(x, scale(mark.low), x, scale(mark.high), f"whisker {colour}"))
     return parts
@@ -234,3 +244,78 @@ def _what(metric: Metric) -> str:
 
 def _unit(metric: Metric) -> str:
     return "" if metric == "score" else "%"
+
+
+def drawing(height: float, title: str, parts: Sequence[str]) -> Markup:
+    """An image with a title that screen readers say."""
+    body = Markup("").join(Markup(part) for part in parts)
+    return Markup(
+        '<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    ).format(WIDTH, height, title, body)
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    """A line of text."""
+    return f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """A straight line."""
+    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" class="{kind}"/>'
+
+
+def dot(x: float, y: float, kind: str, words: str, radius: float = 5) -> str:
+    """A point that says what it is when pointed at."""
+    title = f"<title>{escape(words)}</title>" if words else ""
+    return f'<circle cx="{x}" cy="{y}" r="{radius}" class="{kind}">{title}</circle>'
+
+
+def bar(x: float, y: float, width: float, kind: str, words: str, height: float = 16) -> str:
+    """A part of a stacked bar."""
+    return (
+        f'<rect x="{x}" y="{y}" width="{max(0.0, width):.1f}" height="{height}" class="{kind}">'
+        f"<title>{escape(words)}</title></rect>"
+    )
+
+
+def grid(scale: Scale, bottom: float, unit: str, top: float = 8) -> list[str]:
+    """Vertical lines with their figures below."""
+    parts = []
+    for fifth in range(6):
+        value = scale.top * fifth / 5
+        x = scale(value)
+        parts.append(line(x, top, x, bottom, "grid"))
+        parts.append(text(x, bottom + 18, f"{value:g}{unit}", "tick", "middle"))
+    return parts
+
+
+def legend(names: Sequence[str], kinds: Sequence[str], y: float) -> list[str]:
+    """Coloured dots with their names, wrapped to the width."""
+    parts, x = [], 8.0
+    for name, kind in zip(names, kinds, strict=True):
+        width = 32 + 7.0 * len(name)
+        if x + width > WIDTH:
+            x, y = 8.0, y + 20
+        parts += [dot(x + 5, y - 4, kind, "", 5), text(x + 15, y, name, "tick key")]
+        x += width
+    return parts
+
+
+def legend_rows(names: Sequence[str]) -> int:
+    """How many lines the legend needs."""
+    rows, x = 1, 8.0
+    for name in names:
+        width = 32 + 7.0 * len(name)
+        if x + width > WIDTH:
+            rows, x = rows + 1, 8.0
+        x += width
+    return rows
+
+
+def spread(wanted: Sequence[float], gap: float = 17) -> list[float]:
+    """Heights for labels near the wanted ones, far enough apart to be read."""
+    heights = list(wanted)
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    for above, below in pairwise(order):
+        heights[below] = max(heights[below], heights[above] + gap)
+    return heights

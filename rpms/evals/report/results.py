@@ -1,10 +1,16 @@
-"""The tables about who won: main, by type, every pair, and rules x memory."""
+"""The tables about who won: main, by type, every pair, rules x memory, repeats and trials.
+
+pass^k is the chance that k independent repeats of a task all succeed, estimated without bias from
+the n that were played: C(wins, k) / C(n, k), averaged over tasks.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
+from math import comb
+from statistics import fmean
 
 from rpms.evals.conditions import effective
 from rpms.evals.measures import (
@@ -21,10 +27,10 @@ from rpms.evals.measures import (
     pair,
     rate,
     shared_tasks,
+    wilson,
 )
 from rpms.evals.records import Episode
-from rpms.evals.report.provenance import borrowed_memory
-from rpms.evals.report.source import names, short_type, source_of
+from rpms.evals.report.source import borrowed_memory, names, short_type, source_of
 from rpms.evals.run_folder import Run
 from rpms.evals.tables import (
     Cell,
@@ -68,8 +74,8 @@ def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
     yield counted(judged)
     if metric == "score":
         for values in ([e.floored for e in judged], [e.score for e in judged]):
-            found = mean(values)
-            yield number(found.value, ".1f", found.interval)
+            score = mean(values)
+            yield number(score.value, ".1f", score.interval)
     won = rate(judged)
     yield counted([e for e in judged if e.success])
     yield percent(won.share, won.interval)
@@ -119,38 +125,21 @@ def _missing(run: Run) -> Iterator[str]:
 
 def type_table(run: Run) -> Table:
     """Goal types (or families) down, conditions across."""
-    title = (
-        "Results by family" if metric_of(run.manifest.env) == "score" else "Results by goal type"
-    )
-    return _breakdown(run, "types", title, groups(run), lambda e: e.type)
-
-
-def task_table(run: Run) -> Table:
-    """The tasks of a world whose task ids are name/variation."""
-
-    def name_of(episode: Episode) -> str:
-        return episode.task.rpartition("/")[0] or episode.task
-
-    found = sorted({task.id.rpartition("/")[0] or task.id for task in run.manifest.tasks})
-    return _breakdown(run, "tasks", "Results by task", found, name_of)
-
-
-def _breakdown(
-    run: Run, key: str, title: str, kinds: Sequence[str], kind_of: Callable[[Episode], str]
-) -> Table:
     metric = metric_of(run.manifest.env)
     judged = {name: run.judged(name) for name in run.conditions}
     rows = [
         [
             label(short_type(run, kind)),
-            *(figure([e for e in judged[c] if kind_of(e) == kind], metric) for c in judged),
+            *(figure([e for e in side if e.type == kind], metric) for side in judged.values()),
         ]
-        for kind in kinds
+        for kind in groups(run)
     ]
-    rows.append([label("all"), *(figure(judged[name], metric) for name in judged)])
-    what = "Mean floored score" if metric == "score" else "Success rate, won/played"
+    rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
+    title, what = "Results by goal type", "Success rate, won/played"
+    if metric == "score":
+        title, what = "Results by family", "Mean floored score"
     return Table(
-        key, title, source_of(run), ["", *map(names, run.conditions)], rows,
+        "types", title, source_of(run), ["", *map(names, run.conditions)], rows,
         notes=[f"{what}, and its 95% interval."], total=True,
     )  # fmt: skip
 
@@ -158,30 +147,35 @@ def _breakdown(
 def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
     """The primary figure of some episodes, with its interval."""
     if metric == "score":
-        found = mean([e.floored for e in episodes])
-        return linked(number(found.value, ".1f", found.interval), episodes)
+        score = mean([e.floored for e in episodes])
+        return linked(number(score.value, ".1f", score.interval), episodes)
     won = rate(episodes)
     cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
     cell = Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
     return linked(cell, episodes)
 
 
-def pair_table(run: Run) -> Table:
-    """Every pair of conditions, task by task."""
+def pair_table(run: Run) -> Table | None:
+    """Every pair of conditions, task by task; None where there is only one."""
+    if len(run.conditions) < 2:
+        return None
     metric = metric_of(run.manifest.env)
     chosen = list(combinations(run.conditions, 2))
     pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
-    exact = holm([found.p for found in pairs])
-    ranks = holm([found.p_score for found in pairs])
+    exact = holm([test.p for test in pairs])
+    ranks = holm([test.p_score for test in pairs])
     rows = []
-    for (a, b), found, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        left, right, only_first, only_second = compared(run.judged(a), run.judged(b))
-        row = [label(names(a)), label(names(b)), linked(count(found.n), [*left, *right])]
-        row.append(gain(found.difference, found.interval, metric))
+    for (a, b), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
+        left, right = by_task(run.judged(a)), by_task(run.judged(b))
+        both = [(left[task], right[task]) for task in shared_tasks(left, right)]
+        tasks = linked(count(paired.n), [e for sides in both for e in sides])
+        row = [label(names(a)), label(names(b)), tasks]
+        row.append(gain(paired.difference, paired.interval, metric))
         if metric == "score":
-            row += [p_value(found.p_score), p_value(ranked)]
-        row += [counted(only_first), counted(only_second), p_value(found.p), p_value(p)]
-        rows.append(row)
+            row += [p_value(paired.p_score), p_value(ranked)]
+        row.append(counted([e for e, other in both if e.success and not other.success]))
+        row.append(counted([e for other, e in both if e.success and not other.success]))
+        rows.append([*row, p_value(paired.p), p_value(p)])
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
     columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm"]
@@ -194,29 +188,17 @@ def pair_table(run: Run) -> Table:
     )
 
 
-def compared(first: Sequence[Episode], second: Sequence[Episode]) -> list[list[Episode]]:
-    """Both sides of the shared tasks, and the wins of tasks that the other side lost."""
-    left, right = by_task(first), by_task(second)
-    pairs = [(left[task], right[task]) for task in shared_tasks(left, right)]
-    return [
-        [a for a, _ in pairs],
-        [b for _, b in pairs],
-        [a for a, b in pairs if a.success and not b.success],
-        [b for a, b in pairs if b.success and not a.success],
-    ]
-
-
 def square_of(run: Run) -> list[str]:
     """A, B, C and D: as such, or the only four of these letters with the same changes to each."""
     if set(SQUARE) <= set(run.conditions):
         return list(SQUARE)
-    found = {
+    corners_of = {
         letter: [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter]
         for letter in SQUARE
     }
-    if any(len(mine) != 1 for mine in found.values()):
+    if any(len(mine) != 1 for mine in corners_of.values()):
         return []
-    corners = [mine[0] for mine in found.values()]
+    corners = [mine[0] for mine in corners_of.values()]
     settings = [effective(run.manifest.conditions[name]) for name in corners]
     names_ = {name for each in settings for name in each} - {"rules", "memory"}
     alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names_)
@@ -234,12 +216,12 @@ def square_table(run: Run) -> Table | None:
     a, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
 
     def step(values: Sequence[float], base: Sequence[float]) -> Cell:
-        found = mean([x - y for x, y in zip(values, base, strict=True)])
-        return gain(found.value, found.interval, metric)
+        gained = mean([x - y for x, y in zip(values, base, strict=True)])
+        return gain(gained.value, gained.interval, metric)
 
     def level(values: Sequence[float]) -> Cell:
-        found = average(values)
-        return number(found) if metric == "score" else percent(found)
+        value = average(values)
+        return number(value) if metric == "score" else percent(value)
 
     together, interval = interaction(a, b, c, d)
     rows = [
@@ -259,3 +241,81 @@ def square_table(run: Run) -> Table | None:
         "square", "Rules x memory", source_of(run),
         ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,
     )  # fmt: skip
+
+
+def outcomes(run: Run, condition: str) -> list[list[bool]]:
+    """By task, how its repeats ended; a task counts once all of them are there without an error."""
+    ends_of: dict[str, list[bool]] = {}
+    for repeat in range(1, run.repeats + 1):
+        for episode in run.played(condition, repeat):
+            if not episode.is_error:
+                ends_of.setdefault(episode.task, []).append(episode.success)
+    return [ends for ends in ends_of.values() if len(ends) == run.repeats]
+
+
+def pass_hat(tasks: Sequence[Sequence[bool]], k: int) -> float | None:
+    """pass^k over tasks; None without any."""
+    if not tasks:
+        return None
+    return fmean(comb(sum(ends), k) / comb(len(ends), k) for ends in tasks)
+
+
+def flip_rate(tasks: Sequence[Sequence[bool]]) -> float | None:
+    """The share of tasks that were both won and lost."""
+    return fmean(0 < sum(ends) < len(ends) for ends in tasks) if tasks else None
+
+
+def variance_within(tasks: Sequence[Sequence[bool]]) -> float | None:
+    """The mean over tasks of the variance between their repeats, unbiased."""
+    if not tasks or len(tasks[0]) < 2:
+        return None
+    rates = [(sum(ends) / len(ends), len(ends)) for ends in tasks]
+    return fmean(p * (1 - p) * n / (n - 1) for p, n in rates)
+
+
+def repeat_table(run: Run) -> Table | None:
+    """One row per arm: success over all repeats, pass^k, flips and variance."""
+    if run.repeats < 2:
+        return None
+    powers = sorted({1, 2, run.repeats})
+    rows = []
+    for name in run.conditions:
+        tasks = outcomes(run, name)
+        rows.append([
+            label(names(name)), count(len(tasks)),
+            *(percent(pass_hat(tasks, k)) for k in powers),
+            percent(flip_rate(tasks)), number(variance_within(tasks), ".3f"),
+        ])  # fmt: skip
+    columns = ["condition", "tasks", *(f"pass^{k}" for k in powers)]
+    columns += ["flip rate", "variance within tasks"]
+    return Table(
+        "repeats", f"{run.repeats} repeats", source_of(run), columns, rows,
+        notes=["pass^k: all of k repeats of a task succeed. Flip rate: tasks both won and lost. "
+               "Tasks of which a repeat is missing or ended in an error are left out. The other "
+               "tables are over the first repeat."],
+    )  # fmt: skip
+
+
+def trial_table(run: Run) -> Table | None:
+    """One row per arm: how many tasks are won by the first trial, the second, and so on."""
+    if run.trials < 2:
+        return None
+    rows = [[label(names(name)), *_won_by(run, name)] for name in run.conditions]
+    columns = ["condition", "tasks", *(f"by trial {n}" for n in range(1, run.trials + 1))]
+    return Table(
+        "trials", f"Up to {run.trials} trials of a task", source_of(run), columns, rows,
+        notes=["A task is tried again until it is won; what memory carries from trial to trial is "
+               "in the step logs. The other tables take each task's last trial: such figures "
+               "are not comparable with those of a single try."],
+    )  # fmt: skip
+
+
+def _won_by(run: Run, name: str) -> Iterator[Cell]:
+    judged = run.judged(name)
+    yield count(len(judged))
+    for trial in range(1, run.trials + 1):
+        side = [e for e in judged if e.success and e.trial <= trial]
+        won = len(side)
+        interval = wilson(won, len(judged)) if judged else None
+        cell = percent(won / len(judged) if judged else None, interval, f"{won}/{len(judged)}")
+        yield linked(cell, side)

@@ -23,18 +23,22 @@ from tests.evals.sample_runs import task_id, write_run
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(params=[1400, 390])
-def followed(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]:
+WIDE, PHONE = 1400, 390
+
+
+@pytest.fixture
+def followed(browser: Browser) -> Iterator[Open]:
     """Opens a page of these runs; nothing may leave the server or complain."""
     heard: list[str] = []
     servers = []
-    context = browser.new_context(viewport={"width": request.param, "height": 900})
+    context = browser.new_context()
 
-    def open_page(*folders: Path, address: str = "") -> Page:
+    def open_page(*folders: Path, address: str = "", width: int = WIDE) -> Page:
         server = ViewServer(Shelf(folders))
         servers.append(server)
         threading.Thread(target=server.serve_forever).start()
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: heard.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: heard.append(f"error: {error}"))
@@ -77,7 +81,7 @@ def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, followed: 
 
 def test_an_open_step_and_open_panels_stay(tmp_path: Path, followed: Open) -> None:
     address = f"#/episode/A/{quote(task_id(0), safe='')}/3"
-    page = followed(growing(tmp_path), address=address)
+    page = followed(growing(tmp_path), address=address, width=PHONE)
     expect(page.locator("#where")).to_have_text("Step 3 of 6")
     page.get_by_text(re.compile(r"^Prompt \(")).click()
     expect(page.locator("[data-panel=prompt]")).to_have_attribute("open", "")
@@ -116,10 +120,11 @@ def test_tables_follow_and_lead_to_episodes(tmp_path: Path, followed: Open) -> N
     expect(page.locator("#list tbody tr")).to_have_count(3)
 
 
-def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open) -> None:
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open, width: int) -> None:
     growing(tmp_path / "one")
     write_run(tmp_path / "two", {"A": [True, False]})
-    page = followed(tmp_path)
+    page = followed(tmp_path, width=width)
     expect(page.locator("tbody tr")).to_have_count(2)
     add(tmp_path / "one", 1, False)
     expect(page.locator("tbody tr").first).to_contain_text("2 of 4")
@@ -141,3 +146,7 @@ def test_trouble_is_said_and_the_page_stays(tmp_path: Path, followed: Open) -> N
     page.evaluate("void (window.fetch = () => Promise.reject(new TypeError()))")
     expect(page.locator("#live")).to_contain_text("'rpms view' does not answer")
     expect(page.locator("#table-main")).to_be_visible()
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("h1")).to_have_text("Runs")
+    page.evaluate("void (window.fetch = () => Promise.reject(new TypeError()))")
+    expect(page.locator("#live")).to_contain_text("'rpms view' does not answer")

@@ -8,20 +8,32 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import fields
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
 import pytest
 
 from rpms.envs import get_environment
 from rpms.evals.manifest import rules_hash
-from rpms.evals.report import read_report
-from rpms.evals.report.files import write_report
-from rpms.evals.report.page import render_page, rule_texts, rules_changed, run_rules
+from rpms.evals.report import Report, read_report
+from rpms.evals.report.page import (
+    page_data,
+    render_page,
+    rule_texts,
+    rules_changed,
+    run_rules,
+    set_link,
+    sets_of,
+    write_report,
+)
 from rpms.evals.report.plots import plots_of
-from rpms.evals.report.svg import spread
+from rpms.evals.report.source import settings_of
 from rpms.evals.run_folder import read_run
+from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.errors import RpmsError
@@ -68,7 +80,7 @@ def test_nothing_foreign_becomes_markup(folder: Path) -> None:
     assert json.loads(data[1])["episodes"][0]["error"] == NASTY
 
 
-def test_each_log_is_embedded_as_it_lies_on_disk(folder: Path) -> None:
+def test_each_log_is_embedded_as_it_lies_on_disk_unless_it_is_none(folder: Path) -> None:
     run = read_run(folder)
     page = render_page(read_report(folder))
     for number, episode in enumerate(run.episodes.values()):
@@ -76,10 +88,6 @@ def test_each_log_is_embedded_as_it_lies_on_disk(folder: Path) -> None:
         assert found
         log = json.loads(gzip.decompress(base64.b64decode(found[1])))
         assert (log["condition"], log["task"]) == (episode.condition, episode.task)
-
-
-def test_a_log_that_is_no_gzip_file_is_left_out(folder: Path) -> None:
-    run = read_run(folder)
     run.log_file(next(iter(run.episodes.values()))).write_text("<b>not a log</b>")
     page = render_page(read_report(folder))
     assert 'id="log-0"' not in page and 'id="log-1"' in page and "not a log" not in page
@@ -87,18 +95,13 @@ def test_a_log_that_is_no_gzip_file_is_left_out(folder: Path) -> None:
 
 def test_plots_are_well_formed_and_named(folder: Path) -> None:
     plots = plots_of(read_run(folder))
-    assert set(plots) == {"main", "types", "square", "failures", "memory_file", "frontier"}
+    assert set(plots) == {"main", "types", "square", "failures", "memory_file"}
     for plot in plots.values():
         root = ElementTree.fromstring(str(plot))
         assert root.get("role") == "img" and root.get("aria-label")
         for mark in root.iter():
             for name in ("x", "y", "cx", "cy", "x1", "x2", "y1", "y2"):
                 assert -1 <= float(mark.get(name, "0")) <= 1000
-
-
-def test_labels_are_spread(folder: Path) -> None:
-    assert spread([10, 12, 100], gap=15) == [10, 25, 100]
-    assert spread([12, 10]) == [27, 10]
 
 
 def test_a_changed_manual_is_noticed(folder: Path, tmp_path: Path) -> None:
@@ -147,34 +150,131 @@ def test_every_line_of_the_rules_block_can_be_explained() -> None:
     assert texts["O-TOOL-001"] == "Heating is done at: <places>"
 
 
-def test_a_changed_manual_of_one_arm_is_noticed_too(tmp_path: Path) -> None:
-    own = tmp_path / "rules"
-    own.mkdir()
-    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
-    names = {"B mine": {**contexts("B")["B"], "rules_dir": str(own)}}
-    hashes = {
-        "rules": rules_hash("alfworld"), "memory": {},
-        "rules_of": {"B mine": rules_hash("alfworld", str(own))},
-    }  # fmt: skip
-    run = read_run(write_run(tmp_path / "run", {"B mine": [True]}, conditions=names, hashes=hashes))
-    assert not rules_changed(run)
-    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Hum.}]")
-    assert rules_changed(run)
-    shutil.rmtree(own)
-    assert rules_changed(run)
-
-
 def test_a_condition_with_rules_of_its_own_is_explained_by_them(tmp_path: Path) -> None:
+    """And a change of them is noticed like one of the shipped ones."""
     own = tmp_path / "rules"
     own.mkdir()
     (own / "universal.yaml").write_text("rules: [{id: U-FAIL-001, text: Never again.}]")
     (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
     plain, shipped = contexts("B")["B"], rule_texts("alfworld")
     names = {"B": plain, "B mine": {**plain, "rules_dir": str(own)}}
-    folder = write_run(tmp_path / "run", {name: [True] for name in names}, conditions=names)
-    texts = run_rules(read_run(folder))
+    hashes = {
+        "rules": rules_hash("alfworld"), "memory": {},
+        "rules_of": {"B mine": rules_hash("alfworld", str(own))},
+    }  # fmt: skip
+    wins = {name: [True] for name in names}
+    run = read_run(write_run(tmp_path / "run", wins, conditions=names, hashes=hashes))
+    texts = run_rules(run)
     assert texts["L-001"] == "Sing."
     assert texts["U-FAIL-001"] == f"{shipped['U-FAIL-001']} (B mine: Never again.)"
     assert texts["U-FAIL-002"] == shipped["U-FAIL-002"]
+    assert not rules_changed(run)
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Hum.}]")
+    assert rules_changed(run)
     shutil.rmtree(own)
-    assert run_rules(read_run(folder)) == shipped
+    assert rules_changed(run) and run_rules(run) == shipped
+
+
+def test_every_setting_is_told_once_or_by_condition(tmp_path: Path) -> None:
+    made = contexts("A", "D")
+    made["D"]["base_url"] = "https://me:secret@example.org/v1"
+    spent = {"tokens": 1200, "usd": 0.5}
+    sessions = [{"started": "2026-01-02T12:00", "commit": "abc1234", "spent": spent},
+                {"started": "2026-01-02T20:00", "commit": "def5678"}]  # fmt: skip
+    folder = write_run(
+        tmp_path, {"A": [True], "D": [True]}, conditions=made, workers=3, sessions=sessions,
+        memories={"f" * 64: {"sources": ["a split"], "learned_by": ["sim"], "entries": 7}},
+        swapped={"D": {"scf": {"path": "mine:filter", "hash": "12ab"}}},
+    )  # fmt: skip
+    sections = settings_of(read_run(folder).manifest)
+    agent = sections["Agent and model"]
+    assert set(agent) == {field.name for field in fields(RunContext)}
+    assert agent["memory"] == "off (A) | on (D)"
+    assert agent["k"] == "3" and agent["rules_dir"] == "none"
+    assert "secret" not in str(sections) and "example.org" in agent["base_url"]
+    assert sections["Run"]["workers"] == "3" and "ray" not in sections["Run"]
+    assert sections["Hashes"]["rules"] == "r" * 64
+    memory = {name.partition(" ")[2]: told for name, told in sections["Memories"].items()}
+    assert memory == {"sources 1": "a split", "learned_by 1": "sim", "entries": "7"}
+    assert sections["Swapped"] == {"D scf path": "mine:filter", "D scf hash": "12ab"}
+    assert sections["Sessions"] == {
+        "1 started": "2026-01-02T12:00", "1 commit": "abc1234", "1 spent tokens": "1200",
+        "1 spent usd": "0.5", "2 started": "2026-01-02T20:00", "2 commit": "def5678",
+    }  # fmt: skip
+    page = render_page(read_report(folder))
+    assert "<dt>memory_method</dt><dd>rpms</dd>" in page and "<summary>Protocol" in page
+
+
+WINS = {"A": [True, False, False, True], "B": [False, True, True, True]}
+LINES = {
+    ("A", 1): {"failure_mode": "wrong_termination"},
+    ("A", 2): {"failure_mode": "model_error", "error": "401"},
+    ("B", 0): {"lost_by": "ignored", "refused": {"missing": 0, "wrong": 0, "ignored": 2}},
+}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return read_report(write_run(tmp_path_factory.mktemp("run"), WINS, lines=LINES))
+
+
+def behind(report: Report, name: str) -> list[str]:
+    """The condition and number of each episode of a set, by table, labels and column."""
+    data = page_data(report)
+    rows = [data["episodes"][number] for number in data["sets"][name]["of"]]
+    return [f"{row['c']}{row['n']}" for row in rows]
+
+
+def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
+    pair = "pairs/A baseline/B rules"
+    for name, episodes in {
+        f"{pair}/only first won": ["A0"],
+        f"{pair}/only second won": ["B1"],
+        f"{pair}/tasks": ["A0", "B0", "A1", "B1", "A3", "B3"],  # an error leaves its task out
+        "main/A baseline/won": ["A0", "A3"],
+        "main/A baseline/errors": ["A2"],
+        "failures/timeout (step budget used up)/B rules": ["B0"],
+        "failures/wrong termination/A baseline": ["A1"],
+        "causes/model error/A baseline": ["A2"],
+        "lacking/B rules/ignored (episodes)": ["B0"],
+        "types/all/B rules": ["B0", "B1", "B2", "B3"],
+    }.items():
+        assert behind(report, name) == episodes, name
+
+
+def test_a_plain_count_is_as_long_as_its_list(report: Report) -> None:
+    checked = 0
+    for table in report.tables:
+        for row in table.rows:
+            for cell in row:
+                if cell.behind and isinstance(cell.value, int) and table.columns[2] != "tasks":
+                    assert len(cell.behind) == cell.value
+                    checked += 1
+    assert checked > 10
+
+
+def test_every_link_of_the_page_has_its_set_and_every_set_a_link(report: Report) -> None:
+    page = render_page(report)
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    links = re.findall(r'href="#/episodes\?([^"]+)"', page)
+    asked = {parse_qs(unescape(link))["set"][0] for link in links}
+    assert asked == set(data["sets"]) and len(asked) == len(links)
+    for found in data["sets"].values():
+        assert found["of"] and max(found["of"]) < len(data["episodes"])
+
+
+def test_an_empty_cell_leads_nowhere(report: Report) -> None:
+    main = report.tables[0]
+    errors = [*main.columns].index("errors")
+    assert [bool(set_link(main, row, errors)) for row in main.rows] == [True, False]
+    assert sets_of([], {}) == {}
+
+
+def test_episodes_and_conditions_come_in_the_plans_order(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"D": [True] * 3, "A": [True] * 3, "B": [True] * 3}, logs=False)
+    file = folder / "episodes.jsonl"
+    file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+    report = read_report(folder)
+    found = [*report.run.episodes.values()]
+    assert [(e.index, e.condition) for e in found] == [(n, c) for n in range(3) for c in "DAB"]
+    assert [row[0].text[0] for row in report.tables[0].rows] == ["D", "A", "B"]

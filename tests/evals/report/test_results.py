@@ -1,17 +1,39 @@
-"""The tables about who won, on runs whose counts are known."""
+"""The tables about who won, on runs whose counts are known; and what tables say of their run."""
 
 from __future__ import annotations
 
+import json
+from io import StringIO
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.results import main_table, pair_table, square_table, type_table
+from rpms.evals.comparison import compare_runs
+from rpms.evals.export import ATIF, export_run
+from rpms.evals.mechanisms import mechanism_table
+from rpms.evals.report import Report, build_report, read_report
+from rpms.evals.report.page import render_page
+from rpms.evals.report.results import (
+    flip_rate,
+    main_table,
+    outcomes,
+    pair_table,
+    pass_hat,
+    repeat_table,
+    square_table,
+    trial_table,
+    type_table,
+    variance_within,
+)
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
-from tests.evals.sample_runs import LABEL, write_run
+from rpms.reporting import print_tables
+from tests.evals.sample_runs import LABEL, contexts, episode, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.
 PAPER = {"A": 48, "C": 55, "B": 68, "D": 80}
@@ -40,7 +62,8 @@ def paper(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return read_run(write_run(tmp_path_factory.mktemp("paper"), wins, logs=False))
 
 
-def rows(table: Table) -> list[dict[str, Any]]:
+def rows(table: Table | None) -> list[dict[str, Any]]:
+    assert table is not None
     found: list[dict[str, Any]] = table.as_json()["rows"]
     return found
 
@@ -62,9 +85,7 @@ def test_the_mcnemar_test_of_rules_against_the_baseline(paper: Run) -> None:
 
 
 def test_the_square_adds_up(paper: Run) -> None:
-    table = square_table(paper)
-    assert table is not None
-    off, on, gain = rows(table)
+    off, on, gain = rows(square_table(paper))
     assert off["gain of rules"]["points"] == pytest.approx(100 * 20 / 134)
     assert gain["rules off"]["points"] == pytest.approx(100 * 7 / 134)
     both = gain["gain of rules"]
@@ -73,15 +94,6 @@ def test_the_square_adds_up(paper: Run) -> None:
         on["gain of rules"]["points"] - off["gain of rules"]["points"]
     )
     assert both["low"] < both["points"] < both["high"]
-
-
-def test_every_table_says_where_it_comes_from(paper: Run) -> None:
-    report = build_report(paper)
-    assert len(report.tables) >= 8
-    for table in report.tables:
-        assert LABEL in table.source and "generated_unseen" in table.source
-        assert "commit abc1234" in table.source
-        assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 def test_types_sum_to_the_whole(paper: Run) -> None:
@@ -103,7 +115,6 @@ def test_errors_are_left_out_and_said(tmp_path: Path) -> None:
     assert first["success rate"]["share"] == 1.0
     notes = " ".join(table.notes)
     assert "2 of 20 episodes ended in a model error" in notes
-    assert "1 of 20 episodes ended in a infrastructure error" not in notes
     assert "1 of 20 episodes ended in an infrastructure error" in notes
     pair = rows(pair_table(run))[0]
     assert (pair["tasks"], pair["only second won"], pair["McNemar p"]) == (7, 0, 1.0)
@@ -131,8 +142,7 @@ def test_a_run_without_any_episode(tmp_path: Path) -> None:
 SCORES = {"A": [10, -100, 40, 60, 100, 8], "D": [30, 0, 70, 100, 100, 8]}
 
 
-@pytest.fixture
-def science(tmp_path: Path) -> Run:
+def test_scienceworld_is_judged_by_its_floored_score(tmp_path: Path) -> None:
     names = ["boil/1", "boil/2", "find-plant/1", "find-plant/2", "melt/1", "use-thermometer/3"]
     families = ["F3", "F3", "F1", "F1", "F3", "F2"]
     lines = {
@@ -149,27 +159,184 @@ def science(tmp_path: Path) -> Run:
         for i, name in enumerate(names)
     ]
     wins = {condition: [s == 100 for s in scores] for condition, scores in SCORES.items()}
-    return read_run(
-        write_run(tmp_path, wins, lines=lines, logs=False, env="scienceworld", split="test",
-                  tasks=tasks)
-    )  # fmt: skip
-
-
-def test_scienceworld_is_judged_by_its_floored_score(science: Run) -> None:
-    first, second = rows(main_table(science))
+    folder = write_run(
+        tmp_path, wins, lines=lines, logs=False, env="scienceworld", split="test", tasks=tasks
+    )
+    report = read_report(folder).as_json()["tables"]
+    first, second = report["main"]["rows"]
     assert first["score (floored)"]["value"] == pytest.approx(218 / 6)
     assert first["score (raw)"]["value"] == pytest.approx(118 / 6)
     assert first["score (floored)"]["low"] < 218 / 6 < first["score (floored)"]["high"]
     assert second["gain over A"]["value"] == pytest.approx((308 - 218) / 6)
     assert (first["won"], second["won"]) == (1, 2)
-
-
-def test_scienceworld_by_family_and_task(science: Run) -> None:
-    report = build_report(science).as_json()["tables"]
     families = {row[""]: row["A baseline"]["value"] for row in report["types"]["rows"]}
     assert families["F3"] == pytest.approx(110 / 3) and families["F1"] == pytest.approx(50)
-    tasks = {row[""]: row["D full"]["value"] for row in report["tasks"]["rows"]}
-    assert tasks["boil"] == 15 and tasks["find-plant"] == 85 and len(tasks) == 5
     pair = report["pairs"]["rows"][0]
     # Three of six differ, all upwards: 2 of the 2^3 sign patterns are as extreme.
     assert pair["Wilcoxon p"] == pytest.approx(0.25)
+
+
+# Three repeats of four tasks: always, twice, once, never.
+KNOWN = [[True] * 3, [True, True, False], [False, True, False], [False] * 3]
+ENDS = st.integers(2, 6).flatmap(
+    lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=8)
+)
+
+
+def test_known_numbers() -> None:
+    assert pass_hat(KNOWN, 1) == pytest.approx(6 / 12)
+    assert pass_hat(KNOWN, 2) == pytest.approx((1 + 1 / 3 + 0 + 0) / 4)
+    assert pass_hat(KNOWN, 3) == pytest.approx(1 / 4)
+    assert flip_rate(KNOWN) == 2 / 4
+    assert variance_within(KNOWN) == pytest.approx((1 / 3 + 1 / 3) / 4)
+    assert pass_hat([], 1) is flip_rate([]) is variance_within([]) is None
+    assert variance_within([[True], [False]]) is None
+
+
+@given(ENDS)
+def test_repeats_are_never_easier_than_one_and_vary_only_if_tasks_flip(
+    tasks: list[list[bool]],
+) -> None:
+    """pass^k is the share of draws of k repeats in which all succeed."""
+    rates = []
+    for k in range(1, len(tasks[0]) + 1):
+        draws = [all(draw) for ends in tasks for draw in combinations(ends, k)]
+        rates.append(sum(draws) / len(draws))
+        assert pass_hat(tasks, k) == pytest.approx(rates[-1])
+    assert all(later <= earlier + 1e-12 for earlier, later in pairwise(rates))
+    flips, varies = flip_rate(tasks), variance_within(tasks)
+    assert flips is not None and varies is not None
+    assert (flips == 0) == (varies == 0) and 0 <= flips <= 1 and 0 <= varies <= 0.5
+
+
+def test_the_table_of_repeats(tmp_path: Path) -> None:
+    write_run(tmp_path, {"D": [ends[0] for ends in KNOWN]}, settings={"repeats": 3})
+    with (tmp_path / "episodes.jsonl").open("a") as out:
+        for number, ends in enumerate(KNOWN):
+            for repeat in (2, 3):
+                line = episode("D", number, ends[repeat - 1], repeat=repeat)
+                out.write(json.dumps(line) + "\n")
+    run = read_run(tmp_path)
+    assert run.complete and outcomes(run, "D") == KNOWN
+    table = repeat_table(run)
+    assert table is not None
+    assert table.columns[2:] == ["pass^1", "pass^2", "pass^3", "flip rate", "variance within tasks"]
+    told = [cell.text for cell in table.rows[0][1:]]
+    assert told == ["4", "50.0%", "33.3%", "25.0%", "50.0%", "0.167"]
+    assert "repeats" in [one.id for one in read_report(tmp_path).tables]
+    assert trial_table(run) is None
+    # A task with an error in one repeat is left out.
+    broken = episode("D", 0, False, repeat=2, failure_mode="model_error", error="gone")
+    with (tmp_path / "episodes.jsonl").open("a") as out:
+        out.write(json.dumps(broken) + "\n")
+    assert outcomes(read_run(tmp_path), "D") == KNOWN[1:]
+
+
+def test_the_table_of_trials(tmp_path: Path) -> None:
+    """Won at once, won in the second trial, never won."""
+    write_run(tmp_path, {"D": [True, False, False]}, settings={"trials": 3})
+    later = [(1, 2, True), (2, 2, False), (2, 3, False)]
+    with (tmp_path / "episodes.jsonl").open("a") as out:
+        for number, trial, won in later:
+            out.write(json.dumps(episode("D", number, won, trial=trial)) + "\n")
+    run = read_run(tmp_path)
+    table = trial_table(run)
+    assert run.complete and table is not None
+    assert [cell.text for cell in table.rows[0][1:]] == ["3", "33.3%", "66.7%", "66.7%"]
+    assert [episode.trial for episode in run.judged("D")] == [1, 2, 3]
+    assert repeat_table(run) is None
+
+
+BOTH = "commit abc1234, def5678"
+SESSIONS = [
+    {"started": "2030-01-02T03:04:05", "commit": "abc1234"},
+    {"started": "2030-02-02T03:04:05", "commit": "def5678"},
+]
+LABELS = ("A", "B", "C", "D", "D scf=off", "D+verify", "round 1", "round 2")
+
+
+@pytest.fixture
+def resumed(tmp_path: Path) -> Run:
+    """Conditions for every table; the last task of each was played by the second commit."""
+    played: dict[str, Any] = {"repeat": 1, "vetoes": {"E-1": 2}, "proposals": 3, "asked_again": 1,
+                              "after_veto": {"E-1": [1, 1, 0]}, "refused": {"rule": 1},
+                              "cost_usd": 0.1}  # fmt: skip
+    late = {**played, "started": "2030-02-02T03:04:06"}
+    lines = {(label, number): late if number else played for label in LABELS for number in (0, 1)}
+    wins = {label: [True, False] for label in LABELS}
+    settings = {"trials": 1, "repeats": 2}
+    return read_run(
+        write_run(tmp_path / "run", wins, lines=lines, sessions=SESSIONS, settings=settings)
+    )
+
+
+@pytest.fixture
+def report(resumed: Run) -> Report:
+    return build_report(resumed)
+
+
+def test_every_table_of_a_resumed_run_names_both_commits(report: Report, resumed: Run) -> None:
+    tables = [*report.tables, mechanism_table(resumed)]
+    assert len({table.id for table in tables}) > 12
+    for table in tables:
+        assert BOTH in table.source and BOTH in table.as_markdown(), table.id
+        assert LABEL in table.source and "generated_unseen" in table.source
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_the_terminal_the_page_and_json_name_both_commits(report: Report) -> None:
+    console = Console(width=400, file=StringIO(), record=True)
+    print_tables(console, report.tables)
+    assert console.export_text().count(BOTH) == len(report.tables)
+    page = render_page(report)
+    assert page.count("abc1234, def5678") >= len(report.tables)
+    assert "<code>abc1234, def5678</code>" in page
+    told = report.as_json()
+    assert told["commit"] == "abc1234, def5678" and BOTH in told["source"]
+    assert report.as_markdown().count(BOTH) == len(report.tables)
+
+
+def test_a_comparison_names_both_commits(resumed: Run, tmp_path: Path) -> None:
+    other = read_run(write_run(tmp_path / "other", {label: [True, True] for label in LABELS},
+                               settings={"trials": 1, "repeats": 2}))  # fmt: skip
+    found = compare_runs([resumed, other], {}, allow_differences=True)
+    assert BOTH in found.sources[0] and BOTH not in found.sources[1]
+    assert any(line == "commit: abc1234, def5678 -> abc1234" for line in found.differences)
+    assert all(BOTH in table.source for table in found.tables)
+    assert BOTH in found.as_markdown() and BOTH in json.dumps(found.as_json())
+
+
+def test_an_exported_episode_names_the_commit_that_played_it(resumed: Run, tmp_path: Path) -> None:
+    export_run(resumed, ATIF, tmp_path / "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    early = sum("abc1234" in line and "def5678" not in line for line in lines)
+    late = sum("def5678" in line and "abc1234" not in line for line in lines)
+    assert (early, late) == (len(LABELS), len(LABELS))
+
+
+@pytest.mark.parametrize(
+    ("learned_by", "words"),
+    [
+        (["sim"], "what D full remembers was learned by sim, not by openai:m."),
+        (["openai:m", "sim"], "learned by openai:m and sim, not by openai:m alone"),
+        (["openai:m"], ""),
+        ([], ""),
+    ],
+)
+def test_another_players_memory_is_called_that(
+    tmp_path: Path, learned_by: list[str], words: str
+) -> None:
+    """What a control leaves of a memory, an empty one, is nobody's; nor is one without a note."""
+    labels = ["B", "D", "D memory_control=empty"]
+    conditions = {name: {**made, "model": "openai:m"} for name, made in contexts(*labels).items()}
+    source = "sim, alfworld generated_seen, 60 tasks, 3 rounds of condition B, commit abc1234"
+    memory = {"sources": [source], "learned_by": learned_by, "entries": 9, "later": "ignored"}
+    run = read_run(write_run(
+        tmp_path, {label: [True] for label in labels}, logs=False, model="openai:m",
+        conditions=conditions, hashes={"memory": dict.fromkeys(labels[1:], "m" * 64)},
+        memories={"m" * 64: memory} if learned_by else {},
+    ))  # fmt: skip
+    notes = " ".join(main_table(run).notes)
+    assert words in notes and ("Borrowed memory: " in notes) == bool(words)
+    known = source if learned_by else "not recorded"
+    assert f"learning data: {known}" in build_report(run).tables[0].protocol

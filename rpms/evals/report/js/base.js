@@ -44,15 +44,25 @@ function outcomeBadge(e) {
   return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, told);
 }
 
-function packedLog(e) {
-  const holder = byId(e.log);
-  if (!holder) throw new Error("The run folder has no step log of this episode.");
-  return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+// One line on where a lost episode went wrong, leading to the step.
+function whyLine(e) {
+  if (!e.cause) return null;
+  const told = [el("span", { class: "cause" }, e.cause), `: ${e.why}`];
+  return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, told) : told);
 }
 
 // A log stays compressed in the page, or on the server, until somebody asks for it.
+async function packedLog(e) {
+  const holder = data.live ? await fetch(e.log) : byId(e.log);
+  if (!holder || holder.ok === false) {
+    throw new Error("The run folder has no step log of this episode.");
+  }
+  if (data.live) return holder.arrayBuffer();
+  return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+}
+
 async function unpackLog(e) {
-  const bytes = data.live ? await fetchLog(e) : packedLog(e);
+  const bytes = await packedLog(e);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   try {
     return await new Response(stream).json();

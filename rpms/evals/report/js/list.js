@@ -33,9 +33,10 @@ function outcomeFits(e, wanted) {
 
 function chosenEpisodes(params) {
   const words = (params.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = inSet(params);
+  const set = params.get("set");
+  const members = set && new Set((data.sets[set] || { of: [] }).of);
   const found = data.episodes.filter((e) => {
-    if (!wanted(e)) return false;
+    if (members && !members.has(e.number)) return false;
     if (params.get("c") && e.c !== params.get("c")) return false;
     if (params.get("t") && e.type !== params.get("t")) return false;
     if (!outcomeFits(e, params.get("o"))) return false;
@@ -55,6 +56,19 @@ function chosenEpisodes(params) {
 function listHash(params) {
   const kept = new URLSearchParams([...params].filter(([, value]) => value));
   return `#/episodes${[...kept].length ? `?${kept}` : ""}`;
+}
+
+// Says which figure of a table the list belongs to, and how to see the others again.
+function drawSet(params) {
+  const name = params.get("set");
+  const rest = new URLSearchParams(params);
+  rest.delete("set");
+  const set = name && data.sets[name];
+  byId("chosen").hidden = !name;
+  byId("chosen").replaceChildren(...(name ? [
+    set ? `Only these: ${set.title}. ` : "This run has no such set of episodes. ",
+    el("a", { href: `#/results/${encode(name.split("/")[0])}` }, "The table"), " \u00b7 ",
+    el("a", { href: listHash(rest), id: "unset" }, "All episodes")] : []));
 }
 
 function drawHeads(params) {

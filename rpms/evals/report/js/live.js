@@ -1,10 +1,34 @@
-// A served page follows its run: episodes appear as they end, and whatever is open stays open.
+// A served page follows its run, and the list of runs all of them: whatever is open stays open.
 const EVERY_MS = 2000;
 
-async function fetchLog(e) {
-  const answer = await fetch(e.log);
-  if (!answer.ok) throw new Error("The run folder has no step log of this episode.");
-  return answer.arrayBuffer();
+// A later state of the page is laid over the one that is read: what is the same stays in place,
+// with its focus, its scrolling, and what was unfolded.
+function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeName !== fresh.nodeName || old.nodeType !== Node.ELEMENT_NODE) {
+    old.replaceWith(fresh);
+    return;
+  }
+  for (const { name } of [...old.attributes]) {
+    if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  morphChildren(old, fresh);
+}
+
+function morphChildren(old, fresh) {
+  const before = [...old.childNodes];
+  const after = [...fresh.childNodes];
+  after.forEach((node, i) => { if (before[i]) morph(before[i], node); else old.append(node); });
+  before.slice(after.length).forEach((node) => node.remove());
+}
+
+async function freshPage() {
+  const answer = await fetch(location.pathname);
+  if (!answer.ok) throw new Error(await answer.text());
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
 function since(seconds) {
@@ -75,16 +99,28 @@ async function follow() {
   redraw();
 }
 
+async function lookAtRun() {
+  const answer = await fetch("state");
+  if (!answer.ok) throw new Error(await answer.text());
+  const now = await answer.json();
+  drawLive(now);
+  if (now.version !== data.live) await follow();
+}
+
+async function lookAtList() {
+  morph(document.querySelector("tbody"), (await freshPage()).querySelector("tbody"));
+  document.getElementById("live").replaceChildren();
+}
+
 async function look() {
   try {
-    const answer = await fetch("state");
-    if (!answer.ok) throw new Error(await answer.text());
-    const now = await answer.json();
-    drawLive(now);
-    if (now.version !== data.live) await follow();
+    await (document.getElementById("data") ? lookAtRun() : lookAtList());
   } catch (problem) {
     const gone = problem instanceof TypeError;
-    byId("live").replaceChildren(el("span", { class: "badge warn" }, gone ? "not connected" : "error"),
+    const badge = document.createElement("span");
+    badge.className = "badge warn";
+    badge.textContent = gone ? "not connected" : "error";
+    document.getElementById("live").replaceChildren(badge,
       gone ? " 'rpms view' does not answer; what is shown stays." : ` ${problem.message}`);
   }
 }

@@ -39,46 +39,42 @@ function route() {
   }
 }
 
-const stepBy = (by) => {
-  if (view === "episode") goToStep(viewer.step + by);
-  else if (view === "compare") selectPair(pairing.selected + by);
-  else if (view === "episodes") moveRow(by);
-};
-
-const KEYS = {
-  j: () => stepBy(1), ArrowRight: () => stepBy(1), ArrowDown: () => stepBy(1),
-  k: () => stepBy(-1), ArrowLeft: () => stepBy(-1), ArrowUp: () => stepBy(-1),
-  Home: () => stepBy(-1e6), End: () => stepBy(1e6),
-  n: () => { if (view === "episode") neighbour(1); },
-  p: () => { if (view === "episode") neighbour(-1); },
-  t: () => { if (view === "episode") switchReading(); },
-  d: () => { if (view === "compare" && pairing.parted) selectPair(pairing.parted); },
-  Escape: () => {
-    if (view === "episode" || view === "compare") location.hash = listHash(list.params);
-    else if (view === "episodes") document.activeElement?.blur();
-  },
+const toList = () => { location.hash = listHash(list.params); };
+const moves = (go, next, previous) => ({
+  j: () => go(1), [next]: () => go(1), k: () => go(-1), [previous]: () => go(-1),
+  Home: () => go(-1e6), End: () => go(1e6),
+});
+const EVERYWHERE = {
   "/": () => {
-    location.hash = listHash(list.params);
+    toList();
     setTimeout(() => byId("filters").elements.x.focus());
   },
   "?": () => byId("help").showModal(),
 };
 // Left and right go through steps, up and down through rows; elsewhere they scroll.
-const STEPPING = new Set(["ArrowLeft", "ArrowRight"]);
-const MOVING = new Set(["ArrowUp", "ArrowDown"]);
-const ENDS = new Set(["Home", "End"]);
+const KEYS = {
+  results: EVERYWHERE,
+  episodes: {
+    ...EVERYWHERE, ...moves(moveRow, "ArrowDown", "ArrowUp"),
+    Escape: () => document.activeElement?.blur(),
+  },
+  episode: {
+    ...EVERYWHERE, ...moves((by) => goToStep(viewer.step + by), "ArrowRight", "ArrowLeft"),
+    n: () => neighbour(1), p: () => neighbour(-1), t: switchReading, Escape: toList,
+  },
+  compare: {
+    ...EVERYWHERE, ...moves((by) => selectPair(pairing.selected + by), "ArrowRight", "ArrowLeft"),
+    d: () => { if (pairing.parted) selectPair(pairing.parted); }, Escape: toList,
+  },
+};
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   const typing = event.target.closest("input:not([type=checkbox]), select, textarea");
   if (typing && event.key === "Escape") { typing.blur(); return; }
-  if (typing || !Object.hasOwn(KEYS, event.key)) return;
-  const stepping = view === "episode" || view === "compare";
-  if (STEPPING.has(event.key) && !stepping) return;
-  if (MOVING.has(event.key) && view !== "episodes") return;
-  if (ENDS.has(event.key) && !stepping && view !== "episodes") return;
+  if (typing || !Object.hasOwn(KEYS[view], event.key)) return;
   event.preventDefault();
-  KEYS[event.key]();
+  KEYS[view][event.key]();
 });
 
 byId("help-open").addEventListener("click", () => byId("help").showModal());

@@ -1,0 +1,207 @@
+"""The tables about how it went, from run folders made to measure and from real episodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpms.evals.causes import Cause
+from rpms.evals.comparison import compare_runs
+from rpms.evals.report import read_report
+from rpms.evals.report.behaviour import cause_of, cause_table, guard_table, veto_table
+from rpms.evals.run_folder import Run, read_run
+from rpms.evals.step_counts import UNREADABLE, decision_counts
+from rpms.vocabulary.turn import Decision, Verdict
+from tests.evals.sample_runs import write_run
+
+
+def tables_of(folder: Path) -> dict[str, Any]:
+    tables: dict[str, Any] = read_report(folder).as_json()["tables"]
+    return tables
+
+
+def test_failures_steps_and_rates(tmp_path: Path) -> None:
+    lines = {
+        ("A", 0): {"failure_mode": "wrong_termination", "steps": 4, "invalid_actions": 2,
+                   "drift_steps": 3, "checked_steps": 4},
+        ("A", 1): {"failure_mode": "format", "steps": 16, "invalid_actions": 10,
+                   "format_errors": 9, "drift_steps": 0, "checked_steps": 0},
+        ("A", 3): {"failure_mode": "model_error", "steps": 99, "invalid_actions": 99},
+    }  # fmt: skip
+    folder = write_run(tmp_path, {"A": [False, False, True, False]}, lines=lines, logs=False)
+    tables = tables_of(folder)
+    failures = {row[""].split(" (")[0]: row["A baseline"] for row in tables["failures"]["rows"]}
+    assert failures == {
+        "timeout": 0, "wrong termination": 1, "format": 1, "lost by the agent": 2,
+        "model error": 1, "infrastructure error": 0,
+    }  # fmt: skip
+    (steps,) = tables["steps"]["rows"]
+    assert steps["steps, all"]["value"] == pytest.approx(26 / 3)
+    assert steps["steps, won"]["value"] == 6 and steps["steps, lost"]["value"] == 10
+    assert steps["invalid actions (P1)"]["share"] == pytest.approx(13 / 26)
+    assert steps["unreadable replies"]["share"] == pytest.approx(9 / 26)
+    assert steps["belief drift (P2)"]["share"] == pytest.approx(4 / 10)
+
+
+def test_tokens_and_money(tmp_path: Path) -> None:
+    wins = {"A": [True] * 2, "D": [True] * 2}
+    tables = tables_of(write_run(tmp_path, wins, lines={("D", 0): {"cost_usd": 0.02}}, logs=False))
+    unknown, known = tables["tokens"]["rows"]
+    assert unknown["cost (USD)"] == {"value": None}
+    assert known["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
+    assert known["prompt tokens per episode"]["value"] == 6000
+
+
+def causes(run: Run) -> list[Cause]:
+    return [found for e in run.episodes.values() if (found := cause_of(run, e))]
+
+
+def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
+    lines = {("A", 0): {"failure_mode": "model_error", "error": "401: no key"}}
+    run = read_run(write_run(tmp_path, {"B": [True, False], "A": [False, False]}, lines=lines))
+    table = cause_table(run)
+    assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
+    rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
+    assert rows == {"drift": [1, 1], "model error": [0, 1], "not won": [1, 2]}
+    behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
+    lost = [e.key for e in run.episodes.values() if not e.success]
+    assert sorted(behind) == sorted(lost)
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn", "other"])
+def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
+    """Also one that was read before: what is written anew is read anew."""
+    run = read_run(write_run(tmp_path, {"A": [False]}))
+    assert [found.kind for found in causes(run)] == ["drift"]
+    file = run.log_file(next(iter(run.episodes.values())))
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:40] if damage == "torn" else b"[]")
+    assert [found.kind for found in causes(run)] == ["not recorded"]
+
+
+def test_real_episodes_are_explained_by_their_own_steps(
+    real_run: Path, random_run: Path, science_run: Path
+) -> None:
+    for folder in (real_run, random_run, science_run):
+        run = read_run(folder)
+        lost = [e for e in run.episodes.values() if not e.success]
+        assert lost, "nothing was lost, so nothing was tested"
+        for episode in lost:
+            cause = cause_of(run, episode)
+            assert cause and cause.kind != "not recorded"
+            assert 1 <= cause.step <= episode.steps and f"step {cause.step}" in cause.text
+
+
+def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:
+    played = "" if verdict == "asked_again" else proposal
+    reason = "" if verdict == "accepted" else "so it is"
+    return Decision(step=step, proposal=proposal, verdict=verdict, rule=rule, reason=reason,
+                    mend="", played=played)  # fmt: skip
+
+
+DECISIONS = [
+    decision("open box", "asked_again", "R-1"),
+    decision("open box", "fell_back", "R-1"),
+    decision("open box", "asked_again", "R-1", 2),
+    decision("go to box", "accepted", step=2),
+    decision("", "asked_again", step=3),
+    decision("sing", "asked_again", "R-2", 3),
+    decision("look", "accepted", step=3),
+    decision("look", "accepted", step=4),
+]
+
+
+def test_only_vetoes_that_were_told_have_a_next_proposal() -> None:
+    found = decision_counts(DECISIONS)
+    assert (found["proposals"], found["asked_again"], found["fell_back"]) == (8, 4, 1)
+    assert found["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
+    assert found["after_veto"] == {"R-1": [2, 1, 1], "R-2": [1, 1, 0], UNREADABLE: [1, 0, 0]}
+    # A veto at the very end was never answered.
+    assert decision_counts(DECISIONS[:1])["after_veto"] == {}
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Path:
+    counts = decision_counts(DECISIONS)
+    lines: dict[Any, Any] = {("D+verify", n): counts for n in range(2)}
+    wins = {"D": [True, False], "D+verify": [True, True]}
+    return write_run(tmp_path / "new", wins, lines=lines, logs=False)
+
+
+def test_per_rule_what_was_proposed_next(guarded: Path) -> None:
+    run = read_run(guarded)
+    table = veto_table(run)
+    assert table is not None and table.id == "vetoes"
+    rows = {row[1].text: [cell.text for cell in row[2:]] for row in table.rows}
+    assert [name.split()[0] for name in rows["R-1"]] == ["4", "50.0%", "50.0%"]
+    assert [name.split()[0] for name in rows["R-2"]] == ["2", "100.0%", "0.0%"]
+    assert {row[0].text for row in table.rows} == {"D+verify"}
+    fates = guard_table(run)
+    assert fates is not None and "fell back" in fates.columns
+    assert {"guard", "vetoes"} <= {table.id for table in read_report(guarded).tables}
+
+
+def test_what_a_run_has_not_is_no_table(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path, {"A": [True]}, logs=False))
+    assert veto_table(run) is guard_table(run) is cause_table(run) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("reask", "verify"), ("shortlist", "offer"), ("constrain", "policy")]
+)
+def test_a_run_of_earlier_names_is_read_by_the_new_ones(old: str, new: str, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "old", {"D": [True, False]}, logs=False)
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    label = f"D guard={old}"
+    manifest["conditions"] = {label: {**manifest["conditions"]["D"], "guard": old}}
+    del manifest["conditions"][label]["reasks"]
+    file.write_text(json.dumps(manifest))
+    lines = (folder / "episodes.jsonl").read_text()
+    (folder / "episodes.jsonl").write_text(lines.replace('"D"', json.dumps(label)))
+    run = read_run(folder)
+    assert run.manifest.conditions[label]["guard"] == new
+    assert run.manifest.conditions[label]["reasks"] == 1
+    assert "guard" in {table.id for table in read_report(folder).tables}
+    assert compare_runs([run, run]).differences == []
+
+
+def test_why_actions_and_episodes_failed(tmp_path: Path) -> None:
+    """Two episodes each: A was shown nothing, D ignored most of what it was shown."""
+
+    def refused(missing: int, wrong: int, ignored: int, lost_by: str) -> dict[str, Any]:
+        return {
+            "refused": {"missing": missing, "wrong": wrong, "ignored": ignored},
+            "lost_by": lost_by,
+        }
+
+    lines = {
+        ("A", 0): refused(3, 0, 0, "missing"), ("A", 1): refused(0, 0, 0, "nothing refused"),
+        ("D", 0): refused(1, 1, 2, ""), ("D", 1): refused(0, 1, 3, "ignored"),
+    }  # fmt: skip
+    wins = {"A": [False, False], "D": [True, False]}
+    a, d = tables_of(write_run(tmp_path / "new", wins, lines=lines))["lacking"]["rows"]
+    assert (a["actions refused"], d["actions refused"]) == (3, 8)
+    assert (a["missing"]["share"], d["ignored"]["share"]) == (1.0, 0.625)
+    assert (a["episodes lost"], d["episodes lost"]) == (2, 1)
+    assert a["missing (episodes)"]["share"] == a["nothing refused"]["share"] == 0.5
+    assert d["ignored (episodes)"]["share"] == 1.0
+    assert "lacking" not in tables_of(write_run(tmp_path / "old", wins)), "an earlier version's run"
+
+
+@pytest.mark.engine
+def test_refusals_of_a_real_run(real_run: Path) -> None:
+    report = read_report(real_run)
+    refused = {row["condition"][0]: row for row in report.as_json()["tables"]["lacking"]["rows"]}
+    for name in report.run.conditions:
+        told = sum(e.invalid_actions - e.format_errors for e in report.run.judged(name))
+        assert refused[name]["actions refused"] == told
+    # A baseline is shown neither rules nor memories: it can ignore nothing but the list of actions.
+    assert refused["A"]["wrong"]["share"] in (0.0, None)
+    judged = [e for name in "AB" for e in report.run.judged(name)]
+    assert all(e.obeyed["known action"][0] == e.steps - e.format_errors for e in judged)
