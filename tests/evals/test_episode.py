@@ -9,6 +9,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
+from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.plan import Job
 from rpms.graph import run_episode
@@ -55,7 +56,7 @@ async def test_a_recorded_episode_is_the_episode_that_is_played(condition: str) 
     one = job(condition=condition)
     line, _ = result = await play(one)
     plain = run_episode(3, context=RunContext.for_condition(condition))
-    assert set(line) >= LINE
+    assert set(line.data()) >= LINE
     assert line.history == plain["history"] and line.success is plain["success"]
     for name in ("steps", "prompt_tokens", "output_tokens", "model_calls", "failure_mode"):
         assert getattr(line, name) == plain[name], name  # type: ignore[literal-required]
@@ -121,14 +122,15 @@ async def test_the_truth_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_played(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = live._step
+    real, played = AlfworldGame.step, []
 
-    def breaking(game: Any, action: str) -> Any:
-        if len(game.played) == 2:
+    def breaking(game: AlfworldGame, action: str) -> Any:
+        if len(played) == 2:
             raise EnvironmentFault("the simulator fell over")
+        played.append(action)
         return real(game, action)
 
-    monkeypatch.setattr(live, "_step", breaking)
+    monkeypatch.setattr(AlfworldGame, "step", breaking)
     line, _ = result = await play(job(condition="B"))
     assert (line.failure_mode, line.error) == (
         "infrastructure_error", "the simulator fell over"
