@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rpms
@@ -41,34 +41,53 @@ def test_a_run_comes_back_in_order(tmp_path: Path) -> None:
 
 
 @given(st.text(min_size=1))
+@example("..")
+@example("x" * 301)
+@example("D arbitration=hard+soft")
 def test_slugs_are_those_of_the_format(text: str) -> None:
-    assert slug(text) == sample_runs.slug(text)
-    assert "/" not in slug(text) and len(slug(text)) <= 89
+    assert slug(text) == sample_runs.slug(text) and json.dumps(slug(text)).isascii()
+    assert "/" not in slug(text) and len(slug(text)) <= 89 and slug(text) != slug(text + "_")
     assert step_log_file(Path("run"), text, "t").parts[:2] == ("run", "steps")
 
 
+PART = b'{"condition": "A", "task": "c"}'
+
+
+@pytest.mark.parametrize(
+    ("lost", "added", "left", "torn", "damaged"),
+    [
+        (40, b"", 1, True, 0), (1, b"", 1, True, 0), (0, b"{", 2, True, 0), (0, PART, 2, True, 0),
+        (0, PART[:-9], 2, True, 0), (0, PART + b"\n", 2, False, 1), (0, b"nonsense\n", 2, False, 1),
+        (0, b"[]\n", 2, False, 1), (0, b"\0\n", 2, False, 1), (0, b"\n", 2, False, 0),
+    ],
+)  # fmt: skip
+def test_a_line_that_a_kill_tore_or_that_is_damaged_tells_of_no_episode(
+    lost: int, added: bytes, left: int, torn: bool, damaged: int, tmp_path: Path
+) -> None:
+    """Whoever reads a run and whoever goes on with it say the same; the latter cuts off the end."""
+    file = write_run(tmp_path, {"A": [True, True]}, logs=False) / EPISODES
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) - lost] + added)
+    run = read_run(tmp_path)
+    assert (len(run.episodes), run.torn, len(run.damaged)) == (left, torn, damaged)
+    assert len(read_records(run, ["A"])) == left and run.complete == (left == 2)
+    writer = RunWriter(tmp_path)
+    assert len(writer.finished(Episode)) == left and writer.damaged == damaged
+    assert not torn or file.read_bytes() == b"".join(whole.splitlines(keepends=True)[:left])
+    writer.append(line("c"), b"")
+    assert len(writer.finished(Episode)) == left + 1
+
+
 def test_the_last_line_of_an_episode_counts(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [False]})
-    with (folder / "episodes.jsonl").open("a") as out:
-        out.write(json.dumps(episode("A", 0, True)) + "\n")
+    folder = write_run(tmp_path, {"A": [False]}, logs=False)
+    writer = RunWriter(folder)
+    writer.append(EpisodeLine(**episode("A", 0, True)), b"")
+    assert [e.success for e in writer.finished(Episode).values()] == [True]
     run = read_run(folder)
     assert [e.success for e in run.judged("A")] == [True] and len(run.episodes) == 1
-
-
-def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [True, True]})
-    file = folder / "episodes.jsonl"
-    file.write_bytes(file.read_bytes()[:-40])
-    run = read_run(folder)
-    assert run.torn and not run.complete and len(run.episodes) == 1
-
-
-def test_a_line_without_its_end_does_not_count_yet(tmp_path: Path) -> None:
-    """The runner cuts it off and plays the episode again; until then both say the same."""
-    folder = write_run(tmp_path, {"A": [True, True]})
-    file = folder / "episodes.jsonl"
-    file.write_bytes(file.read_bytes().removesuffix(b"\n"))
-    assert read_run(folder).torn and len(read_run(folder).episodes) == 1
+    (folder / EPISODES).unlink()
+    begun = read_run(folder)
+    assert begun.episodes == {} and read_records(begun, ["A"]) == [], "it has just begun"
 
 
 def test_a_damaged_line_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -108,12 +127,6 @@ def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> No
     folder = write_run(tmp_path, {"A": [True]}, format=2)
     with pytest.raises(RpmsError, match=r"manifest\.json: format: "):
         read_run(folder)
-
-
-def test_a_run_that_has_just_begun(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [True]})
-    (folder / "episodes.jsonl").unlink()
-    assert read_run(folder).episodes == {}
 
 
 def test_cycles_are_counted_as_a_run_is_read(tmp_path: Path) -> None:
@@ -166,35 +179,6 @@ def test_what_is_appended_is_found_again(writer: RunWriter) -> None:
     assert gzip.decompress(step_log_file(writer.folder, "A", "b/2").read_bytes()) == b"{}"
 
 
-def test_the_last_line_that_was_appended_counts(writer: RunWriter) -> None:
-    writer.append(line("a", mode="model_error"), b"")
-    writer.append(line("a"), b"")
-    assert [e.failure_mode for e in writer.finished(Episode).values()] == [None]
-    assert len((writer.folder / EPISODES).read_text().splitlines()) == 2
-
-
-@pytest.mark.parametrize("torn", ['{"condition": "A", "ta', '{"condition": "A", "task": "c"}', "{"])
-def test_a_torn_last_line_is_cut_off_before_going_on(writer: RunWriter, torn: str) -> None:
-    writer.append(line("a"), b"")
-    writer.append(line("b"), b"")
-    file = writer.folder / EPISODES
-    whole = file.read_bytes()
-    file.write_bytes(whole + torn.encode())
-    assert {key.task for key in writer.finished(Episode)} == {"a", "b"}
-    assert file.read_bytes() == whole
-    writer.append(line("c"), b"")
-    assert {key.task for key in writer.finished(Episode)} == {"a", "b", "c"}
-
-
-@pytest.mark.parametrize("damaged", ["nonsense", "[]", '{"condition": "A", "task": "c"}', "\0"])
-def test_a_damaged_line_tells_of_no_episode_and_is_counted(writer: RunWriter, damaged: str) -> None:
-    writer.append(line("a"), b"")
-    with (writer.folder / EPISODES).open("a") as out:
-        out.write(f"{damaged}\n")
-    writer.append(line("b"), b"")
-    assert {key.task for key in writer.finished(Episode)} == {"a", "b"} and writer.damaged == 1
-
-
 def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
     with pytest.raises(RpmsError, match="being written by another"):
         RunWriter(writer.folder)
@@ -222,14 +206,6 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(RpmsError, match="cannot write to"):
         RunWriter(tmp_path / "file" / "run")
-
-
-def test_slugs_are_file_names_and_never_collide() -> None:
-    texts = ["a/b", "a_b", "a b", "D arbitration=hard+soft", "x" * 300, "x" * 301, "..", "ü"]
-    slugs = [slug(text) for text in texts]
-    assert len(set(slugs)) == len(texts)
-    assert all("/" not in s and len(s) <= 89 and s not in (".", "..") for s in slugs)
-    assert slug("a/b").startswith("a_b-") and json.dumps(slug("ü")).isascii()
 
 
 TURN = {"action": "look", "observation": "a room", "failed": False, "reply": "is not asked for"}
@@ -264,28 +240,12 @@ def test_superseded_and_errored_episodes_teach_nothing(tmp_path: Path) -> None:
     assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["at last", "second"]
 
 
-def test_a_torn_line_and_damaged_ones_are_passed_over(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"B": [True, True]}, logs=False)
-    with (folder / EPISODES).open("a") as out:
-        out.write('{"env": "alfworld", "spl')
-    assert len(read_records(read_run(folder), ["B"])) == 2
-    with (folder / EPISODES).open("a") as out:
-        out.write("\n")
-    assert len(read_records(read_run(folder), ["B"])) == 2
-
-
 def test_an_episode_without_its_texts_is_refused_with_its_place(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {"B": [True]}, logs=False)
     line = {name: value for name, value in episode("B", 0, True).items() if name != "history"}
     appended(folder, line)
     with pytest.raises(RpmsError, match=rf"{EPISODES}:2: history: "):
         read_records(read_run(folder), ["B"])
-
-
-def test_a_run_that_has_not_begun_has_nothing_to_tell(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"B": [True]}, logs=False)
-    (folder / EPISODES).unlink()
-    assert read_records(read_run(folder), ["B"]) == []
 
 
 LOG = step_log(episode("D", 1, True))
