@@ -196,10 +196,10 @@ def choose_arms(
 
 def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
-    applied = apply_protocol(asked.protocol, base, asked.env)
-    wanted: dict[str, Any] = {"trials": applied.trials, "repeats": applied.repeats}
-    if applied.split:
-        wanted["split"] = applied.split
+    protocol, context = apply_protocol(asked.protocol, base, asked.env)
+    wanted: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
+    if protocol.split:
+        wanted["split"] = protocol.split
     for name, value in wanted.items():
         given, usual = getattr(asked, name), Asked.model_fields[name].default
         if given not in (usual, value):
@@ -207,7 +207,7 @@ def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
                 f"--protocol {asked.protocol} is played with {name}={value}, not {given}; leave "
                 "one out"
             )
-    return asked.model_copy(update=wanted), applied.context
+    return asked.model_copy(update=wanted), context
 
 
 def read_plan(file: Path) -> PlanFile:

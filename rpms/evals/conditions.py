@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.context import CONDITIONS, RunContext, condition_name, settings
+from rpms.nodes.context import RunContext, condition_name, settings
 from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.errors import RpmsError
@@ -94,11 +94,6 @@ def find_label(typed: str, labels: Iterable[str]) -> str:
     """The label that was meant: exactly so, or else written large or small; as it is if none."""
     found = {label for label in labels if label.lower() == typed.strip().lower()}
     return typed if typed in found or len(found) != 1 else found.pop()
-
-
-def is_letter(label: str) -> bool:
-    """Whether a label is a condition of the paper (or E) with nothing changed."""
-    return label in CONDITIONS
 
 
 def _value(value: Any) -> str:

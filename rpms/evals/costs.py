@@ -9,7 +9,7 @@ run is then stopped.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,10 +31,6 @@ class Spent(TypedDict):
     output_tokens: int
 
 
-Price = Callable[[Spent], float | None]
-"""Dollars for tokens; None when no price is known."""
-
-
 def nothing_spent() -> Spent:
     """Where counting begins."""
     return Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
@@ -49,21 +45,12 @@ def spent_in(episode: Episode) -> Spent:
     )
 
 
-def unknown_price(spent: Spent) -> float | None:
-    """For models on no price list."""
-    return None
-
-
-def price_by(rates: Rates | None) -> Price:
-    """How to price the tokens of one model, given its rates."""
+def cost_of(spent: Spent, rates: Rates | None) -> float | None:
+    """Dollars for the tokens of one model; None where its price is not known."""
     if rates is None:
-        return unknown_price
-
-    def price(spent: Spent) -> float | None:
-        cost = rates.cost(spent["prompt_tokens"], spent["cached_tokens"], spent["output_tokens"])
-        return round(cost, DIGITS)
-
-    return price
+        return None
+    cost = rates.cost(spent["prompt_tokens"], spent["cached_tokens"], spent["output_tokens"])
+    return round(cost, DIGITS)
 
 
 @dataclass(frozen=True)

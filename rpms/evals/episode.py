@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from rpms.envs import Environment, get_environment, live
-from rpms.evals.costs import Meter, Price, nothing_spent, unknown_price
+from rpms.evals.costs import Meter, cost_of, nothing_spent
 from rpms.evals.manifest import now
 from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
@@ -36,6 +36,7 @@ from rpms.evals.rule_compliance import (
 )
 from rpms.evals.step_counts import decision_counts, drift_counts, memory_counts, source_counts
 from rpms.graph.build import RpmsGraph
+from rpms.models.prices import Rates
 from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.rules import ActiveRules
@@ -221,7 +222,7 @@ class Recorder:
     """Follows one episode through the graph's updates."""
 
     def __init__(
-        self, job: Job, truth: bool, price: Price = unknown_price, meter: Meter | None = None
+        self, job: Job, truth: bool, rates: Rates | None = None, meter: Meter | None = None
     ) -> None:
         """Nothing has happened yet."""
         self.job = job
@@ -230,7 +231,7 @@ class Recorder:
         self.state: dict[str, Any] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.spent = nothing_spent()
-        self._price, self._meter = price, meter
+        self._rates, self._meter = rates, meter
         self.started = now()
         self._truth = truth
         self.passed = 0.0
@@ -266,7 +267,7 @@ class Recorder:
             for name in call:
                 call[name] = usage[name]  # type: ignore[literal-required]
                 self.spent[name] += usage[name]  # type: ignore[literal-required]
-        cost = self._price(call)
+        cost = cost_of(call, self._rates)
         if self._meter:
             self._meter.add(call, cost)
         return cost
@@ -318,7 +319,7 @@ class Recorder:
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent.items()},
-            "cost_usd": self._price(self.spent),
+            "cost_usd": cost_of(self.spent, self._rates),
             **drift_counts(steps),
             **memory_counts(steps),
             **decision_counts(self.state.get("decisions", [])),
@@ -341,7 +342,7 @@ async def play_job(
     context: RunContext,
     truth: bool,
     pacing: Pacing | None = None,
-    price: Price = unknown_price,
+    rates: Rates | None = None,
     meter: Meter | None = None,
 ) -> EpisodeResult:
     """Play one episode; whatever goes wrong in it is its result, never the run's end.
@@ -351,7 +352,7 @@ async def play_job(
     """
     place = Place(pacing or Pacing())
     await place.start()
-    recorder = Recorder(job, truth, price, meter)
+    recorder = Recorder(job, truth, rates, meter)
     asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.carried:
         asked["carried"] = dict(job.carried)

@@ -9,7 +9,7 @@ here; readers of later versions accept it. https://harborframework.com/docs/traj
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,14 +66,14 @@ class Played:
         return found
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """What was on, and how the model was called."""
-        return self.run.manifest.conditions[self.episode.condition]
+        return self.run.settings(self.episode.condition)
 
     @property
     def model(self) -> str:
         """The model as the run names it."""
-        return str(self.settings.get("model", self.run.manifest.model))
+        return self.run.model(self.episode.condition)
 
     @property
     def about(self) -> dict[str, Any]:

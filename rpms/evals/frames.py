@@ -5,7 +5,7 @@ pandas is not needed to run anything: it comes with the extra ``analysis``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,10 +127,15 @@ def _episode(run: Run) -> Callable[[Episode], Row]:
     names = columns(Episode)
 
     def row(episode: Episode) -> Row:
-        model = _settings(run, episode).get("model", manifest.model)
         plain = {name: getattr(episode, name) for name in names}
         refused = {f"refused_{kind}": n for kind, n in (episode.refused or {}).items()}
-        return {**_key(run, episode), **plain, **about, "model": model, **refused}
+        return {
+            **_key(run, episode),
+            **plain,
+            **about,
+            "model": run.model(episode.condition),
+            **refused,
+        }
 
     return row
 
@@ -149,14 +154,14 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         ),
         "rules_shown": len(shown_rules(step)),
         "recalled": len(step.get("recalls", [])),
-        "memories_shown": len(in_prompt(step, _settings(run, episode))),
+        "memories_shown": len(in_prompt(step, run.settings(episode.condition))),
         "drift": len(step["drift"]),
         **step["usage"],
     }
 
 
 def _recalls(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
-    shown = [id(recall) for recall in in_prompt(step, _settings(run, episode))]
+    shown = [id(recall) for recall in in_prompt(step, run.settings(episode.condition))]
     read = get_environment(run.manifest.env).read_signature
     for recall in step.get("recalls", []):
         entry = recall["entry"]
@@ -186,7 +191,3 @@ def _obedience(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
     shown = shown_rules(step)
     for rule, verdict in step.get("judged", []):
         yield {"rule": rule, "verdict": verdict, "shown": rule in shown, "failed": step["failed"]}
-
-
-def _settings(run: Run, episode: Episode) -> Mapping[str, Any]:
-    return run.manifest.conditions[episode.condition]

@@ -145,16 +145,7 @@ def make_plan(
 ) -> RunPlan:
     """List the tasks and check that there is something to do.
 
-    Args:
-        env: the environment.
-        split: the list the tasks come from.
-        conditions: settings by label.
-        chosen: which of the tasks, or how many; 0 for the whole split.
-        truth: whether beliefs are compared with the simulator's facts.
-        cache: file of replies that need no new model call.
-        nodes: by label, the import paths of swapped stages.
-        trials: how often a task may be tried.
-        repeats: how often everything is played.
+    ``chosen`` are the tasks, or how many; 0 for the whole split. The rest is as in ``RunPlan``.
     """
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,29 +33,10 @@ class NamedProtocol(Strict, BaseModel):
     differs: str
     env: str = ""
     split: str = ""
-    tasks: int = Field(default=0, ge=0)
+    tasks: int = Field(default=0, ge=0)  # of that split; 0 where it does not say
     trials: int = Field(default=1, ge=1)
     repeats: int = Field(default=1, ge=1)
     set: dict[str, Any] = {}
-
-
-@dataclass(frozen=True)
-class Applied:
-    """A protocol over the settings of a run.
-
-    Attributes:
-        context: the settings of the run with those of the protocol.
-        split: the list of tasks it is played on; empty where it names none.
-        tasks: how many tasks that list has; 0 where it does not say.
-        trials: how often each task may be tried, with what was learned before.
-        repeats: how often each task is played independently.
-    """
-
-    context: RunContext
-    split: str
-    tasks: int
-    trials: int
-    repeats: int
 
 
 @cache
@@ -69,8 +49,8 @@ def load_protocols() -> dict[str, NamedProtocol]:
     return found
 
 
-def apply_protocol(name: str, base: RunContext, env: str = "") -> Applied:
-    """Play as this protocol does, with the run's other settings.
+def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedProtocol, RunContext]:
+    """The protocol of that name, and the run's settings with those of the protocol.
 
     Args:
         name: one of ``protocols.yaml``.
@@ -80,17 +60,17 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> Applied:
     protocols = load_protocols()
     if name not in protocols:
         raise RpmsError(f"unknown protocol '{name}'; {offer(name, protocols)}")
-    one = protocols[name]
-    if env and one.env and env != one.env:
-        raise RpmsError(f"--protocol {name} is for {one.env}, not for {env}")
+    protocol = protocols[name]
+    if env and protocol.env and env != protocol.env:
+        raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
     usual = RunContext().plain
-    for setting, value in one.set.items():
+    for setting, value in protocol.set.items():
         given = base.plain[setting]
         if given not in (usual[setting], value):
             raise RpmsError(
                 f"--protocol {name} is played with {setting}={value}, not {given}; leave one out"
             )
-    return Applied(base.with_(**one.set), one.split, one.tasks, one.trials, one.repeats)
+    return protocol, base.with_(**protocol.set)
 
 
 UNKNOWN = "not recorded"

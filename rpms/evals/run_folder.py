@@ -129,6 +129,14 @@ class Run:
         """Those that say something about the agent: no model and no infrastructure errors."""
         return [episode for episode in self.played(condition) if not episode.is_error]
 
+    def settings(self, condition: str) -> Mapping[str, Any]:
+        """What was on under a condition, and how the model was called."""
+        return self.manifest.conditions[condition]
+
+    def model(self, condition: str) -> str:
+        """The model that played a condition, as the run names it."""
+        return str(self.settings(condition).get("model", self.manifest.model))
+
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
         return step_log_file(self.folder, *episode.key)

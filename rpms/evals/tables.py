@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 from rpms.evals.measures import Interval
-from rpms.evals.records import JobKey
+from rpms.evals.records import Episode, JobKey
 
 NONE = "-"
 
@@ -21,14 +21,6 @@ class Cell:
     note: str = ""
     value: Any = None
     behind: tuple[JobKey, ...] = ()
-
-
-class Keyed(Protocol):
-    """An episode, as far as a table has to know it."""
-
-    @property
-    def key(self) -> JobKey:
-        """What names it within its run."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +90,12 @@ def count(number: int) -> Cell:
     return Cell(f"{number:,}", value=number)
 
 
-def linked(cell: Cell, episodes: Iterable[Keyed]) -> Cell:
+def linked(cell: Cell, episodes: Iterable[Episode]) -> Cell:
     """A figure with the very episodes behind it, which a page can lead to."""
     return replace(cell, behind=tuple(episode.key for episode in episodes))
 
 
-def counted(episodes: Sequence[Keyed]) -> Cell:
+def counted(episodes: Sequence[Episode]) -> Cell:
     """How many episodes, and which."""
     return linked(count(len(episodes)), episodes)
 

@@ -100,7 +100,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     players: set[str] = set()
     for run in runs:
         for label in _chosen(run, condition):
-            found = list(unusual(run.manifest.env, run.manifest.split, _settings(run, label)))
+            found = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
             if found and not allowed:
                 raise RpmsError(_refusal(f"{run.folder}, condition {label}", found))
             told = (*_origin(run, label), *found)
@@ -110,7 +110,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
                 f"{one.task}: {one.error}" for one in run.played(label) if one.is_error
             ]  # fmt: skip
             rounds[told].append(Counted(len(learned), len(run.manifest.tasks)))
-            players.add(str(_settings(run, label).get("model", run.manifest.model)))
+            players.add(run.model(label))
     if not records:
         raise RpmsError(
             f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
@@ -163,18 +163,14 @@ def _chosen(run: Run, condition: str) -> list[str]:
     return [condition]
 
 
-def _settings(run: Run, label: str) -> Mapping[str, Any]:
-    return run.manifest.conditions[label]
-
-
 def _origin(run: Run, label: str) -> tuple[str, ...]:
     """What runs must share to be rounds of one thing."""
     manifest = run.manifest
     return (
-        str(_settings(run, label).get("model", manifest.model)),
+        run.model(label),
         f"{manifest.env} {manifest.split}",
         f"{len(manifest.tasks)} tasks",
-        f"condition {label}{_own_rules(_settings(run, label))}",
+        f"condition {label}{_own_rules(run.settings(label))}",
         f"commit {manifest.commits}",
     )
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from rpms.envs import Task, live
 from rpms.evals.arms import load_stages
-from rpms.evals.costs import Meter, Price, Spent, nothing_spent, price_by, spent_in
+from rpms.evals.costs import Meter, Spent, cost_of, nothing_spent, spent_in
 from rpms.evals.episode import EpisodeResult, Pacing, Recorder, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
@@ -92,21 +92,21 @@ class Player:
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
         context = job.seeded(self._settings.contexts[job.condition])
-        price = price_by(self._settings.rates.get(job.condition))
+        rates = self._settings.rates.get(job.condition)
         truth, meter = self._settings.truth, self._settings.meter
         try:
             graph = self._graph(job.condition, context)
-            taught = await self._lesson(job, context, price)
+            taught = await self._lesson(job, context, rates)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
-            recorder = Recorder(job, truth, price, meter)
+            recorder = Recorder(job, truth, rates, meter)
             recorder.fail(error)
             return recorder.result()
         result = await play_job(
-            graph, taught, context, truth, self._pacing, price=price, meter=meter
+            graph, taught, context, truth, self._pacing, rates=rates, meter=meter
         )
-        return _with_writing(result, job, taught, price) if taught.carried else result
+        return _with_writing(result, job, taught, rates) if taught.carried else result
 
-    async def _lesson(self, job: Job, context: RunContext, price: Price) -> Job:
+    async def _lesson(self, job: Job, context: RunContext, rates: Rates | None) -> Job:
         """What the memory makes of the trial before, for the one that begins."""
         if job.before is None or not context.memory:
             return job
@@ -118,7 +118,7 @@ class Player:
         taught = job._replace(carried=carried)
         if meter:
             written = _writing(job, taught)
-            meter.add(written, price(written))
+            meter.add(written, cost_of(written, rates))
         return taught
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
@@ -142,12 +142,14 @@ def _writing(before: Job, after: Job) -> Spent:
     return cast(Spent, spent)
 
 
-def _with_writing(result: EpisodeResult, before: Job, after: Job, price: Price) -> EpisodeResult:
+def _with_writing(
+    result: EpisodeResult, before: Job, after: Job, rates: Rates | None
+) -> EpisodeResult:
     """The episode's line, with what the texts cost that its memory had written for it."""
     spent, written = spent_in(result.line), _writing(before, after)
     total = cast(Spent, {name: spent[name] + written[name] for name in nothing_spent()})  # type: ignore[literal-required]
     changes = {f"spent_{name}": count for name, count in total.items()}
-    line = result.line.model_copy(update={**changes, "cost_usd": price(total)})
+    line = result.line.model_copy(update={**changes, "cost_usd": cost_of(total, rates)})
     return result._replace(line=line)
 
 

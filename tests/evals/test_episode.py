@@ -1,5 +1,8 @@
+"""One episode: its line, its log, and its place among others on the loop."""
+
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import Any
@@ -10,7 +13,7 @@ from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.evals.episode import EpisodeResult, play_job
+from rpms.evals.episode import STEPPING, EpisodeResult, Pacing, Place, play_job
 from rpms.evals.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
@@ -56,7 +59,7 @@ async def test_a_recorded_episode_is_the_episode_that_is_played(condition: str) 
     one = job(condition=condition)
     line, _ = result = await play(one)
     plain = run_episode(3, context=RunContext.for_condition(condition))
-    assert set(line) >= LINE
+    assert set(line.data()) >= LINE
     assert line.history == plain["history"] and line.success is plain["success"]
     for name in ("steps", "prompt_tokens", "output_tokens", "model_calls", "failure_mode"):
         assert getattr(line, name) == plain[name], name  # type: ignore[literal-required]
@@ -122,7 +125,7 @@ async def test_the_truth_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_played(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, played = AlfworldGame.step, list[str]()
+    real, played = AlfworldGame.step, []
 
     def breaking(game: AlfworldGame, action: str) -> Any:
         if len(played) == 2:
@@ -181,3 +184,56 @@ async def test_an_episode_that_never_began_counts_nothing() -> None:
     line, _ = await play(Job("D", {**one.task, "source": "/nowhere/game.tw-pddl"}))
     assert line.obeyed == line.obeyed_by_step == line.memory_sources == {}
     assert not any(line.refused.values())
+
+
+async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
+    pacing = Pacing()
+    now = {"starting": 0, "working": 0}
+    most = dict(now)
+    asked: list[int] = []
+
+    async def busy(what: str) -> None:
+        now[what] += 1
+        most[what] = max(most[what], now[what])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        now[what] -= 1
+
+    async def episode(number: int) -> None:
+        place = Place(pacing)
+        await place.start()
+        await busy("starting")
+        await place.passed("reset_env")
+        for _ in range(3):
+            await place.passed("belief_update")
+            await busy("working")
+            await place.passed("prompt_build")
+            asked.append(number)
+            await asyncio.sleep(0.01)
+            await place.passed("llm_call")
+        place.leave()
+
+    await asyncio.gather(*map(episode, range(12)))
+    assert most == {"starting": 1, "working": STEPPING}
+    assert sorted(asked) == sorted([*range(12)] * 3)
+    assert asked[0] == 0 and asked.index(11) > asked.index(1)
+    assert not pacing.starting.locked() and pacing.stepping._value == STEPPING
+
+
+class Broken:
+    """A graph that falls over after its first stage."""
+
+    async def astream(self, *_: Any, **__: Any) -> Any:
+        yield {"belief_update": {}}
+        raise RuntimeError("fell over")
+
+
+async def test_whatever_happens_the_place_is_given_back() -> None:
+    pacing = Pacing()
+    task = get_environment("alfworld").tasks("generated_unseen", 1)[0]
+    for _ in range(STEPPING + 2):
+        broken: Any = Broken()
+        played = play_job(broken, Job("B", task), RunContext(), False, pacing)
+        line, _ = await asyncio.wait_for(played, 300)
+        assert line.failure_mode == "infrastructure_error"
+    assert not pacing.starting.locked() and pacing.stepping._value == STEPPING

@@ -22,6 +22,7 @@ from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSetti
 from rpms.graph import run_episode
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals import sample_runs
 
 
 def plan(conditions: str = "AB", limit: int = 4, **settings: Any) -> RunPlan:
@@ -130,20 +131,14 @@ def test_workers_that_never_get_anywhere_stop_the_run() -> None:
         dispatch(Scripted(1, killed=1000), 60, capacity=1)
 
 
-def model_error(text: str) -> dict[str, Any]:
-    return {
-        "condition": "A", "failure_mode": "model_error", "error": text, "cache_hits": 0,
-        "spent_prompt_tokens": 0, "spent_output_tokens": 0, "cost_usd": None,
-    }  # fmt: skip
-
-
 def ended(texts: Sequence[str], tokens: Sequence[int], total: int = 40) -> RunProgress:
     progress = RunProgress(total=total)
     for text, so_far in zip(texts, tokens, strict=True):
-        line = model_error(text)
-        line = line if text else {**line, "failure_mode": None}
-        progress.add(line)
-        progress.judge(line, so_far)
+        episode = sample_runs.line(
+            "A", 0, False, error=text, failure_mode="model_error" if text else None
+        )
+        progress.add(episode)
+        progress.judge(episode, so_far)
     return progress
 
 

@@ -1,3 +1,5 @@
+"""From which goal types the memories in a prompt came."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""ATIF trajectories, checked against the rules of the format."""
+"""Episodes as ATIF trajectories."""
 
 from __future__ import annotations
 

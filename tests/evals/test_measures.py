@@ -1,3 +1,5 @@
+"""The statistics, held to SciPy's."""
+
 from __future__ import annotations
 
 import numpy as np

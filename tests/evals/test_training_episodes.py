@@ -1,4 +1,4 @@
-"""What may be learned from, and what the header says about it."""
+"""What may be learned from."""
 
 from __future__ import annotations
 

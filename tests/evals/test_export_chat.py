@@ -1,4 +1,4 @@
-"""Chat lines: what counts, an episode as one conversation, and files that are always whole."""
+"""Episodes as chat messages to learn from."""
 
 from __future__ import annotations
 

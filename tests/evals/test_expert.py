@@ -1,9 +1,12 @@
-"""Expert play: the very prompts of a run, mistakes that are recovered from, nothing that judges."""
+"""The expert's lessons, and the processes that play them."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +33,7 @@ from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeInput
 from rpms.vocabulary.errors import RpmsError
+from tests.processes import children, wait_until, wait_until_gone
 
 SPLIT = "generated_seen"
 ROLES = {"system": "system", "human": "user", "ai": "assistant"}
@@ -158,3 +162,25 @@ def test_nothing_is_trained_on_what_judges(env: str, split: str, may: bool) -> N
     if not may:
         with pytest.raises(RpmsError, match=f"nothing is trained on {env} {split}"):
             refuse_judged(env, split)
+
+
+CALLED = [
+    *("-m", "rpms", "export", "--format", "chat", "--expert"),
+    *("--limit", "400", "--workers", "2", "--out"),
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux about processes")
+@pytest.mark.parametrize("when", ["they are starting", "they play"])
+def test_nobody_plays_on_when_the_writer_is_killed(tmp_path: Path, when: str) -> None:
+    out = tmp_path / "lines.jsonl"
+    with subprocess.Popen([sys.executable, *CALLED, str(out)], stderr=subprocess.DEVNULL) as writer:
+        try:
+            if when == "they play":
+                wait_until(lambda: out.exists() and out.stat().st_size, writer)
+            # Two who play, and the process with which Python tidies up after them.
+            wait_until(lambda: len(children(writer.pid)) >= 3, writer)
+            started = children(writer.pid)
+        finally:
+            writer.kill()
+    wait_until_gone(started)

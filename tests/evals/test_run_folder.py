@@ -1,0 +1,310 @@
+"""Run folders: written so that a kill loses nothing, read whatever happened to them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import rpms
+from rpms.evals.records import Episode, EpisodeLine, Manifest, Step
+from rpms.evals.report import build_report, read_report
+from rpms.evals.report.page import render_page
+from rpms.evals.run_folder import (
+    EPISODES,
+    MANIFEST,
+    RunWriter,
+    is_damaged,
+    read_log,
+    read_records,
+    read_run,
+    slug,
+    step_log_file,
+)
+from rpms.vocabulary.errors import RpmsError
+from tests.evals import sample_runs
+from tests.evals.sample_runs import episode, manifest, step_log, task_id, write_run
+
+
+def test_a_run_comes_back_in_order(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path, {"A": [True, False], "D scf=off": [False, True]}))
+    assert run.conditions == ["A", "D scf=off"]
+    assert run.complete and not run.torn and run.planned == 4
+    assert [e.success for e in run.judged("D scf=off")] == [False, True]
+    assert all(run.log_file(e).is_file() for e in run.episodes.values())
+
+
+@given(st.text(min_size=1))
+@example("..")
+@example("x" * 301)
+@example("D arbitration=hard+soft")
+def test_slugs_are_those_of_the_format(text: str) -> None:
+    assert slug(text) == sample_runs.slug(text) and json.dumps(slug(text)).isascii()
+    assert "/" not in slug(text) and len(slug(text)) <= 89 and slug(text) != slug(text + "_")
+    assert step_log_file(Path("run"), text, "t").parts[:2] == ("run", "steps")
+
+
+PART = b'{"condition": "A", "task": "c"}'
+
+
+@pytest.mark.parametrize(
+    ("lost", "added", "left", "torn", "damaged"),
+    [
+        (40, b"", 1, True, 0), (1, b"", 1, True, 0), (0, b"{", 2, True, 0), (0, PART, 2, True, 0),
+        (0, PART[:-9], 2, True, 0), (0, PART + b"\n", 2, False, 1), (0, b"nonsense\n", 2, False, 1),
+        (0, b"[]\n", 2, False, 1), (0, b"\0\n", 2, False, 1), (0, b"\n", 2, False, 0),
+    ],
+)  # fmt: skip
+def test_a_line_that_a_kill_tore_or_that_is_damaged_tells_of_no_episode(
+    lost: int, added: bytes, left: int, torn: bool, damaged: int, tmp_path: Path
+) -> None:
+    """Whoever reads a run and whoever goes on with it say the same; the latter cuts off the end."""
+    file = write_run(tmp_path, {"A": [True, True]}, logs=False) / EPISODES
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) - lost] + added)
+    run = read_run(tmp_path)
+    assert (len(run.episodes), run.torn, len(run.damaged)) == (left, torn, damaged)
+    assert len(read_records(run, ["A"])) == left and run.complete == (left == 2)
+    writer = RunWriter(tmp_path)
+    assert len(writer.finished(Episode)) == left and writer.damaged == damaged
+    assert not torn or file.read_bytes() == b"".join(whole.splitlines(keepends=True)[:left])
+    writer.append(line("c"), b"")
+    assert len(writer.finished(Episode)) == left + 1
+
+
+def test_the_last_line_of_an_episode_counts(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [False]}, logs=False)
+    writer = RunWriter(folder)
+    writer.append(EpisodeLine(**episode("A", 0, True)), b"")
+    assert [e.success for e in writer.finished(Episode).values()] == [True]
+    run = read_run(folder)
+    assert [e.success for e in run.judged("A")] == [True] and len(run.episodes) == 1
+    (folder / EPISODES).unlink()
+    begun = read_run(folder)
+    assert begun.episodes == {} and read_records(begun, ["A"]) == [], "it has just begun"
+
+
+def test_a_damaged_line_is_left_out_and_counted(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, True, True]})
+    file = folder / "episodes.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], lines[1][:50], lines[2]]) + "\n")
+    run = read_run(folder)
+    assert run.damaged == (2,) and len(run.episodes) == 2 and not run.complete
+    report = build_report(run).as_markdown()
+    assert "1 damaged lines of episodes.jsonl are left out (the first is line 2)" in report
+
+
+def test_a_line_of_another_run_is_refused_with_its_place(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, True, True]})
+    file = folder / "episodes.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
+    with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
+        read_run(folder)
+
+
+def test_errors_are_not_judged_and_scores_are_floored(tmp_path: Path) -> None:
+    broken = {"failure_mode": "model_error", "error": "401"}
+    wrong = {"score": -100.0, "failure_mode": "wrong_termination"}
+    run = read_run(
+        write_run(tmp_path, {"A": [False] * 3}, lines={("A", 0): broken, ("A", 1): wrong})
+    )
+    assert len(run.played("A")) == 3
+    assert [e.task for e in run.judged("A")] == [task_id(1), task_id(2)]
+    assert run.judged("A")[0].floored == 0.0 and run.judged("A")[0].score == -100.0
+
+
+def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match=r"no manifest\.json"):
+        read_run(tmp_path)
+    folder = write_run(tmp_path, {"A": [True]}, format=2)
+    with pytest.raises(RpmsError, match=r"manifest\.json: format: "):
+        read_run(folder)
+
+
+def test_cycles_are_counted_as_a_run_is_read(tmp_path: Path) -> None:
+    history = [{"action": "go", "failed": True}] * 3
+    folder = write_run(tmp_path, {"A": [False]}, lines={("A", 0): {"history": history}})
+    assert [e.repeated for e in read_run(folder).judged("A")] == [2]
+
+
+OLD_RUN = Path(__file__).with_name("old_run")
+"""Two trials of a task under three conditions, as an earlier version wrote them."""
+
+
+def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -> None:
+    run, records = read_run(OLD_RUN), read_records(read_run(OLD_RUN), ["A", "A+verify", "D"])
+    assert run.complete and not run.damaged and len(run.episodes) == len(records) == 5
+    writer, old = RunWriter(tmp_path), OLD_RUN / "episodes.jsonl"
+    for text in old.read_text().splitlines():
+        line = EpisodeLine.model_validate_json(text)
+        assert not {*json.loads(text)} - {*EpisodeLine.model_fields}
+        # The turns are kept as they are: of a line that is read, only what is learned from.
+        writer.append(line.model_copy(update={"history": json.loads(text)["history"]}), b"")
+        log = read_log(run.log_file(run.episodes[line.key]))
+        assert log and not {name for step in log["steps"] for name in step} - {
+            *Step.__annotations__
+        }
+    writer.write_manifest(run.manifest)
+    writer.close()
+    for name in ("episodes.jsonl", "manifest.json"):
+        assert (tmp_path / name).read_bytes().replace(b'"repeated": 0, ', b"") == (
+            OLD_RUN / name
+        ).read_bytes()
+    assert len(rpms.load(OLD_RUN).steps) == sum(e.steps for e in run.episodes.values())
+
+
+def line(task: str, condition: str = "A", mode: str | None = None) -> EpisodeLine:
+    return EpisodeLine(**episode(condition, 0, mode is None, task=task, failure_mode=mode))
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> RunWriter:
+    return RunWriter(tmp_path / "run")
+
+
+def test_what_is_appended_is_found_again(writer: RunWriter) -> None:
+    writer.append(line("a/1"), gzip.compress(b"{}"))
+    writer.append(line("b/2", mode="timeout"), gzip.compress(b"{}"))
+    assert writer.finished(EpisodeLine) == {
+        ("A", "a/1", 1, 1): line("a/1"), ("A", "b/2", 1, 1): line("b/2", mode="timeout")
+    }  # fmt: skip
+    assert gzip.decompress(step_log_file(writer.folder, "A", "b/2").read_bytes()) == b"{}"
+
+
+def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
+    with pytest.raises(RpmsError, match="being written by another"):
+        RunWriter(writer.folder)
+    writer.close()
+    RunWriter(writer.folder).close()
+
+
+def test_the_manifest_is_replaced_whole(writer: RunWriter) -> None:
+    assert writer.manifest() is None
+    for count in (1, 2):
+        writer.write_manifest(Manifest(**manifest(["A"], count, later="kept")))
+    assert writer.manifest() == Manifest(**manifest(["A"], 2, later="kept"))
+    assert json.loads((writer.folder / MANIFEST).read_text()) == manifest(["A"], 2, later="kept")
+    assert sorted(p.name for p in writer.folder.iterdir()) == [".lock", MANIFEST]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 99}', "{"])
+def test_a_foreign_manifest_is_refused(writer: RunWriter, text: str) -> None:
+    (writer.folder / MANIFEST).write_text(text)
+    with pytest.raises(RpmsError, match="not a manifest"):
+        writer.manifest()
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RpmsError, match="cannot write to"):
+        RunWriter(tmp_path / "file" / "run")
+
+
+TURN = {"action": "look", "observation": "a room", "failed": False, "reply": "is not asked for"}
+
+
+def appended(folder: Path, *lines: dict[str, Any]) -> Path:
+    with (folder / EPISODES).open("a") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)
+    return folder
+
+
+def test_an_episode_comes_with_what_was_done_and_seen(tmp_path: Path) -> None:
+    lines = {("B", 0): {"history": [TURN]}}
+    run = read_run(write_run(tmp_path, {"A": [True], "B": [False]}, lines=lines, logs=False))
+    (record,) = read_records(run, ["B"])
+    assert record["goal"] == "put a mug in shelf 0." and not record["success"]
+    assert record["first_observation"].startswith("You are in the middle of a room.")
+    assert record["history"] == [{"action": "look", "observation": "a room", "failed": False}]
+    assert len(read_records(run, ["A", "B"])) == 2
+
+
+def test_superseded_and_errored_episodes_teach_nothing(tmp_path: Path) -> None:
+    lines = {("B", 0): {"failure_mode": "model_error"}, ("B", 1): {"goal": "first"}}
+    folder = write_run(tmp_path, {"B": [False, False, True]}, lines=lines, logs=False)
+    appended(
+        folder,
+        episode("B", 1, False, goal="second"),
+        episode("B", 2, False, failure_mode="infrastructure_error"),
+    )
+    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["second"]
+    appended(folder, episode("B", 0, True, goal="at last"))
+    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["at last", "second"]
+
+
+def test_an_episode_without_its_texts_is_refused_with_its_place(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"B": [True]}, logs=False)
+    line = {name: value for name, value in episode("B", 0, True).items() if name != "history"}
+    appended(folder, line)
+    with pytest.raises(RpmsError, match=rf"{EPISODES}:2: history: "):
+        read_records(read_run(folder), ["B"])
+
+
+LOG = step_log(episode("D", 1, True))
+
+
+def packed(file: Path, log: Any) -> Path:
+    file.write_bytes(gzip.compress(json.dumps(log).encode(), mtime=0))
+    return file
+
+
+def test_a_log_comes_back_as_it_is(tmp_path: Path) -> None:
+    file = packed(tmp_path / "log.json.gz", LOG)
+    assert read_log(file) == LOG and not is_damaged(file)
+    assert read_log(tmp_path / "none") is None and not is_damaged(tmp_path / "none")
+
+
+def test_any_damaged_byte_is_found(tmp_path: Path) -> None:
+    whole = packed(tmp_path / "log.json.gz", LOG).read_bytes()
+    chance, missed = Random(1), 0
+    for number in range(200):
+        at = chance.randrange(10, len(whole))  # the first ten bytes say nothing about the log
+        file = tmp_path / f"{number}.json.gz"
+        flipped = bytes([whole[at] ^ (1 << chance.randrange(8))])
+        file.write_bytes(whole[:at] + flipped + whole[at + 1 :])
+        missed += not is_damaged(file)
+        assert read_log(file) in (None, LOG)
+    assert missed == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": "x"},
+        {"messages": []},
+        {"steps": {}},
+        {"steps": [{}]},
+        {"steps": [{**LOG["steps"][0], "seconds": 1e300}]},
+        {"steps": [{**LOG["steps"][0], "usage": {"prompt_tokens": 10**40}}]},
+        {"steps": [{**LOG["steps"][0], "prompt": [["system", 999]]}]},
+        {"steps": [{**LOG["steps"][0], "recalls": [None]}]},
+    ],
+    ids=str,
+)
+def test_a_log_of_another_form_is_none(change: dict[str, Any], tmp_path: Path) -> None:
+    assert read_log(packed(tmp_path / "log.json.gz", {**LOG, **change})) is None
+
+
+def test_a_report_says_how_many_logs_are_damaged(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, {"A": [True, False], "D": [True, True]})
+    run = read_run(folder)
+    broken = next(iter(run.episodes.values()))
+    file = run.log_file(broken)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    report = read_report(folder)
+    assert report.run.damaged_logs == {broken.key}
+    assert "1 step logs are damaged: their episodes count" in report.as_markdown()
+    assert report.run.done == 4
+    page = render_page(report)
+    assert "1 step logs are damaged" in page
+    assert 'id="log-0"' not in page and 'id="log-1"' in page
