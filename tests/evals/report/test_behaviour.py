@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from rpms.evals.run_folder import Run, read_run
 from rpms.evals.step_counts import UNREADABLE, decision_counts
 from rpms.vocabulary.turn import Decision, Verdict
 from tests.evals.sample_runs import write_run
+
+ANALYSIS = Path(__file__).parents[3] / "docs" / "analysis.md"
 
 
 def tables_of(folder: Path) -> dict[str, Any]:
@@ -203,5 +206,18 @@ def test_refusals_of_a_real_run(real_run: Path) -> None:
         assert refused[name]["actions refused"] == told
     # A baseline is shown neither rules nor memories: it can ignore nothing but the list of actions.
     assert refused["A"]["wrong"]["share"] in (0.0, None)
-    judged = [e for name in "AB" for e in report.run.judged(name)]
-    assert all(e.obeyed["known action"][0] == e.steps - e.format_errors for e in judged)
+
+
+@pytest.mark.engine
+def test_what_no_table_answers_is_a_line_of_pandas(real_run: Path) -> None:
+    """The lines of the documentation, in place of tables that reports once had."""
+    code = re.search(r"```py\n(import rpms.*?)```", ANALYSIS.read_text(), re.S)
+    assert code
+    answers: dict[str, Any] = {}
+    exec(code[1].replace("runs/mine", str(real_run)), answers)
+    judged = answers["judged"]
+    known = judged[judged.rule == "known action"].groupby("condition").size()
+    for name in "AB":
+        episodes = read_run(real_run).judged(name)
+        assert known[name] == sum(e.steps - e.format_errors for e in episodes)
+    assert set(answers["shown"].condition) == {"C", "D"}
