@@ -19,40 +19,25 @@ from rpms.learn_cli import learn
 from rpms.memory_cli import memory_app
 from rpms.models_cli import models_app
 from rpms.options import (
-    ArbitrationOption,
-    CeilingOption,
-    ConstrainOption,
-    ContextOption,
     EngineOption,
     EnvOption,
-    ExamplesOption,
-    GuardOption,
     JsonOption,
-    LayoutOption,
-    ListOption,
-    MaxStepsOption,
-    MethodOption,
-    ModelOption,
-    PatienceOption,
-    RulesOption,
-    ScfOption,
     SplitOption,
-    TimeoutOption,
-    WithoutOption,
     choose,
     conditions_option,
     limit_option,
     print_json,
+    with_settings,
 )
 from rpms.report_cli import compare, report
 from rpms.rules_cli import rules_app
 from rpms.showing import say, say_place
 from rpms.typed import in_typed_words
 from rpms.view_cli import view
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.safe_text import redact
-from rpms.vocabulary.turn import ERRORS
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -85,11 +70,11 @@ def options(
 
 
 @app.command()
+@with_settings()
 def run(
     env: EnvOption,
     split: SplitOption = "",
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
-    model: ModelOption = "sim",
     condition: Annotated[
         str,
         typer.Option(
@@ -97,25 +82,8 @@ def run(
             help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard.",
         ),
     ] = "D",
-    scf: ScfOption = "occupancy",
-    arbitration: ArbitrationOption = "hard+soft",
-    guard: GuardOption = "off",
-    reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
-    fall_back: Annotated[bool, typer.Option(help="Then it may play another action.")] = True,
-    layout: LayoutOption = "paper",
-    memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
-    rules: RulesOption = "",
-    without_rule: WithoutOption = None,
-    memory_method: MethodOption = "rpms",
-    ceiling: CeilingOption = 1200,
-    examples: ExamplesOption = 1,
-    action_list: ListOption = False,
-    max_steps: MaxStepsOption = 0,
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: TimeoutOption = 0.0,
-    patience: PatienceOption = 300.0,
-    constrain: ConstrainOption = "off",
-    context_tokens: ContextOption = 0,
+    *,
+    settings: RunContext,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
     engine: EngineOption = "",
@@ -123,32 +91,10 @@ def run(
 ) -> None:
     """Play one episode and watch each decision."""
     choose(engine)
-    from rpms.nodes.context import RunContext
     from rpms.terminal import play
+    from rpms.vocabulary.turn import ERRORS
 
-    context = RunContext.for_condition(
-        condition,
-        scf=scf,
-        arbitration=arbitration,
-        guard=guard,
-        reasks=reasks,
-        fall_back=fall_back,
-        layout=layout,
-        memory_file=memory,
-        rules_dir=rules,
-        without_rules=",".join(without_rule or []),
-        memory_method=memory_method,
-        ceiling=ceiling,
-        examples=examples,
-        action_list=action_list,
-        max_steps=max_steps,
-        model=model,
-        base_url=base_url,
-        timeout_s=timeout,
-        patience_s=patience,
-        constrain=constrain,
-        context_tokens=context_tokens,
-    )
+    context = settings.under(condition)
     result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
     if as_json:
         print_json(result)

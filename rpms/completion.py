@@ -12,10 +12,9 @@ from typing import Any
 
 import typer
 
+from rpms.vocabulary.context import CONDITIONS, declarations
+
 HERE = Path(__file__).parent
-LETTERS = ("A", "B", "C", "D", "E")
-GUARDS = ("verify", "offer", "policy")
-CONDITIONS = (*LETTERS, *(f"{letter}+{guard}" for letter in LETTERS[:-1] for guard in GUARDS))
 MODELS = ("sim", "random", "first", "last", "local:smollm2")
 Offer = Callable[[typer.Context, str], list[str]]
 
@@ -28,9 +27,11 @@ def one_of(*names: str) -> Offer:
 def condition(ctx: typer.Context, incomplete: str) -> list[str]:
     """One condition; what was typed in small letters stays so."""
     size = len(incomplete)
+    free = [letter for letter, toggles in CONDITIONS.items() if toggles["guard"] == "off"]
+    guards = [guard for guard in declarations()["guard"].choices if guard != "off"]
     return [
         incomplete + name[size:]
-        for name in CONDITIONS
+        for name in (*CONDITIONS, *(f"{letter}+{guard}" for letter in free for guard in guards))
         if name.lower().startswith(incomplete.lower())
     ]
 

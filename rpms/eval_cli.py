@@ -9,38 +9,25 @@ import typer
 
 from rpms import completion
 from rpms.options import (
-    ArbitrationOption,
-    CeilingOption,
     ConcurrencyOption,
-    ConstrainOption,
-    ContextOption,
     EngineOption,
     EnvOption,
-    ExamplesOption,
-    GuardOption,
     JsonOption,
-    LayoutOption,
-    ListOption,
-    MaxStepsOption,
-    MethodOption,
-    ModelOption,
-    PatienceOption,
     ReplayOption,
-    RulesOption,
-    ScfOption,
     SplitOption,
-    TimeoutOption,
-    WithoutOption,
     WorkersOption,
     choose,
     conditions_option,
     limit_option,
     print_json,
     refuse_empty,
+    with_settings,
 )
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TIMES
 
 
+@with_settings()
 def evaluate(
     out: Annotated[
         str,
@@ -72,11 +59,6 @@ def evaluate(
             autocompletion=completion.protocols, help="Steps, examples and the like, by name."
         ),
     ] = "",
-    model: ModelOption = "sim",
-    memory: Annotated[str, typer.Option(help="Memory snapshot (JSONL).")] = "",
-    memory_method: MethodOption = "rpms",
-    rules: RulesOption = "",
-    without_rule: WithoutOption = None,
     limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
@@ -94,7 +76,6 @@ def evaluate(
     ] = 1,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
-    max_steps: MaxStepsOption = 0,
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,
@@ -102,25 +83,8 @@ def evaluate(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
     truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
-    scf: ScfOption = "occupancy",
-    arbitration: ArbitrationOption = "hard+soft",
-    guard: GuardOption = "off",
-    reasks: Annotated[int, typer.Option(help="How often verify asks again per step.")] = 2,
-    fall_back: Annotated[bool, typer.Option(help="Then it may play another action.")] = True,
-    layout: LayoutOption = "paper",
-    theta: Annotated[float, typer.Option(help="Least goal similarity of a memory.")] = 0.6,
-    k: Annotated[int, typer.Option(help="Memories of each type.")] = 3,
-    ceiling: CeilingOption = 1200,
-    examples: ExamplesOption = 1,
-    action_list: ListOption = False,
-    seed: Annotated[int, typer.Option(help="Varies sampling, and the planner's whims.")] = 0,
-    temperature: Annotated[float, typer.Option(help="0: greedy.")] = 0.0,
-    max_tokens: Annotated[int, typer.Option(help="Reply length; 0: the environment's own.")] = 0,
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: TimeoutOption = 0.0,
-    patience: PatienceOption = 300.0,
-    constrain: ConstrainOption = "off",
-    context_tokens: ContextOption = 0,
+    *,
+    settings: RunContext,
     budget_usd: Annotated[
         float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
     ] = 0.0,
@@ -134,40 +98,12 @@ def evaluate(
     from rpms.evals.budget import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
-    from rpms.nodes.context import RunContext
 
-    base = RunContext(
-        scf=scf,  # type: ignore[arg-type]
-        arbitration=arbitration,  # type: ignore[arg-type]
-        guard=guard,  # type: ignore[arg-type]
-        reasks=reasks,
-        fall_back=fall_back,
-        layout=layout,  # type: ignore[arg-type]
-        theta=theta,
-        k=k,
-        seed=seed,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        max_steps=max_steps,
-        model=model,
-        base_url=base_url,
-        timeout_s=timeout,
-        patience_s=patience,
-        constrain=constrain,  # type: ignore[arg-type]
-        context_tokens=context_tokens,
-        memory_file=memory,
-        memory_method=memory_method,
-        ceiling=ceiling,
-        examples=examples,
-        action_list=action_list,
-        rules_dir=rules,
-        without_rules=",".join(without_rule or ()),
-    )
     asked = Asked(
         env=env, split=split, protocol=protocol, limit=limit, spread=spread,
         tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
     )  # fmt: skip
-    asked, arms = choose_arms(asked, base, conditions, preset, arm or (), plan)
+    asked, arms = choose_arms(asked, settings, conditions, preset, arm or (), plan)
     report = run_all(
         arms, out=out, env=asked.env, split=asked.split, limit=asked.limit, spread=asked.spread,
         tasks=asked.tasks, types=asked.types, trials=asked.trials, repeats=asked.repeats,

@@ -10,15 +10,17 @@ import typer
 from rpms import completion
 from rpms.options import (
     EnvOption,
-    RulesOption,
     SplitOption,
     conditions_option,
     limit_option,
     refuse_empty,
+    with_settings,
 )
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_WORKERS
 
 
+@with_settings("knowledge", "memory", "protocol")
 def export(
     env: EnvOption,
     folder: Annotated[
@@ -62,9 +64,6 @@ def export(
     mistakes: Annotated[
         float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="--expert: other mistakes for another seed.")] = 0,
-    rules: RulesOption = "",
-    memory: Annotated[str, typer.Option(help="--expert: memory snapshot (JSONL).")] = "",
     arm: Annotated[
         list[str] | None,
         typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
@@ -73,11 +72,12 @@ def export(
         int | None,
         typer.Option(min=0, max=MOST_WORKERS, help="--expert: processes; 0: play in this one."),
     ] = None,
+    settings: RunContext,
 ) -> None:
     """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
 
     With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
-    decisions become training data.
+    decisions become training data. Settings of a run, from --scf on, are those it plays under.
     """
     from rpms.evals.arms import condition_names
     from rpms.exporting import Expertise, export_expert, export_folder
@@ -91,5 +91,5 @@ def export(
         return
     if format != "chat":
         raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
-    play = Expertise(env, split, limit, spread, mistakes, seed, workers)
-    print(export_expert(play, Path(out), per, chosen, arm or [], rules, memory, most))
+    play = Expertise(env, split, limit, spread, mistakes, settings, workers)
+    print(export_expert(play, Path(out), per, chosen, arm or [], most))

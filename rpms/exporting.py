@@ -35,7 +35,7 @@ class Expertise(NamedTuple):
         limit: how many of them; 0 for all.
         spread: evenly from the whole split.
         mistakes: how often it errs, 0 to 1.
-        seed: of the mistakes.
+        settings: what every arm begins with; its seed is that of the mistakes, too.
         workers: processes; 0 plays in this one, None takes one per processor.
     """
 
@@ -44,7 +44,7 @@ class Expertise(NamedTuple):
     limit: int = 0
     spread: bool = False
     mistakes: float = 0.0
-    seed: int = 0
+    settings: RunContext = RunContext()
     workers: int | None = None
 
 
@@ -77,8 +77,6 @@ def export_expert(
     per: str = "decision",
     conditions: Sequence[str] = (),
     arms: Sequence[str] = (),
-    rules: str = "",
-    memory: str = "",
     most: int = 0,
 ) -> str:
     """Let the expert play and write its decisions; returns what to tell the user.
@@ -88,7 +86,7 @@ def export_expert(
     world = get_environment(play.env)
     split = play.split or world.learning_split
     refuse_judged(play.env, split)
-    base = RunContext(rules_dir=rules, memory_file=memory)
+    base = play.settings
     letters = conditions or ([] if arms else ["A", "B", "C", "D"])
     mix = [(condition_name(name), Variant(base.under(name))) for name in letters]
     mix += [parse_arm(text, base) for text in arms]
@@ -97,7 +95,7 @@ def export_expert(
         check_memory(play.env, variant.settings())
     tasks = Selection(play.limit, play.spread).of(world, split)
     workers = play.workers if play.workers is not None else os.cpu_count() or 1
-    lessons = taught(assign(tasks, mix, play.mistakes, play.seed), min(workers, len(tasks)))
+    lessons = taught(assign(tasks, mix, play.mistakes, base.seed), min(workers, len(tasks)))
     return _told(out, write_chat(lessons, out, _checked(per), _progress(len(tasks)), most))
 
 

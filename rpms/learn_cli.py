@@ -10,25 +10,22 @@ from rpms import completion
 from rpms.options import (
     ConcurrencyOption,
     EnvOption,
-    MaxStepsOption,
-    ModelOption,
-    PatienceOption,
     ReplayOption,
-    RulesOption,
     SplitOption,
-    WithoutOption,
     WorkersOption,
     limit_option,
     refuse_empty,
+    with_settings,
 )
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TIMES
 
 
+@with_settings()
 def learn(
     out: Annotated[str, typer.Option(callback=refuse_empty, help="Snapshot to write (JSONL).")],
     env: EnvOption,
     split: SplitOption = "",
-    model: ModelOption = "sim",
     rounds: Annotated[int, typer.Option(min=1, max=MOST_TIMES, help="1 to 3 in the paper.")] = 1,
     limit: Annotated[int, limit_option("Tasks per round; 0: the whole split.")] = 0,
     method: Annotated[
@@ -45,27 +42,18 @@ def learn(
     allow: Annotated[
         str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
     ] = "",
-    rules: RulesOption = "",
-    without_rule: WithoutOption = None,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
-    max_steps: MaxStepsOption = 0,
     replay_arm: ReplayOption = None,
-    base_url: Annotated[str, typer.Option(help="OpenAI-compatible server.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds per model call; 0: as usual.")] = 0.0,
-    patience: PatienceOption = 300.0,
+    *,
+    settings: RunContext,
 ) -> None:
     """Play the seen split under Rules-only and learn from it; run it again to go on."""
     from rpms.evaluating import Effort
     from rpms.learning import learn as learn_all
-    from rpms.nodes.context import RunContext
 
-    context = RunContext(
-        model=model, base_url=base_url, timeout_s=timeout, patience_s=patience, max_steps=max_steps,
-        rules_dir=rules, without_rules=",".join(without_rule or []),
-    )  # fmt: skip
     learn_all(
-        out, env=env, split=split, context=context, method=method, rounds=rounds, limit=limit,
+        out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
         from_runs=from_runs, runs=runs, condition=condition, allow=allow,
         effort=Effort(workers, concurrency, replay_arms=replay_arm or ()),
     )  # fmt: skip

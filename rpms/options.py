@@ -1,15 +1,25 @@
-"""Options that several commands take."""
+"""Options that several commands take; those of a run's settings are made from their fields."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from typing import Annotated, Any
 
 import typer
 
 from rpms import completion
 from rpms.showing import say
-from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_STEPS, MOST_TASKS, MOST_WORKERS
+from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
+from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
+
+SETTINGS = "settings"
+"""What a command calls the parameter that its settings are handed over in."""
+AGAIN = " May be given again."
+OFFERS = {"model": completion.models}
+"""What the shell offers for settings whose values are no fixed list."""
 
 
 def first_world() -> str:
@@ -35,72 +45,8 @@ SplitOption = Annotated[
         "--split", autocompletion=completion.splits, help="Which tasks; else the usual ones."
     ),
 ]
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        autocompletion=completion.models,
-        help="One that 'rpms models list' names: sim, local:smollm2, PROVIDER:NAME ...",
-    ),
-]
-ScfOption = Annotated[
-    str,
-    typer.Option(
-        autocompletion=completion.one_of("off", "occupancy", "preconditions"),
-        help="off | occupancy | preconditions",
-    ),
-]
-ArbitrationOption = Annotated[
-    str,
-    typer.Option(
-        autocompletion=completion.one_of("none", "soft", "hard", "hard+soft"),
-        help="none | soft | hard | hard+soft",
-    ),
-]
-GuardOption = Annotated[
-    str,
-    typer.Option(
-        autocompletion=completion.one_of("off", *completion.GUARDS),
-        help="off | verify | offer | policy",
-    ),
-]
-LayoutOption = Annotated[
-    str,
-    typer.Option(
-        autocompletion=completion.one_of("paper", "cache_friendly"), help="paper | cache_friendly"
-    ),
-]
-TimeoutOption = Annotated[
-    float, typer.Option(help="Seconds one model call may take; 0: 60, and 600 for local models.")
-]
-PatienceOption = Annotated[
-    float, typer.Option(help="Seconds for which a model call that fails is made again.")
-]
-ConstrainOption = Annotated[
-    str, typer.Option(help="off | grammar: hold replies to the action format, if the server can.")
-]
-ContextOption = Annotated[
-    int, typer.Option(help="Leave out old turns beyond this; 0: the model's own limit.")
-]
 EngineOption = Annotated[
     str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
-]
-RulesOption = Annotated[
-    str,
-    typer.Option("--rules", help="Folder of rule files, laid over the manual or in its place."),
-]
-WithoutOption = Annotated[
-    list[str] | None,
-    typer.Option("--without-rule", help="Id of a rule, or name of a tier, to leave out; again."),
-]
-MethodOption = Annotated[
-    str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
-]
-CeilingOption = Annotated[
-    int, typer.Option(help="Tokens of rules, state and memory together; memories go beyond that.")
-]
-ExamplesOption = Annotated[int, typer.Option(help="Solved tasks in the prompt, 0 to 2.")]
-ListOption = Annotated[
-    bool, typer.Option("--action-list", help="Show what the world would accept, step by step.")
 ]
 ReplayOption = Annotated[
     list[str] | None,
@@ -113,9 +59,68 @@ WorkersOption = Annotated[
 ConcurrencyOption = Annotated[
     int, typer.Option(min=1, max=MOST_IN_FLIGHT, help="Episodes in flight, over all workers.")
 ]
-MaxStepsOption = Annotated[
-    int, typer.Option(min=0, max=MOST_STEPS, help="0: the environment's own budget.")
-]
+
+
+def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for every setting, or for those of some groups.
+
+    They stand where its parameter ``settings`` does, which is handed them as a ``RunContext``.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = signature(command, eval_str=True)
+        chosen = [
+            declared
+            for declared in declarations().values()
+            if declared.option and (not groups or declared.setting.group in groups)
+        ]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            given = {declared.name: values.pop(declared.name) for declared in chosen}
+            for name, value in given.items():
+                if declarations()[name].setting.many:
+                    given[name] = ",".join(value or ())
+            command(**values, **{SETTINGS: RunContext(**given)})
+
+        parameters: list[Parameter] = []
+        for parameter in own.parameters.values():
+            made = [*map(_parameter, chosen)] if parameter.name == SETTINGS else [parameter]
+            parameters += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in made]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {}  # the signature has them, and Typer would look in both
+        return run
+
+    return decorate
+
+
+def _parameter(declared: Declaration) -> Parameter:
+    kind = str if declared.choices else declared.kind
+    default = declared.default
+    if declared.setting.many:
+        kind, default = list[str] | None, None
+    annotation = Annotated[kind, setting_option(declared.name)]  # type: ignore[valid-type]
+    return Parameter(declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def setting_option(name: str) -> Any:
+    """The option of one setting."""
+    declared = declarations()[name]
+    setting, choices, option = declared.setting, declared.choices, declared.option
+    if declared.default is True:
+        option += f"/--no-{option.removeprefix('--')}"
+    return typer.Option(
+        option,
+        help=f"{setting.description}{AGAIN if setting.many else ''}",
+        metavar="|".join(choices) or None,
+        autocompletion=completion.one_of(*choices) if choices else OFFERS.get(name),
+        min=setting.ge,
+        max=setting.le,
+    )
+
+
+RulesOption = Annotated[str, setting_option("rules_dir")]
+WithoutOption = Annotated[list[str] | None, setting_option("without_rules")]
 
 
 def conditions_option(help: str) -> Any:

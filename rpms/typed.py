@@ -10,22 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from rpms.vocabulary.context import declarations
 from rpms.vocabulary.errors import BadSetting
-
-# Settings whose option has another name; else it is the setting's with dashes.
-OPTIONS = {
-    "memory_file": "--memory",
-    "rules_dir": "--rules",
-    "timeout_s": "--timeout",
-    "without_rules": "--without-rule",
-}
 
 
 def in_typed_words(error: Exception, words: Sequence[str]) -> str:
     """The message, with the option that it is about where that is one of those typed."""
     message, given = str(error), list(typed(words))
     if isinstance(error, BadSetting):
-        option = OPTIONS.get(error.setting, f"--{error.setting.replace('_', '-')}")
+        option = declarations()[error.setting].option
         if any(name == option for name, _ in given):
             return f"{option} {error.value} {error.why}"
     if any(re.search(rf"{name}(?![\w-])", message) for name, _ in given):

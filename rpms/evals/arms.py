@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from shlex import shlex
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +14,7 @@ from rpms.evals.protocols import apply_protocol
 from rpms.evals.variants import Variant
 from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked
+from rpms.vocabulary.context import declarations
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.spelling import Strict, offer
@@ -112,7 +113,7 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
     given: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, rest.split(","))):
+    for part in filter(None, map(str.strip, _parts(text, rest))):
         key, equals, value = part.partition("=")
         if not equals:
             raise RpmsError(f"--arm '{text}': '{part}' is not SETTING=VALUE")
@@ -120,6 +121,17 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
     if not colon:
         given["condition"] = label = condition_name(label)
     return label.strip(), make_arm(given, base, f"--arm '{label}'")
+
+
+def _parts(text: str, rest: str) -> Iterator[str]:
+    """What stands between commas; within quotes a comma belongs to the value."""
+    parts = shlex(rest, posix=True)
+    parts.whitespace, parts.whitespace_split = ",", True
+    parts.commenters = parts.escape = ""
+    try:
+        yield from parts
+    except ValueError:
+        raise RpmsError(f"--arm '{text}': a quote is opened and not closed") from None
 
 
 def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
@@ -141,8 +153,7 @@ def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
 
 def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Settings as the run context takes them; texts of a command line become numbers."""
-    hints = get_type_hints(RunContext)
-    known = {one.name: hints[one.name] for one in fields(RunContext)}
+    known = {name: declared.kind for name, declared in declarations().items()}
     if unknown := sorted(set(given) - set(known)):
         choice = offer(unknown[0], sorted({*known, *OWN}))
         raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; {choice}")

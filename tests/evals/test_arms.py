@@ -31,6 +31,13 @@ def test_an_arm_of_the_command_line() -> None:
     assert (settings.scf, settings.k, settings.theta, settings.condition) == ("off", 5, 0.5, "D")
 
 
+def test_any_value_can_be_said() -> None:
+    _, arm = parse_arm("mine:without_rules='domain, U-1',k=5", RunContext())
+    assert (arm.settings().without_rules, arm.settings().k) == ("domain, U-1", 5)
+    _, arm = parse_arm("""mine:memory="a 'b',#c=1.jsonl",rules=C:\\d""", RunContext())
+    assert (arm.memory, arm.rules) == ("a 'b',#c=1.jsonl", "C:\\d")
+
+
 def test_a_letter_alone_is_that_condition() -> None:
     label, arm = parse_arm("B", RunContext(k=1))
     assert label == "B" and arm.settings() == RunContext(k=1).under("B")
@@ -55,6 +62,7 @@ def test_rules_and_memory_are_switches_or_files() -> None:
         ("x:colour=red", "unknown setting 'colour'; known: action_list"),
         ("x:condition=Z", "unknown condition 'Z'"),
         ("Z", "unknown condition 'Z'"),
+        ("x:model='a,b", "--arm 'x:model='a,b': a quote is opened and not closed"),
     ],
 )
 def test_a_mistake_is_told(text: str, said: str) -> None:

@@ -87,7 +87,7 @@ MISTAKES = [
     ("run --layout maybe", "choose from paper, cache_friendly"),
     ("run --max-steps -1", "--max-steps"),
     ("run --max-steps many", "'--max-steps': Input should be a valid integer"),
-    ("run --timeout -1", "--timeout -1.0 is not possible"),
+    ("run --timeout -1", "'--timeout': Input should be greater than or equal to 0"),
     ("run --constrain json", "--constrain json is not possible; choose from off, grammar"),
     ("run --model local:/no/such.gguf", "no/such.gguf"),
     ("run --model local:", "unknown model"),
