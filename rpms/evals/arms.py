@@ -23,7 +23,7 @@ SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "
 OWN = ("condition", "nodes", "rules", "memory", "model")
 
 
-class Asked(Strict, BaseModel):
+class TaskSelection(Strict, BaseModel):
     """What is to be played, whoever the players are."""
 
     env: str = ""
@@ -37,7 +37,7 @@ class Asked(Strict, BaseModel):
     repeats: int = 1
 
 
-class PlanFile(Asked):
+class PlanFile(TaskSelection):
     """A whole evaluation in one file; what it leaves out is as on the command line."""
 
     settings: dict[str, Any] = {}
@@ -45,13 +45,13 @@ class PlanFile(Asked):
 
 
 def choose_arms(
-    asked: Asked,
+    selection: TaskSelection,
     base: RunContext,
     conditions: str = "",
     preset: str = "",
     arms: Sequence[str] = (),
     plan: Path | None = None,
-) -> tuple[Asked, dict[str, Variant]]:
+) -> tuple[TaskSelection, dict[str, Variant]]:
     """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
     if conditions and preset:
         raise RpmsError("give either --conditions or --preset")
@@ -61,14 +61,14 @@ def choose_arms(
     if written is not None:
         told = {
             name: getattr(written, name)
-            for name in written.model_fields_set & {*Asked.model_fields}
+            for name in written.model_fields_set & {*TaskSelection.model_fields}
         }
-        asked = asked.model_copy(update=told)
+        selection = selection.model_copy(update=told)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
-    if asked.protocol:
-        asked, base = _under_protocol(asked, base)
+    if selection.protocol:
+        selection, base = _under_protocol(selection, base)
     if written is not None:
-        return asked, {
+        return selection, {
             label: make_arm(given, base, f"{plan}: arm '{label}'")
             for label, given in written.arms.items()
         }
@@ -83,23 +83,23 @@ def choose_arms(
         if label in found:
             raise RpmsError(f"two arms are called '{label}'")
         found[label] = variant
-    return asked, found
+    return selection, found
 
 
-def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
+def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
-    applied = apply_protocol(asked.protocol, base, asked.env)
+    applied = apply_protocol(selection.protocol, base, selection.env)
     wanted: dict[str, Any] = {"trials": applied.trials, "repeats": applied.repeats}
     if applied.split:
         wanted["split"] = applied.split
     for name, value in wanted.items():
-        given, usual = getattr(asked, name), Asked.model_fields[name].default
+        given, usual = getattr(selection, name), TaskSelection.model_fields[name].default
         if given not in (usual, value):
             raise RpmsError(
-                f"--protocol {asked.protocol} is played with {name}={value}, not {given}; leave "
-                "one out"
+                f"--protocol {selection.protocol} is played with {name}={value}, not {given}; "
+                "leave one out"
             )
-    return asked.model_copy(update=wanted), applied.context
+    return selection.model_copy(update=wanted), applied.context
 
 
 def read_plan(file: Path) -> PlanFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rpms.evals.comparison_tables import (
@@ -17,7 +18,7 @@ from rpms.evals.labels import ON_THE_CARD, effective, find_label
 from rpms.evals.measures import metric_of
 from rpms.evals.protocol import card_differences, card_text, protocol_card
 from rpms.evals.report.source import source_of
-from rpms.evals.run_files import Run
+from rpms.evals.run_files import Run, read_run
 from rpms.evals.tables import Table
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -228,3 +229,24 @@ def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str
         for name in sorted({*mine, *yours} - ON_THE_CARD):
             if mine.get(name) != yours.get(name):
                 yield f"{label}, {name}: {mine.get(name)} -> {yours.get(name)}"
+
+
+def compare(
+    folders: Sequence[str | Path],
+    map: Mapping[str, str] | Sequence[str] = (),
+    allow_differences: bool = False,
+) -> Comparison:
+    """Two or more runs side by side: ``tables``, ``differences``, ``as_json()``, ``as_markdown()``.
+
+    Args:
+        folders: run folders; the others are paired with the first.
+        map: labels to be read as others, as a dictionary or as ``OLD=NEW``.
+        allow_differences: go on where the protocols differ.
+    """
+    runs = [read_run(Path(folder)) for folder in folders]
+    if isinstance(map, Mapping):
+        known = {label for run in runs for label in run.conditions}
+        mapping = {find_label(old, known): find_label(new, known) for old, new in map.items()}
+    else:
+        mapping = read_mapping(map, runs)
+    return compare_runs(runs, mapping, allow_differences)

@@ -58,21 +58,25 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    "effort",
-    [rpms.Effort(workers=0), rpms.Effort(workers=2), rpms.Effort(workers=1, ray="local")],
+    "execution",
+    [
+        rpms.ExecutionOptions(workers=0),
+        rpms.ExecutionOptions(workers=2),
+        rpms.ExecutionOptions(workers=1, ray="local"),
+    ],
     ids=["inline", "processes", "ray"],
 )
 def test_own_stages_and_an_own_model_are_played(
-    effort: rpms.Effort, module: str, tmp_path: Path
+    execution: rpms.ExecutionOptions, module: str, tmp_path: Path
 ) -> None:
-    if effort.ray:
+    if execution.ray:
         pytest.importorskip("ray")
     arms: dict[str, rpms.Arm] = {
         "D": RunContext(max_steps=4),
         "mine": Variant(RunContext(max_steps=4), nodes=f"{module}:stages"),
         "theirs": Variant(RunContext(max_steps=4), model=f"{module}:make_model"),
     }
-    report = rpms.evaluate(arms, out=tmp_path / "run", limit=2, effort=effort, show=False)
+    report = rpms.evaluate(arms, out=tmp_path / "run", limit=2, execution=execution, show=False)
     found = {(line["condition"], line["task"]): line for line in lines(tmp_path / "run")}
     assert len(found) == 6 and report.run.complete
     mine = [line for (label, _), line in found.items() if label == "mine"]

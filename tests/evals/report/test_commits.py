@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from rpms.commands.terminal_tables import print_tables
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
 from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.report import Report, build_report
 from rpms.evals.report.page import render_page
 from rpms.evals.run_files import Run, read_run
-from rpms.reporting import print_tables
 from tests.evals.sample_runs import write_run
 
 BOTH = "commit abc1234, def5678"
