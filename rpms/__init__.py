@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from rpms.envs import get_environment as get_environment
     from rpms.evals.arms import Arm as Arm
     from rpms.evals.arms import Variant as Variant
+    from rpms.evals.comparison import compare as compare
     from rpms.evals.costs import Budget as Budget
+    from rpms.evals.evaluate import ExecutionOptions as ExecutionOptions
+    from rpms.evals.evaluate import evaluate as evaluate
     from rpms.evals.frames import load as load
-    from rpms.evaluating import Effort as Effort
-    from rpms.evaluating import evaluate as evaluate
+    from rpms.evals.learn import learn as learn
+    from rpms.evals.report import report as report
     from rpms.graph import STAGES as STAGES
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
     from rpms.graph import build_graph as build_graph
     from rpms.graph import run_episode as run_episode
     from rpms.graph import stream_episode as stream_episode
-    from rpms.learning import learn as learn
     from rpms.models import SimPlanner as SimPlanner
     from rpms.models import open_model as open_model
     from rpms.nodes import EpisodeInput as EpisodeInput
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from rpms.nodes import EpisodeState as EpisodeState
     from rpms.nodes import RunContext as RunContext
     from rpms.nodes.manual import load_manual as load_manual
-    from rpms.reporting import compare as compare
-    from rpms.reporting import report as report
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
     from rpms.vocabulary.belief import Belief as Belief
@@ -63,7 +63,7 @@ _HOMES = {
     ),
     "rpms.evals.costs": ("Budget",),
     "rpms.evals.arms": ("Arm", "Variant"),
-    "rpms.evaluating": ("Effort", "evaluate"),
+    "rpms.evals.evaluate": ("ExecutionOptions", "evaluate"),
     "rpms.evals.frames": ("load",),
     "rpms.graph": (
         "STAGES",
@@ -73,11 +73,12 @@ _HOMES = {
         "run_episode",
         "stream_episode",
     ),
-    "rpms.learning": ("learn",),
+    "rpms.evals.learn": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
     "rpms.nodes.manual": ("load_manual",),
-    "rpms.reporting": ("compare", "report"),
+    "rpms.evals.comparison": ("compare",),
+    "rpms.evals.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),

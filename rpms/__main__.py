@@ -1,5 +1,5 @@
 """``python -m rpms``: the command line."""
 
-from rpms.cli import main
+from rpms.commands.main import main
 
 main()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rpms import cli
+from rpms.commands import main as cli
 
 
 class Done(NamedTuple):

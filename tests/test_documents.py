@@ -15,7 +15,7 @@ import pytest
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from rpms.cli import app
+from rpms.commands.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

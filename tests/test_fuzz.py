@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import pytest
 
-from rpms import cli
+from rpms.commands import main as cli
 from tests.fuzz.cases import KINDS, Case, clear
 from tests.fuzz.commands import TREE
 

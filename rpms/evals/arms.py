@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import isfunction, signature
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, get_type_hints
+from shlex import shlex
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -24,6 +25,7 @@ from rpms.graph.build import Swapped
 from rpms.models.opening import is_own
 from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked
+from rpms.vocabulary.context import declarations
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.imports import is_path, load_object, path_of
@@ -131,7 +133,7 @@ SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "
 OWN = ("condition", "nodes", "rules", "memory", "model")
 
 
-class Asked(Strict, BaseModel):
+class TaskSelection(Strict, BaseModel):
     """What is to be played, whoever the players are."""
 
     env: str = ""
@@ -145,7 +147,7 @@ class Asked(Strict, BaseModel):
     repeats: int = 1
 
 
-class PlanFile(Asked):
+class PlanFile(TaskSelection):
     """A whole evaluation in one file; what it leaves out is as on the command line."""
 
     settings: dict[str, Any] = {}
@@ -153,13 +155,13 @@ class PlanFile(Asked):
 
 
 def choose_arms(
-    asked: Asked,
+    selection: TaskSelection,
     base: RunContext,
     conditions: str = "",
     preset: str = "",
     arms: Sequence[str] = (),
     plan: Path | None = None,
-) -> tuple[Asked, dict[str, Variant]]:
+) -> tuple[TaskSelection, dict[str, Variant]]:
     """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
     if conditions and preset:
         raise RpmsError("give either --conditions or --preset")
@@ -169,14 +171,14 @@ def choose_arms(
     if written is not None:
         told = {
             name: getattr(written, name)
-            for name in written.model_fields_set & {*Asked.model_fields}
+            for name in written.model_fields_set & {*TaskSelection.model_fields}
         }
-        asked = asked.model_copy(update=told)
+        selection = selection.model_copy(update=told)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
-    if asked.protocol:
-        asked, base = _under_protocol(asked, base)
+    if selection.protocol:
+        selection, base = _under_protocol(selection, base)
     if written is not None:
-        return asked, {
+        return selection, {
             label: make_arm(given, base, f"{plan}: arm '{label}'")
             for label, given in written.arms.items()
         }
@@ -191,23 +193,23 @@ def choose_arms(
         if label in found:
             raise RpmsError(f"two arms are called '{label}'")
         found[label] = variant
-    return asked, found
+    return selection, found
 
 
-def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
+def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
-    protocol, context = apply_protocol(asked.protocol, base, asked.env)
+    protocol, context = apply_protocol(selection.protocol, base, selection.env)
     wanted: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
     if protocol.split:
         wanted["split"] = protocol.split
     for name, value in wanted.items():
-        given, usual = getattr(asked, name), Asked.model_fields[name].default
+        given, usual = getattr(selection, name), TaskSelection.model_fields[name].default
         if given not in (usual, value):
             raise RpmsError(
-                f"--protocol {asked.protocol} is played with {name}={value}, not {given}; leave "
-                "one out"
+                f"--protocol {selection.protocol} is played with {name}={value}, not {given}; "
+                "leave one out"
             )
-    return asked.model_copy(update=wanted), context
+    return selection.model_copy(update=wanted), context
 
 
 def read_plan(file: Path) -> PlanFile:
@@ -221,7 +223,7 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
     given: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, rest.split(","))):
+    for part in filter(None, map(str.strip, _parts(text, rest))):
         key, equals, value = part.partition("=")
         if not equals:
             raise RpmsError(f"--arm '{text}': '{part}' is not SETTING=VALUE")
@@ -229,6 +231,17 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
     if not colon:
         given["condition"] = label = condition_name(label)
     return label.strip(), make_arm(given, base, f"--arm '{label}'")
+
+
+def _parts(text: str, rest: str) -> Iterator[str]:
+    """What stands between commas; within quotes a comma belongs to the value."""
+    parts = shlex(rest, posix=True)
+    parts.whitespace, parts.whitespace_split = ",", True
+    parts.commenters = parts.escape = ""
+    try:
+        yield from parts
+    except ValueError:
+        raise RpmsError(f"--arm '{text}': a quote is opened and not closed") from None
 
 
 def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
@@ -250,8 +263,7 @@ def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
 
 def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Settings as the run context takes them; texts of a command line become numbers."""
-    hints = get_type_hints(RunContext)
-    known = {one.name: hints[one.name] for one in fields(RunContext)}
+    known = {name: declared.kind for name, declared in declarations().items()}
     if unknown := sorted(set(given) - set(known)):
         choice = offer(unknown[0], sorted({*known, *OWN}))
         raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; {choice}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.evals.conditions import ON_THE_CARD, effective, find_label
@@ -12,7 +13,7 @@ from rpms.evals.protocol_card import card_differences, card_text, protocol_card
 from rpms.evals.records import Episode
 from rpms.evals.report.results import figure, gain
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_folder import Run
+from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
 from rpms.nodes.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -355,3 +356,24 @@ def _ended(episode: Episode, metric: Metric) -> Cell:
         verdict = f"{episode.score:g} ({verdict})"
     value = {"success": episode.success, "score": episode.score, "mode": episode.failure_mode}
     return Cell(verdict, f"{episode.steps} steps", value)
+
+
+def compare(
+    folders: Sequence[str | Path],
+    map: Mapping[str, str] | Sequence[str] = (),
+    allow_differences: bool = False,
+) -> Comparison:
+    """Two or more runs side by side: ``tables``, ``differences``, ``as_json()``, ``as_markdown()``.
+
+    Args:
+        folders: run folders; the others are paired with the first.
+        map: labels to be read as others, as a dictionary or as ``OLD=NEW``.
+        allow_differences: go on where the protocols differ.
+    """
+    runs = [read_run(Path(folder)) for folder in folders]
+    if isinstance(map, Mapping):
+        known = {label for run in runs for label in run.conditions}
+        mapping = {find_label(old, known): find_label(new, known) for old, new in map.items()}
+    else:
+        mapping = read_mapping(map, runs)
+    return compare_runs(runs, mapping, allow_differences)

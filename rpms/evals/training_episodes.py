@@ -29,7 +29,7 @@ RULES_ONLY = "B"
 def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
     """Rules-only unless another condition was asked for, with a seed of its own per round."""
     temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
-    return base.under(condition).with_(temperature=temperature, seed=number - 1)
+    return base.under(condition).with_(temperature=temperature, seed=base.seed + number - 1)
 
 
 def round_folder(runs: Path, number: int) -> Path:

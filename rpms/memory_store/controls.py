@@ -13,11 +13,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from rpms.memory_store.entries import Entry, Found, Schema, Success, parse_entry
+from rpms.vocabulary.context import Control as Control
 
-Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
 _ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
 _ADVICE = ("actions", "lifted", "failed_action")

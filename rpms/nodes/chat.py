@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import get_environment
 from rpms.models import open_model
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, call_s
 from rpms.nodes.reply_grammar import allowed_syntaxes
 
 
@@ -32,7 +32,7 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         context.model,
         temperature=context.temperature,
         max_tokens=reply_tokens(env, context),
-        timeout_s=context.call_s,
+        timeout_s=call_s(context),
         base_url=context.base_url,
         seed=context.seed,
         cache=cache,

@@ -22,7 +22,7 @@ from rpms.models.faults import fault_line
 from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat, reply_tokens
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, call_s
 from rpms.nodes.context_budget import estimate
 from rpms.nodes.reply_grammar import allowed_syntaxes, choices_of
 from rpms.nodes.retrying import pause_before_retry
@@ -79,7 +79,7 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
             chat = opened.get((env, context)) or find(env, context)
             asked = _calls.submit(_ask, chat, _messages(state), choices_of(state, context))
             try:
-                reply = asked.result(timeout=context.call_s)
+                reply = asked.result(timeout=call_s(context))
             except FutureTimeout:
                 raise _late(context) from None
             return heard(state, context, reply)
@@ -93,7 +93,7 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
             if (chat := opened.get((env, context))) is None:
                 chat = await asyncio.to_thread(find, env, context)
             try:
-                async with asyncio.timeout(context.call_s):
+                async with asyncio.timeout(call_s(context)):
                     reply = await chat.ainvoke(_messages(state), **choices_of(state, context))
             except TimeoutError:
                 raise _late(context) from None
@@ -117,7 +117,7 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
 
 
 def _late(context: RunContext) -> TimeoutError:
-    return TimeoutError(f"no reply in {context.call_s:g} s")
+    return TimeoutError(f"no reply in {call_s(context):g} s")
 
 
 def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any]) -> BaseMessage:

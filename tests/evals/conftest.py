@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rpms.cli import app
+from rpms.commands.main import app
 
 CONDITIONS = "A,B,C,D"
 TASKS = 4

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rpms
 from rpms.evals.arms import (
     ALL,
-    Asked,
+    TaskSelection,
     Variant,
     as_variant,
     choose_arms,
@@ -46,6 +46,13 @@ def test_an_arm_of_the_command_line() -> None:
     assert (settings.scf, settings.k, settings.theta, settings.condition) == ("off", 5, 0.5, "D")
 
 
+def test_any_value_can_be_said() -> None:
+    _, arm = parse_arm("mine:without_rules='domain, U-1',k=5", RunContext())
+    assert (arm.settings().without_rules, arm.settings().k) == ("domain, U-1", 5)
+    _, arm = parse_arm("""mine:memory="a 'b',#c=1.jsonl",rules=C:\\d""", RunContext())
+    assert (arm.memory, arm.rules) == ("a 'b',#c=1.jsonl", "C:\\d")
+
+
 def test_a_letter_alone_is_that_condition() -> None:
     label, arm = parse_arm("B", RunContext(k=1))
     assert label == "B" and arm.settings() == RunContext(k=1).under("B")
@@ -70,6 +77,7 @@ def test_rules_and_memory_are_switches_or_files() -> None:
         ("x:colour=red", "unknown setting 'colour'; known: action_list"),
         ("x:condition=Z", "unknown condition 'Z'"),
         ("Z", "unknown condition 'Z'"),
+        ("x:model='a,b", "--arm 'x:model='a,b': a quote is opened and not closed"),
     ],
 )
 def test_a_mistake_is_told(text: str, said: str) -> None:
@@ -80,8 +88,10 @@ def test_a_mistake_is_told(text: str, said: str) -> None:
 def test_a_plan_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
-    asked, arms = choose_arms(Asked(env="alfworld", trials=1), RunContext(k=7), plan=file)
-    assert (asked.split, asked.limit, asked.repeats, asked.env) == (
+    selection, arms = choose_arms(
+        TaskSelection(env="alfworld", trials=1), RunContext(k=7), plan=file
+    )
+    assert (selection.split, selection.limit, selection.repeats, selection.env) == (
         "generated_seen", 3, 2, "alfworld"
     )  # fmt: skip
     assert list(arms) == ["ours", "mine"]
@@ -104,24 +114,24 @@ def test_a_mistake_in_a_plan_is_told_with_its_place(text: str, said: str, tmp_pa
     file = tmp_path / "plan.yaml"
     file.write_text(text)
     with pytest.raises(RpmsError, match=said):
-        choose_arms(Asked(), RunContext(), plan=file)
+        choose_arms(TaskSelection(), RunContext(), plan=file)
 
 
 def test_a_plan_names_the_arms_alone(tmp_path: Path) -> None:
     with pytest.raises(RpmsError, match="--plan names the arms"):
-        choose_arms(Asked(), RunContext(), conditions="A", plan=tmp_path / "plan.yaml")
+        choose_arms(TaskSelection(), RunContext(), conditions="A", plan=tmp_path / "plan.yaml")
     with pytest.raises(RpmsError, match="cannot read"):
         read_plan(tmp_path / "nowhere.yaml")
 
 
 def test_a_protocol_sets_the_tasks_too() -> None:
-    asked, arms = choose_arms(
-        Asked(env="alfworld", protocol="reflexion"), RunContext(), conditions="A"
+    selection, arms = choose_arms(
+        TaskSelection(env="alfworld", protocol="reflexion"), RunContext(), conditions="A"
     )
-    assert (asked.split, asked.trials) == ("valid_unseen", 10)
+    assert (selection.split, selection.trials) == ("valid_unseen", 10)
     assert arms["A"].settings().examples == 2
     with pytest.raises(RpmsError, match="reflexion is played with trials=10, not 3"):
-        choose_arms(Asked(env="alfworld", protocol="reflexion", trials=3), RunContext())
+        choose_arms(TaskSelection(env="alfworld", protocol="reflexion", trials=3), RunContext())
 
 
 @given(st.lists(st.text(st.characters(exclude_characters=",@\n\r", codec="utf-8"), min_size=1)))
@@ -182,21 +192,25 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    "effort",
-    [rpms.Effort(workers=0), rpms.Effort(workers=2), rpms.Effort(workers=1, ray="local")],
+    "execution",
+    [
+        rpms.ExecutionOptions(workers=0),
+        rpms.ExecutionOptions(workers=2),
+        rpms.ExecutionOptions(workers=1, ray="local"),
+    ],
     ids=["inline", "processes", "ray"],
 )
 def test_own_stages_and_an_own_model_are_played(
-    effort: rpms.Effort, module: str, tmp_path: Path
+    execution: rpms.ExecutionOptions, module: str, tmp_path: Path
 ) -> None:
-    if effort.ray:
+    if execution.ray:
         pytest.importorskip("ray")
     arms: dict[str, rpms.Arm] = {
         "D": RunContext(max_steps=4),
         "mine": Variant(RunContext(max_steps=4), nodes=f"{module}:stages"),
         "theirs": Variant(RunContext(max_steps=4), model=f"{module}:make_model"),
     }
-    report = rpms.evaluate(arms, out=tmp_path / "run", limit=2, effort=effort, show=False)
+    report = rpms.evaluate(arms, out=tmp_path / "run", limit=2, execution=execution, show=False)
     found = {(line["condition"], line["task"]): line for line in lines(tmp_path / "run")}
     assert len(found) == 6 and report.run.complete
     mine = [line for (label, _), line in found.items() if label == "mine"]

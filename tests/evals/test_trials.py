@@ -49,9 +49,9 @@ def play(
     context = RunContext(
         model="openai:m", base_url=server.url, memory_method="reflexion", max_steps=STEPS
     )
-    effort = rpms.Effort(workers=workers, concurrency=1, budget=Budget(tokens=budget))
+    execution = rpms.ExecutionOptions(workers=workers, concurrency=1, budget=Budget(tokens=budget))
     return rpms.evaluate({"D": context}, out=out, limit=1, trials=trials, cache=False,
-                         effort=effort, show=False)  # fmt: skip
+                         execution=execution, show=False)  # fmt: skip
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ def test_our_own_memory_carries_what_the_lost_trials_taught(tmp_path: Path) -> N
     """Without a model: the planner loses for want of steps, and wins where it has them."""
     arms = {"short": RunContext(max_steps=3), "whole": RunContext()}
     report = rpms.evaluate(arms, out=tmp_path, limit=2, trials=3,
-                           effort=rpms.Effort(workers=0), show=False)  # fmt: skip
+                           execution=rpms.ExecutionOptions(workers=0), show=False)  # fmt: skip
     found = lines(tmp_path)
     assert report.run.complete
     won = [line for line in found if line["condition"] == "whole"]

@@ -20,7 +20,8 @@ def shell(tmp_path: Path) -> Shell:
     script = tmp_path / "bin" / "rpms"
     script.parent.mkdir()
     script.write_text(
-        f"#!{sys.executable}\nfrom rpms.cli import main\nif __name__ == '__main__':\n    main()\n"
+        f"#!{sys.executable}\nfrom rpms.commands.main import main\n"
+        "if __name__ == '__main__':\n    main()\n"
     )
     script.chmod(0o755)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from rpms import cli
+from rpms.commands import main as cli
 from tests.fuzz.values import LAID_OUT, NUMBERS, PLACES, WORDS
 
 Words = tuple[str, ...]

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rpms import arun_episode, cli
+from rpms import arun_episode
+from rpms.commands import main as cli
 from rpms.models import open_model
 from rpms.nodes.context import RunContext
 from rpms.rules import load_manual

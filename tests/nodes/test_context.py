@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 import pytest
 from pydantic import TypeAdapter
 
-from rpms.nodes.context import CONDITIONS, RunContext, settings
+from rpms.nodes.context import CONDITIONS, RunContext, call_s, settings
 from rpms.vocabulary.errors import RpmsError
 
 
@@ -170,4 +170,4 @@ def test_the_state_carries_it_as_plain_data() -> None:
     ],
 )
 def test_a_local_model_is_waited_for_longer(settings: dict[str, object], seconds: float) -> None:
-    assert RunContext(**settings).call_s == seconds  # type: ignore[arg-type]
+    assert call_s(RunContext(**settings)) == seconds  # type: ignore[arg-type]

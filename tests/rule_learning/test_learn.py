@@ -66,7 +66,12 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
         "B learned": api.Variant(api.RunContext.for_condition("B"), rules=str(learned)),
     }
     api.evaluate(
-        arms, out=tmp_path / "run", env=BARE, limit=9, show=False, effort=api.Effort(workers=0)
+        arms,
+        out=tmp_path / "run",
+        env=BARE,
+        limit=9,
+        show=False,
+        execution=api.ExecutionOptions(workers=0),
     )
     run = read_run(tmp_path / "run")
     refused = {arm: sum(one.invalid_actions for one in run.judged(arm)) for arm in arms}

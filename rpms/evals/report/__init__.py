@@ -29,7 +29,7 @@ from rpms.evals.report.source import source_of
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
 
-__all__ = ["Report", "build_report", "read_report"]
+__all__ = ["Report", "build_report", "read_report", "report"]
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,8 @@ def build_report(run: Run) -> Report:
 def read_report(folder: Path) -> Report:
     """The report of a run folder."""
     return build_report(read_run(folder))
+
+
+def report(folder: str | Path) -> Report:
+    """The report of a run folder: every table, ``as_json()`` and ``as_markdown()``."""
+    return read_report(Path(folder))

@@ -15,7 +15,7 @@ from rpms.models.opening import LABELS
 from rpms.models.replies import normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import open_chat
-from rpms.nodes.context import RunContext
+from rpms.nodes.context import RunContext, call_s
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import retried
 from rpms.vocabulary.errors import ModelFault, RpmsError
@@ -52,7 +52,7 @@ class Writer:
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
-        self._call_s, self._patience_s = context.call_s, context.patience_s
+        self._call_s, self._patience_s = call_s(context), context.patience_s
         self.asked = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 

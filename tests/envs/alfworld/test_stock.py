@@ -87,7 +87,7 @@ def test_a_missing_stock_is_one_line_on_the_command_line() -> None:
     program = (
         "import sys; from rpms.envs.alfworld import stock;"
         "stock._NEEDED = ('no_such_package',);"
-        "from rpms.cli import main; sys.argv = ['rpms', 'run', '--engine', 'textworld'];"
+        "from rpms.commands.main import main; sys.argv = ['rpms', 'run', '--engine', 'textworld'];"
         "sys.exit(main())"
     )
     done = subprocess.run(

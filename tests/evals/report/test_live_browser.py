@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from rpms.commands.view_server import ViewServer
 from rpms.evals.costs import Total
 from rpms.evals.progress import FlightNotes
 from rpms.evals.records import JobKey
 from rpms.evals.report.live import Shelf
-from rpms.viewing import ViewServer
 from tests.evals.report.conftest import PATIENCE_MS, Open
 from tests.evals.report.test_live import add, growing
 from tests.evals.sample_runs import task_id, write_run

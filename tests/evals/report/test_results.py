@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from rpms.commands.terminal_tables import print_tables
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
 from rpms.evals.mechanisms import mechanism_table
@@ -32,7 +33,6 @@ from rpms.evals.report.results import (
 )
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
-from rpms.reporting import print_tables
 from tests.evals.sample_runs import LABEL, contexts, episode, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.

@@ -1,0 +1,110 @@
+"""``make demo``: every mechanism at work in every world that has a part in it, by the planner.
+
+It is an evaluation like any other: the same runner, the same files, the same report. What it
+shows is not a score: memories recalled, dropped, removed and warned about, refusals explained,
+circles broken, each step of it in a report to open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rpms.commands import completion
+from rpms.commands.options import (
+    JsonOption,
+    SplitOption,
+    conditions_option,
+    limit_option,
+    print_json,
+)
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.output import open_console
+
+if TYPE_CHECKING:
+    from rpms.envs import Environment, Task
+    from rpms.evals.plan import RunPlan
+
+PRESET = "demo"
+# Enough to see everything happen; a whole budget of steps only makes the page longer.
+STEPS = 50
+
+
+def demo(
+    tasks: Annotated[int, limit_option("How many; 0: some of every type.")] = 0,
+    conditions: Annotated[
+        str, conditions_option("Which, by comma; else those of the preset 'demo'.")
+    ] = "",
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
+    split: SplitOption = "",
+    out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
+    as_json: JsonOption = False,
+) -> None:
+    """Watch every mechanism at work with the built-in planner; no key, no download."""
+    from rpms.commands.terminal_tables import print_tables
+    from rpms.envs import environment_names, get_environment
+    from rpms.evals.arms import condition_names
+    from rpms.evals.conditions import letters, preset_contexts
+    from rpms.evals.evaluate import ExecutionOptions, play_plan
+    from rpms.evals.mechanisms import mechanism_table
+    from rpms.evals.report import read_report
+    from rpms.evals.report.page import write_report
+    from rpms.models.sim import LABEL
+
+    if split and not env:
+        raise RpmsError(f"--split {split} needs --env, to say which world has it")
+    worlds = [get_environment(name) for name in ([env] if env else environment_names())]
+    base = RunContext(max_steps=STEPS)
+    names = condition_names(conditions)
+    contexts = letters(names, base) if names else preset_contexts(PRESET, base)
+    console = open_console(highlight=False, quiet=as_json)
+    console.print(f"[bold]RPMS demo[/], model: {LABEL}; at most {STEPS} steps a task\n")
+    pages, reports = [], {}
+    for world in worlds:
+        if env or world.demo:
+            plan = _plan(world, split, contexts, tasks)
+            folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{world.name}"
+            play_plan(plan, str(folder), ExecutionOptions(), show=not as_json)
+            report = read_report(folder)
+            reports[world.name] = report.as_json()
+            # What was at work, and the main table; the page has them all, and every step.
+            main = [table for table in report.tables if table.id == "main"]
+            print_tables(console, [mechanism_table(report.run), *main])
+            pages += [file for file in write_report(report, None) if file.suffix == ".html"]
+    console.print(
+        "Planner demo: these figures show the pipeline at work. They are not results of a "
+        "language model.\n"
+    )
+    for page in pages:
+        console.print(f"report, every episode step by step: {page}", soft_wrap=True)
+    if as_json:
+        print_json(reports)
+
+
+def _plan(world: Environment, split: str, contexts: dict[str, RunContext], count: int) -> RunPlan:
+    from rpms.envs import Demo
+    from rpms.evals.plan import make_plan
+
+    usual = world.demo or Demo(world.splits()[0], 1)
+    plan = make_plan(world.name, split or usual.split, contexts, count)
+    if count:
+        return plan
+    return replace(plan, tasks=_spread(world, plan.tasks, usual.each))
+
+
+def _spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:
+    """The first few tasks of every type, in the order of the split."""
+    chosen: list[Task] = []
+    for kind in world.goal_types():
+        mine = (task for task in tasks if world.parse_goal(task["goal"])["type"] == kind)
+        chosen += islice(mine, each)
+    return sorted(chosen, key=lambda task: task["index"])

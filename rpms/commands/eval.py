@@ -1,0 +1,116 @@
+"""``rpms eval`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rpms.commands import completion
+from rpms.commands.options import (
+    ConcurrencyOption,
+    EngineOption,
+    EnvOption,
+    JsonOption,
+    ReplayOption,
+    SplitOption,
+    WorkersOption,
+    choose,
+    conditions_option,
+    limit_option,
+    print_json,
+    refuse_empty,
+    with_settings,
+)
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.limits import MOST_TIMES
+
+
+@with_settings()
+def evaluate(
+    out: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.runs,
+            callback=refuse_empty,
+            help="Run folder; a run in it goes on, or grows.",
+        ),
+    ],
+    env: EnvOption,
+    split: SplitOption = "",
+    conditions: Annotated[
+        str, conditions_option("By comma, as B or B+verify; A,B,C,D by default.")
+    ] = "",
+    preset: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.presets,
+            help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.",
+        ),
+    ] = "",
+    arm: Annotated[
+        list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
+    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.protocols, help="Steps, examples and the like, by name."
+        ),
+    ] = "",
+    limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="With --limit: from all over the split.")
+    ] = False,
+    tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
+    types: Annotated[
+        str,
+        typer.Option(autocompletion=completion.goal_types, help="Only these goal types, by comma."),
+    ] = "",
+    trials: Annotated[
+        int, typer.Option(min=1, max=MOST_TIMES, help="Tries per task, with memory carried along.")
+    ] = 1,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MOST_TIMES, help="Independent repeats, with other seeds.")
+    ] = 1,
+    workers: WorkersOption = None,
+    concurrency: ConcurrencyOption = 32,
+    keep_failed: Annotated[
+        bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
+    ] = False,
+    replay_arm: ReplayOption = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
+    truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
+    ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
+    *,
+    settings: RunContext,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
+    ] = 0.0,
+    budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
+    engine: EngineOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Play a whole split under several arms; run it again to go on, or with more to add that."""
+    choose(engine)
+    from rpms.evals.arms import TaskSelection, choose_arms, listed
+    from rpms.evals.costs import Budget
+    from rpms.evals.evaluate import ExecutionOptions
+    from rpms.evals.evaluate import evaluate as run_all
+
+    selection = TaskSelection(
+        env=env, split=split, protocol=protocol, limit=limit, spread=spread,
+        tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
+    )  # fmt: skip
+    selection, arms = choose_arms(selection, settings, conditions, preset, arm or (), plan)
+    report = run_all(
+        arms, out=out, **selection.model_dump(exclude={"protocol"}), truth=truth,
+        cache=not no_cache, show=not as_json,
+        execution=ExecutionOptions(
+            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens),
+            replay_arm or (),
+        ),
+    )  # fmt: skip
+    if as_json:
+        print_json(report.as_json())

@@ -1,0 +1,138 @@
+"""``rpms export``: a run in another format, or expert play as training data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rpms.commands import completion
+from rpms.commands.options import (
+    EnvOption,
+    SplitOption,
+    conditions_option,
+    limit_option,
+    refuse_empty,
+    with_settings,
+)
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.limits import MOST_WORKERS
+from rpms.vocabulary.output import say
+
+if TYPE_CHECKING:
+    from rpms.evals.export_chat import Written
+
+EVERY_S = 2.0
+
+
+@with_settings("knowledge", "memory", "protocol")
+def export(
+    env: EnvOption,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            autocompletion=completion.runs,
+            help="A run of 'rpms eval'.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    format: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.one_of("atif", "chat"),
+            help="atif: agent trajectories; chat: messages to tune a model on.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            callback=refuse_empty,
+            help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
+        ),
+    ],
+    conditions: Annotated[str, conditions_option("Which, by comma; else all.")] = "",
+    prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
+    per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
+    most: Annotated[
+        int, typer.Option(min=0, help="chat: of an episode so many decisions, evenly; 0: all.")
+    ] = 0,
+    expert: Annotated[
+        bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
+    ] = False,
+    split: SplitOption = "",
+    limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
+    spread: Annotated[
+        bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
+    ] = False,
+    mistakes: Annotated[
+        float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")
+    ] = 0.0,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, max=MOST_WORKERS, help="--expert: processes; 0: play in this one."),
+    ] = None,
+    settings: RunContext,
+) -> None:
+    """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
+
+    With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
+    decisions become training data. Settings of a run, from --scf on, are those it plays under.
+    """
+    from rpms.evals.arms import condition_names
+    from rpms.evals.export import CHAT, export_run
+    from rpms.evals.export_chat import PER, export_chat
+    from rpms.evals.export_expert import Expertise, export_expert
+    from rpms.evals.run_folder import read_run
+    from rpms.vocabulary.errors import RpmsError
+
+    if expert == (folder is not None):
+        raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
+    if per not in PER:
+        raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
+    target, chosen = Path(out), condition_names(conditions)
+    if folder is None:
+        if format != CHAT:
+            raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
+        play = Expertise(env, split, limit, spread, mistakes, settings, workers)
+        done = export_expert(play, target, per, chosen, arm or [], _progress, most)
+    elif format == CHAT:
+        run = read_run(folder)
+        done = export_chat(run, target, chosen, per, _progress(len(run.episodes)), most)
+    else:
+        written = export_run(read_run(folder), format, target, chosen, prompts)
+        left = (
+            f"; {written.without_log} have no step log that can be read and were left out"
+            if written.without_log
+            else ""
+        )
+        say(f"written: {out} ({written.episodes} episodes{left})")
+        return
+    lost = f"; {done.lost} were lost and left out" if done.lost else ""
+    say(
+        f"written: {out} ({done.lines} lines, {done.targets} decisions to learn, "
+        f"{done.episodes - done.lost} episodes{lost})"
+    )
+
+
+def _progress(total: int) -> Callable[[Written], None]:
+    """A line on standard error now and then, and one at the end."""
+    last = monotonic()
+
+    def tell(done: Written) -> None:
+        nonlocal last
+        if done.episodes == total or monotonic() - last > EVERY_S:
+            last = monotonic()
+            told = f"{done.episodes} of {total} episodes, {done.targets} decisions"
+            say(f"rpms: {told}", file=sys.stderr)
+
+    return tell

@@ -1,0 +1,80 @@
+"""``rpms worlds`` and ``rpms tasks``: what can be played, and how each goal is understood."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Annotated, Any
+
+from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
+from rpms.vocabulary.output import open_console, say
+
+
+def worlds(as_json: JsonOption = False) -> None:
+    """List the worlds that are installed, with their task lists and goal types."""
+    from rpms.commands.terminal_tables import print_stacked
+    from rpms.envs import environment_names, get_environment
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": world.name,
+            "splits": world.splits(),
+            "learning_split": world.learning_split,
+            "goal_types": world.goal_types(),
+            "max_steps": world.max_steps,
+        }
+        for world in map(get_environment, environment_names())
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        told = {
+            "splits": ", ".join(row["splits"]),
+            "goal types": ", ".join(row["goal_types"]),
+            "steps": str(row["max_steps"]),
+        }
+        print_stacked(open_console(highlight=False), row["name"], told)
+
+
+def tasks(
+    env: EnvOption,
+    split: SplitOption = "",
+    limit: Annotated[int, limit_option("0: all. Generated splits grow on request.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tasks of a split, with what the goal parser reads from each sentence."""
+    from rpms.envs import get_environment
+
+    world = get_environment(env)
+    rows = []
+    for task in world.tasks(split or world.splits()[0], limit or None):
+        goal = world.parse_goal(task["goal"])  # all but the id comes from the sentence alone
+        parsed = {key: goal[key] for key in ("type", "object", "state", "count", "destination")}
+        rows.append({"index": task["index"], "id": task["id"], "goal": task["goal"], **parsed})
+    if as_json:
+        print_json(rows)
+    else:
+        _print_tasks(rows)
+
+
+def _print_tasks(rows: list[dict[str, Any]]) -> None:
+    """A task's whole id on a line of its own, or one line per task where a program reads.
+
+    Such a line begins with the id and has a tab between its parts: ``cut`` and ``grep`` find what
+    they need, and ``--tasks @FILE`` takes the lines as they are. The count is on standard error.
+    """
+    from rich.markup import escape
+    from rich.padding import Padding
+
+    console = open_console(highlight=False)
+    for row in rows:
+        if console.is_terminal:
+            console.print(f"[bold]{escape(row['id'])}[/]", soft_wrap=True)
+            told = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
+            console.print(Padding(told, (0, 0, 0, 2), expand=False))
+        else:
+            say(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
+    counts = sorted(Counter(row["type"] for row in rows).items())
+    told = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
+    open_console(file=sys.stderr, highlight=False).print(told)

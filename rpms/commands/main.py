@@ -1,0 +1,137 @@
+"""The command line. Bad input gets one clear line and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from io import TextIOWrapper
+from traceback import format_exception
+from types import TracebackType
+from typing import Annotated, NoReturn
+
+import typer
+
+from rpms import __version__
+from rpms.commands.demo import demo
+from rpms.commands.eval import evaluate
+from rpms.commands.export import export
+from rpms.commands.learn import learn
+from rpms.commands.listing import tasks, worlds
+from rpms.commands.memory import memory_app
+from rpms.commands.models import models_app
+from rpms.commands.option_errors import in_typed_words
+from rpms.commands.report import compare, report, view
+from rpms.commands.rules import rules_app
+from rpms.commands.run import run
+from rpms.vocabulary.error_place import place_of
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.output import say, say_place
+from rpms.vocabulary.safe_text import redact
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+app = typer.Typer(
+    name="rpms",
+    help="Rules, belief and memory for LLM agents in closed worlds.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
+app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"rpms {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print it and end."),
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+for command in (run, worlds, tasks, learn):
+    app.command()(command)
+app.command(name="eval")(evaluate)
+for command in (report, compare, export, view, demo):
+    app.command()(command)
+
+
+@app.command()
+def graph() -> None:
+    """Print the agent graph as Mermaid; works offline."""
+    from rpms.graph import build_graph
+
+    say(build_graph().get_graph().draw_mermaid().rstrip())
+
+
+def fail(message: str) -> NoReturn:
+    """One line on standard error, exit code 2."""
+    say(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _last_words(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Even the traceback of a bug is printed without keys."""
+    say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
+
+
+def _forget_odd_sizes() -> None:
+    """A terminal whose size nobody can mean; the printing library would believe or trip over it."""
+    for name in ("COLUMNS", "LINES"):
+        if not 0 < len(size := os.environ.get(name, "")) < 5 or not size.isdecimal():
+            os.environ.pop(name, None)
+
+
+def _print_no_more() -> None:
+    """What is left to print would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Entry point of the ``rpms`` command."""
+    sys.excepthook = _last_words
+    _forget_odd_sizes()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # half a character in a name is no reason to end
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
+    except (RpmsError, EnvironmentFault) as error:
+        say_place(place_of(error.__cause__))
+        fail(in_typed_words(error, sys.argv[1:]))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        _print_no_more()
+        raise SystemExit(1) from None
+    except OSError as error:
+        # Whatever writes a file says which; without a name it is the output that had no room.
+        if error.errno not in NO_ROOM or error.filename:
+            raise
+        _print_no_more()
+        fail(f"cannot write the output: {error.strerror}")
+    except Exception as error:
+        # Typer raises its own usage errors (and only those) with a ready exit code.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(error.format_message())  # type: ignore[attr-defined]
+            raise SystemExit(0) from None
+        if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
+            fail(f"{error.format_message()} (see: rpms --help)")
+        if place := place_of(error):
+            say_place(place)
+            fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")
+        raise
+    raise SystemExit(code if isinstance(code, int) else 0)

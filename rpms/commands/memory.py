@@ -1,0 +1,79 @@
+"""``rpms memory``: experience as plain files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rpms.vocabulary.output import say
+
+memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+FileArgument = Annotated[Path, typer.Argument(help="Memory snapshot (JSONL).")]
+
+
+@memory_app.command()
+def stats(
+    file: FileArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Count entries by type and goal type."""
+    from rich.markup import escape
+
+    from rpms.commands.terminal_tables import print_rows
+    from rpms.evals.tables import Cell, Table, count, label
+    from rpms.memory_store import read_snapshot
+    from rpms.vocabulary.output import open_console
+
+    header, entries = read_snapshot(file)
+    goals = Counter(
+        entry.goal_signature.split(":")[0] for entry in entries if hasattr(entry, "goal_signature")
+    )
+    if as_json:
+        say(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
+        return
+    console = open_console(highlight=False)
+    said = f"{file}: {header.entries} entries, learned in {header.env}"
+    console.print(escape(said), soft_wrap=True)
+    console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
+    for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
+        rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]
+        if rows:
+            console.print()
+            print_rows(console, Table("", "", "", [kind, "entries"], rows))
+
+
+@memory_app.command()
+def show(
+    file: FileArgument,
+    kind: Annotated[str, typer.Option("--type", help="Only this entry type.")] = "",
+    goal: Annotated[str, typer.Option(help="Only goals whose signature contains this.")] = "",
+    limit: Annotated[int, typer.Option(min=0, help="How many; 0 for all.")] = 20,
+) -> None:
+    """Print entries, one JSON object per line."""
+    from rpms.memory_store import read_snapshot
+
+    _, entries = read_snapshot(file)
+    shown = 0
+    for entry in entries:
+        data = entry.model_dump(mode="json")
+        if (kind and data["type"] != kind) or goal not in data.get("goal_signature", ""):
+            continue
+        say(json.dumps(data, ensure_ascii=False))
+        shown += 1
+        if limit and shown >= limit:
+            break
+
+
+@memory_app.command()
+def check(file: FileArgument) -> None:
+    """Validate every line; the first mistake is reported with its line number."""
+    from rpms.memory_store import read_snapshot
+
+    header, _ = read_snapshot(file)
+    counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
+    say(f"{file}: ok, {header.entries} entries ({counts})")

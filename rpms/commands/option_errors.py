@@ -1,0 +1,50 @@
+"""Which option of the command line an error is about, in the words that were typed.
+
+What is wrong with a value is found far from the command line, by code that Python users call too
+and that knows settings, files and names but no options. So the line that is printed at the end
+looks up which option brought the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rpms.vocabulary.context import declarations
+from rpms.vocabulary.errors import BadSetting
+
+
+def in_typed_words(error: Exception, words: Sequence[str]) -> str:
+    """The message, with the option that it is about where that is one of those typed."""
+    message, given = str(error), list(typed(words))
+    if isinstance(error, BadSetting):
+        option = declarations()[error.setting].option
+        if any(name == option for name, _ in given):
+            return f"{option} {error.value} {error.why}"
+    if any(re.search(rf"{name}(?![\w-])", message) for name, _ in given):
+        return message
+    # A value in quotes is what a message is about; one that is only mentioned may be a hint.
+    for sure in (True, False):
+        found = {name for name, value in given if _mentions(message, value, sure)}
+        if len(found) == 1:
+            return f"{found.pop()}: {message}"
+        if found:
+            break
+    return message
+
+
+def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every option with the value after it; a switch has the next word, which does no harm."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name.startswith("--"):
+            yield name, value if equals else after
+
+
+def _mentions(message: str, value: str, quoted: bool) -> bool:
+    parts = [part for part in {value, value.lstrip("@"), *value.split(",")} if part.strip()]
+    if quoted:
+        return any(f"'{part.strip()}'" in message for part in parts)
+    return any(
+        re.search(rf"(?<!\w){re.escape(part)}(?!\w)", message) for part in parts if len(part) > 1
+    )

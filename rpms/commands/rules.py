@@ -1,0 +1,203 @@
+"""``rpms rules``: audit the manual, and show what a goal type gets to see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rpms.commands import completion
+from rpms.commands.options import (
+    EnvOption,
+    JsonOption,
+    RulesOption,
+    WithoutOption,
+    first_world,
+    limit_option,
+    print_json,
+    refuse_empty,
+)
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
+from rpms.vocabulary.output import say
+
+if TYPE_CHECKING:
+    from rpms.rules import Manual
+
+rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+@rules_app.command()
+def check(
+    env: Annotated[
+        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
+    ] = "",
+    rules: RulesOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Validate every rule file and audit it against the real environment.
+
+    A folder of your own is laid over the manual of one world: the first, if none is named.
+    """
+    from rpms.commands.terminal_tables import print_rows
+    from rpms.envs import environment_names, get_environment
+    from rpms.evals.tables import Table, count, label
+    from rpms.nodes.manual import load_manual
+    from rpms.nodes.shown import missing_prompts
+    from rpms.rules.audit import Finding, audit
+    from rpms.vocabulary.output import open_console
+
+    findings = []
+    counts: dict[str, dict[str, int]] = {}
+    env = env or (first_world() if rules else "")
+    names = [get_environment(env).name] if env else environment_names()
+    for name in names:
+        world = get_environment(name)
+        over = Path(rules) if rules else None
+        found = audit(world.rules, world.goal_types(), world.command_verbs(), over=over)
+        found += [
+            Finding(file, 1, "prompts", f"missing; {advice}")
+            for file, advice in missing_prompts(world)
+        ]
+        findings += found
+        if rules and found:  # a manual with such mistakes may not be loaded for a run
+            continue
+        manual = load_manual(name, rules)
+        counts[name] = {
+            "universal": len(manual.universal.rules),
+            "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
+            **{own: len(tier) for own, tier in manual.extra.items()},
+            "action rules": len(manual.actions),
+            "forbidden patterns": len(manual.forbidden),
+            "situations": len(manual.environment.situations),
+            "problems": len(found),
+        }
+    if as_json:
+        problems = [{**one._asdict(), "file": str(one.file)} for one in findings]
+        print_json({"rules": counts, "problems": problems})
+    elif counts:
+        heads = list(dict.fromkeys(head for each in counts.values() for head in each))
+        rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
+                for name, each in counts.items()]  # fmt: skip
+        print_rows(open_console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
+    for finding in () if as_json else findings:
+        say(finding)
+    if findings:
+        raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
+
+
+@rules_app.command()
+def show(
+    goal_type: Annotated[
+        str,
+        typer.Option(
+            "--type", autocompletion=completion.goal_types, help="Goal type, e.g. a heat task."
+        ),
+    ],
+    env: EnvOption,
+    about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
+    rules: RulesOption = "",
+    without_rule: WithoutOption = None,
+) -> None:
+    """Print R_active for a goal type, as it enters the prompt at the first step.
+
+    What rules say of where they come from is not part of the prompt; it stands below.
+    """
+    from rpms.envs import get_environment
+    from rpms.nodes.blocks import render_rules
+    from rpms.nodes.manual import load_manual
+    from rpms.vocabulary.belief import empty_belief
+    from rpms.vocabulary.goal import GoalSpec
+
+    known = get_environment(env).goal_types()
+    if goal_type not in known:
+        raise RpmsError(f"unknown goal type '{goal_type}'; {env} has: {', '.join(known)}")
+    goal = GoalSpec(
+        sentence="", type=goal_type, object=about, state=None, count=1, destination="",
+        signature="",
+    )  # fmt: skip
+    manual = load_manual(env, rules, ",".join(without_rule or []))
+    active = manual.active(goal, empty_belief())
+    say(render_rules(get_environment(env), active, goal))
+    shown = {line["id"] for tier in active.values() for line in tier}
+    if told := list(_origins(manual, shown)):
+        say("\nWhere rules come from:", *told, sep="\n  ")
+
+
+def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
+    """A line for each rule that says where it comes from, how sure it is or what supports it."""
+    domain, world = manual.domain, manual.environment
+    sentences = [rule for _, tier in manual.tiers for rule in tier]
+    for rule in (*sentences, *domain.likely_places, *domain.here, *world.actions,
+                 *world.situations, *world.forbidden):  # fmt: skip
+        said = {name: getattr(rule, name) for name in ("source", "confidence", "support")}
+        words = [f"{name} {value}" for name, value in said.items() if value not in ("", None)]
+        if words and rule.id in shown:
+            yield f"{rule.id}: {', '.join(words)}"
+
+
+@rules_app.command()
+def learn(
+    out: Annotated[str, typer.Option(callback=refuse_empty, help="Folder for the manual.")],
+    env: EnvOption,
+    explore: Annotated[int, limit_option("Explore so many tasks of the learning split.")] = 0,
+    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
+    seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
+    steps: Annotated[
+        int, typer.Option(min=0, max=MOST_STEPS, help="Commands per task; 0: as usual.")
+    ] = 0,
+) -> None:
+    """Learn Tier 3 from what the world answers; no language model is needed."""
+    from rpms.envs import get_environment
+    from rpms.rule_learning.learn import Study, learn_by_exploring, learn_from_runs
+
+    if bool(explore) == bool(from_runs):
+        raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
+    study = Study(get_environment(env), Path(out), partial(say, flush=True))
+    if explore:
+        learn_by_exploring(study, explore, seed, steps)
+    else:
+        learn_from_runs(study, Path(from_runs))
+
+
+@rules_app.command()
+def audit(
+    env: EnvOption,
+    folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
+    split: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.splits, help="Games to judge it on; else the first but test."
+        ),
+    ] = "",
+    games: Annotated[int, typer.Option(min=1, max=MOST_TASKS, help="How many of them.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
+    only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Hold a manual against the world: are its rules true, and do its predictions come true?"""
+    from rpms.commands.terminal_tables import print_rows
+    from rpms.envs import get_environment
+    from rpms.rule_learning.audit import Trial, audit_manual
+    from rpms.vocabulary.output import open_console
+
+    world = get_environment(env)
+    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    # A manual that is still being worked on is not held against the tasks it will be judged by.
+    usual = next(name for name in world.splits() if "test" not in name.split("_"))
+    trial = Trial(world, split or usual, games, seed, names)
+    findings = audit_manual(trial, Path(folder) if folder else None)
+    if as_json:
+        print_json(findings.as_json())
+        return
+    console = open_console(highlight=False)
+    for part in findings.described():
+        if isinstance(part, str):
+            say(part)
+        else:
+            console.print()
+            print_rows(console, part)
+            console.print()

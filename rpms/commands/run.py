@@ -1,0 +1,206 @@
+"""``rpms run``: one episode in the terminal, readable while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from rpms.commands import completion
+from rpms.commands.options import (
+    EngineOption,
+    EnvOption,
+    JsonOption,
+    SplitOption,
+    choose,
+    print_json,
+    with_settings,
+)
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.output import open_console, say_place
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rpms.graph.run import StepEvent
+    from rpms.nodes.state import EpisodeOutput
+    from rpms.vocabulary.recall import Recall
+
+
+def escape(text: str) -> str:
+    """A text of others within Rich's markup; imported late, as ``--help`` needs no Rich."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
+@with_settings()
+def run(
+    env: EnvOption,
+    split: SplitOption = "",
+    task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
+    condition: Annotated[
+        str,
+        typer.Option(
+            autocompletion=completion.condition,
+            help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard.",
+        ),
+    ] = "D",
+    *,
+    settings: RunContext,
+    prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
+    memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
+    engine: EngineOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Play one episode and watch each decision."""
+    choose(engine)
+    from rpms.vocabulary.turn import ERRORS
+
+    context = settings.under(condition)
+    result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
+    if as_json:
+        print_json(result)
+    if result["failure_mode"] in ERRORS:
+        say_place(result["error_place"])
+        kind = result["failure_mode"].replace("_", " ")
+        raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
+
+
+def play(
+    env: str,
+    split: str,
+    task: str,
+    context: RunContext,
+    *,
+    show: bool,
+    prompts: bool = False,
+    memories: bool = False,
+) -> dict[str, Any]:
+    """Play an episode; with ``show``, print each decision as it is made.
+
+    The task and the model are resolved first, so that a wrong name or a missing key is an
+    answer at once and not a failed episode.
+    """
+    from rpms.envs import get_environment
+    from rpms.graph.build import build_graph
+    from rpms.graph.run import stream_episode
+    from rpms.models.opening import LABELS
+    from rpms.nodes.chat import open_chat
+    from rpms.nodes.manual import manual_for
+    from rpms.nodes.memories import check_memory
+    from rpms.nodes.reset_env import find_task
+    from rpms.nodes.shown import check_shown
+
+    world = get_environment(env)
+    split = split or world.splits()[0]
+    spec = find_task(env, split, task)
+    manual_for(env, context)  # a mistake in it is told at once
+    check_shown(env, context)
+    model = open_chat(env, context)
+    check_memory(env, context)
+    console = open_console(quiet=not show, highlight=False)
+    name = LABELS.get(context.model, context.model)
+    console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
+    console.print(f"[dim]{env} {split}, condition {context.name}, model {escape(name)}[/]\n")
+    result: EpisodeOutput = {}
+    graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
+    for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
+        if "turn" in event:
+            _print_step(console, cast("StepEvent", event))
+            if memories:
+                _print_memories(console, cast("StepEvent", event)["recalls"])
+        else:
+            result = event
+    _print_end(console, result)
+    return summary(result, env, split, context)
+
+
+def summary(result: EpisodeOutput, env: str, split: str, context: RunContext) -> dict[str, Any]:
+    """The episode as one JSON object."""
+    return {
+        "task": result["task_id"],
+        "env": env,
+        "split": split,
+        "condition": result["condition"],
+        "model": context.model,
+        **{
+            key: result.get(key)
+            for key in (
+                "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode",
+                "error", "error_place", "prompt_tokens", "cached_tokens", "output_tokens",
+                "history",
+            )
+        },
+    }  # fmt: skip
+
+
+def _print_step(console: Console, event: StepEvent) -> None:
+    turn, belief = event["turn"], event["belief"]
+    known = f"{event['rules']} rules, {event['memories']} memories"
+    if event["dropped"]:
+        known += f" ({event['dropped']} dropped)"
+    holding = ", ".join(belief["holding"]) or "nothing"
+    console.print(
+        f"[dim]{turn['step']:>3}  at {belief['location'] or 'the start'}, holding "
+        f"{holding}; {event['sub_goal']['name']} {event['sub_goal']['progress']}%; {known}[/]"
+    )
+    if turn["thought"]:
+        console.print(f"     [italic]{escape(turn['thought'])}[/]")
+    if (decision := event["decision"]) and decision["verdict"] != "accepted":
+        rule = f" [{decision['rule']}]" if decision["rule"] else ""
+        proposal = decision["proposal"] or "(no action could be read)"
+        mend = f"; {decision['mend']}" if decision["mend"] else ""
+        said = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
+        console.print(f"     [yellow]{escape(said)}[/]")
+    action = turn["action"] or "(no action could be read)"
+    console.print(f"     [bold cyan]> {escape(action)}[/]")
+    style = "red" if turn["failed"] else "green"
+    console.print(f"     [{style}]{escape(turn['observation'])}[/]\n")
+
+
+def _print_memories(console: Console, recalls: list[Recall]) -> None:
+    """Every candidate's fate: its score, what dropped it and why, or the warning it carries."""
+    from rpms.vocabulary.recall import NOTE
+
+    for recall in recalls:
+        kind, said = recall["entry"]["type"], recall["advice"]
+        advice = " -> ".join(said["actions"]) or "; ".join(said["places"])
+        if kind == NOTE:
+            kind, advice = recall["entry"]["kind"], recall["entry"]["text"].partition("\n")[0]
+        text = escape(f"{kind} {recall['score']:.2f} {advice}")
+        if recall["dropped_by"]:
+            rule = f" by {recall['rule']}" if recall["rule"] else ""
+            fate = f"[red]dropped in {recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
+        elif recall["warning"]:
+            fate = f"[yellow]warned by {recall['rule']}: {escape(recall['warning'])}[/]"
+        else:
+            fate = "[green]used[/]"
+        console.print(f"     {text}\n       {fate}")
+
+
+def _print_end(console: Console, result: EpisodeOutput) -> None:
+    verdict = (
+        "[bold green]success[/]"
+        if result["success"]
+        else f"[bold red]failed: {result['failure_mode']}[/] {escape(result['error'])}"
+    )
+    console.print(
+        f"{verdict} after {result['steps']} steps, score {result['score']:g}, "
+        f"{result['invalid_actions']} refused, {result['prompt_tokens']} prompt tokens"
+    )
+
+
+def _printing(console: Console) -> dict[str, Any]:
+    """A prompt stage that also shows the prompt: a swapped stage, like any user's."""
+    from rpms.nodes.prompt_build import prompt_build
+
+    def prompt_build_shown(state: Any, runtime: Any) -> Any:
+        update = prompt_build(state, runtime)
+        for message in update["prompt"]:
+            console.print(f"[dim]--- {message['role']}[/]")
+            console.print(escape(message["content"]))
+        return update
+
+    return {"prompt_build": prompt_build_shown}

@@ -1,0 +1,169 @@
+"""``rpms.evaluate`` and ``rpms eval``: a whole split under several arms, watched while it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+
+from rpms.envs import get_environment
+from rpms.envs.registry import FIRST_WORLD
+from rpms.evals.arms import Arm, Variant, as_variant, load_stages
+from rpms.evals.conditions import letters
+from rpms.evals.costs import NO_LIMIT, Budget
+from rpms.evals.plan import RunPlan, Selection, make_plan
+from rpms.evals.progress_bar import watched
+from rpms.evals.report import Report, read_report
+from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.evals.workers import Pool
+from rpms.graph.build import build_graph
+from rpms.models.local import is_local
+from rpms.models.response_cache import default_file
+from rpms.nodes.chat import open_chat, reply_cache
+from rpms.nodes.context import RunContext
+from rpms.nodes.context_budget import prompt_room
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories import check_memory, check_trials
+from rpms.nodes.shown import check_shown
+from rpms.vocabulary.errors import RpmsError
+
+
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """How a run is carried out; none of this changes what comes out.
+
+    Attributes:
+        workers: environment processes; 0 plays in this one, None takes one per processor.
+        concurrency: episodes in flight over all workers.
+        ray: address of a Ray cluster to play on; ``local`` starts one.
+        keep_failed: leave episodes alone that ended in an error; else they are played again.
+        budget: what the run folder may cost.
+        replay_arms: arms whose episodes are dropped and played again, e.g. with changed code.
+    """
+
+    workers: int | None = None
+    concurrency: int = 32
+    ray: str = ""
+    keep_failed: bool = False
+    budget: Budget = NO_LIMIT
+    replay_arms: Sequence[str] = ()
+
+    def suited_to(self, plan: RunPlan) -> ExecutionOptions:
+        """One episode at a time for a local model, which answers one request at a time.
+
+        More of them would only wait in its queue until their calls time out.
+        """
+        if not any(is_local(context.model) for context in plan.conditions.values()):
+            return self
+        workers = 1 if self.workers is None else min(self.workers, 1)
+        return replace(self, workers=workers, concurrency=1)
+
+
+USUAL = ExecutionOptions()
+
+
+def evaluate(
+    arms: Mapping[str, Arm] | Sequence[str] = ("A", "B", "C", "D"),
+    *,
+    out: str | PathLike[str],
+    env: str = FIRST_WORLD,
+    split: str = "",
+    limit: int = 0,
+    spread: bool = False,
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    trials: int = 1,
+    repeats: int = 1,
+    truth: bool = True,
+    cache: bool = True,
+    execution: ExecutionOptions = USUAL,
+    show: bool = True,
+) -> Report:
+    """Play tasks under several arms and give the report; called again, go on where it stopped.
+
+    Args:
+        arms: settings or variants by label, or letters of conditions.
+        out: the run folder. What is finished there is not played again, and it may grow: more
+            tasks, more arms, more trials and repeats.
+        env: the world.
+        split: its tasks; the world's first split by default.
+        limit: how many of them; 0 for all.
+        spread: take them evenly from the whole split.
+        tasks: only these, by id.
+        types: only those of these goal types.
+        trials: how often a task may be tried until it is won, memory being carried along.
+        repeats: how often everything is played independently, with other seeds.
+        truth: compare every belief with the simulator's true state.
+        cache: replies of earlier runs stand for new ones where decoding is greedy.
+        execution: processes, budget and the like.
+        show: say on standard error how it goes.
+    """
+    if not fspath(out):
+        raise RpmsError("no run folder given; say where the run is to be kept")
+    variants = as_arms(arms)
+    plan = make_plan(
+        env,
+        split or get_environment(env).splits()[0],
+        {label: variant.settings() for label, variant in variants.items()},
+        Selection(limit, spread, tasks, types),
+        truth,
+        str(default_file()) if cache else "",
+        {label: paths for label, variant in variants.items() if (paths := variant.paths())},
+        trials,
+        repeats,
+    )
+    play_plan(plan, fspath(out), execution, show=show)
+    return read_report(Path(out))
+
+
+def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
+    """Every arm as a variant, by its label."""
+    if isinstance(arms, Mapping):
+        return {str(label): as_variant(arm) for label, arm in arms.items()}
+    wanted = arms.split(",") if isinstance(arms, str) else arms
+    found = letters([name.strip() for name in wanted], RunContext())
+    return {label: as_variant(context) for label, context in found.items()}
+
+
+def play_plan(
+    plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True
+) -> None:
+    """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
+    execution = execution.suited_to(plan)
+    _check(plan)
+    workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
+    capacity = capacity_of(plan.env, workers, execution.concurrency)
+    run = Run(
+        plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
+        replay=execution.replay_arms, workers=workers, concurrency=execution.concurrency,
+        ray=execution.ray,
+    )  # fmt: skip
+    try:
+        with watched(run, out, show, strict) as watch:
+            run.play(_pool(run, workers, execution.ray), capacity, watch, metered=not execution.ray)
+    finally:
+        run.close()
+
+
+def _check(plan: RunPlan) -> None:
+    """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
+    for label, context in plan.conditions.items():
+        open_chat(plan.env, context, reply_cache(context, plan.cache))
+        prompt_room(plan.env, context)
+        manual_for(plan.env, context)
+        check_shown(plan.env, context)
+        check_memory(plan.env, context)
+        if plan.trials > 1:
+            check_trials(context)
+        if paths := plan.nodes.get(label):
+            build_graph(load_stages(paths))
+
+
+def _pool(run: Run, workers: int, ray: str) -> Pool:
+    if not ray:
+        return local_pool(run.plan, workers, run.meter)
+    from rpms.evals.ray_backend import RayPool
+
+    return RayPool(run.plan, max(workers, 1), ray)

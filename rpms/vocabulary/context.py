@@ -1,0 +1,390 @@
+"""Settings of one run: the paper's toggles, and how the model is called.
+
+This is the one declaration of a setting. The options of the command line with their help, the keys
+of plans, presets and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
+from the fields below. Plain values only, because Studio reads this class as a JSON schema; a chat
+model object or a swapped stage is given to ``build_graph`` instead.
+
+Nothing heavy is imported before a context is made: ``rpms --help`` reads the fields too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, cached_property
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_type_hints,
+)
+
+from rpms.vocabulary.errors import BadSetting, RpmsError
+from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES, MOST_TOKENS
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+Scf = Literal["off", "occupancy", "preconditions"]
+Arbitration = Literal["none", "soft", "hard", "hard+soft"]
+Layout = Literal["paper", "cache_friendly"]
+Guard = Literal["off", "verify", "offer", "policy"]
+Constrain = Literal["off", "grammar"]
+Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler"]
+Group = Literal["knowledge", "memory", "protocol", "model"]
+
+OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
+"""What the guard's modes were called before; run folders of that time still say so."""
+
+PATIENCE_S = 300.0
+"""Most servers are back within minutes, or not before a person looks."""
+
+CEILING = 1200
+"""Tokens that the knowledge blocks may take together, as in the paper."""
+
+# The 2x2 ablation of the paper, and E, which goes past it.
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "A": {"rules": False, "memory": False, "guard": "off"},
+    "B": {"rules": True, "memory": False, "guard": "off"},
+    "C": {"rules": False, "memory": True, "guard": "off"},
+    "D": {"rules": True, "memory": True, "guard": "off"},
+    "E": {"rules": True, "memory": True, "guard": "policy"},
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is said of a setting beside its type and its default.
+
+    Attributes:
+        title: what a form calls it.
+        group: what it belongs to.
+        description: for whoever sets it: in forms, in help texts and in the docs.
+        ge: the least value.
+        le: the greatest.
+        option: its option, where that is not its own name; None where a condition decides.
+        many: its option may be given again, for values by comma.
+    """
+
+    title: str
+    group: Group
+    description: str
+    ge: int | None = None
+    le: int | None = None
+    option: str | None = ""
+    many: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The limits, and no number that is none."""
+        limits = {"ge": self.ge, "le": self.le, "allow_inf_nan": False if source is float else None}
+        return {**handler(source), **{name: at for name, at in limits.items() if at is not None}}
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        """The words for a form."""
+        return {**handler(schema), "title": self.title, "description": self.description}
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What is on, and how the model is called; a value that is not possible is refused at once."""
+
+    named: ClassVar[frozenset[str]] = frozenset()
+    """What the caller named, be it with its default: a server makes a context of what is left."""
+
+    # fmt: off
+    rules: Annotated[bool, Setting(
+        "Rules", "knowledge",
+        "Inject the rule manual.",
+        option=None,
+    )] = True
+    memory: Annotated[bool, Setting(
+        "Memory", "memory",
+        "Retrieve, filter and arbitrate past experience.",
+        option=None,
+    )] = True
+    scf: Annotated[Scf, Setting(
+        "State-consistent filtering", "memory",
+        "Which memories fit the state; occupancy is the paper's.",
+    )] = "occupancy"
+    arbitration: Annotated[Arbitration, Setting(
+        "Rules-first arbitration", "memory",
+        "What happens to memories that conflict with rules.",
+    )] = "hard+soft"
+    guard: Annotated[Guard, Setting(
+        "Guard", "knowledge",
+        "Let the rules judge the agent's own actions too; the paper does not.",
+    )] = "off"
+    reasks: Annotated[int, Setting(
+        "Re-asks", "knowledge",
+        "How often guard verify may ask the model again within a step.",
+        ge=0, le=MOST_TIMES,
+    )] = 2
+    fall_back: Annotated[bool, Setting(
+        "Fall back", "knowledge",
+        "Whether guard verify, when asking again did not help, may play another action than the "
+        "model's last; else that one is played.",
+    )] = True
+    layout: Annotated[Layout, Setting(
+        "Prompt layout", "protocol",
+        "Order of the prompt blocks; cache_friendly keeps the beginning the same from step to "
+        "step.",
+    )] = "paper"
+    theta: Annotated[float, Setting(
+        "Retrieval threshold", "memory",
+        "Least goal similarity of a memory, 0 to 1.",
+        ge=0, le=1,
+    )] = 0.6
+    k: Annotated[int, Setting(
+        "Memories per type", "memory",
+        "How many memories of each type may be recalled.",
+        ge=0, le=MOST_TASKS,
+    )] = 3
+    ceiling: Annotated[int, Setting(
+        "Knowledge tokens", "knowledge",
+        "What rules, state and memory may take together; memories are left out beyond that. The "
+        "paper has 1200.",
+        ge=0, le=MOST_TOKENS,
+    )] = CEILING
+    max_steps: Annotated[int, Setting(
+        "Step budget", "protocol",
+        "Actions per episode; 0 means the environment's own.",
+        ge=0, le=MOST_STEPS,
+    )] = 0
+    model: Annotated[str, Setting(
+        "Model", "model",
+        "sim, local:smollm2 or PROVIDER:NAME, as 'rpms models list' names them.",
+    )] = "sim"
+    base_url: Annotated[str, Setting(
+        "Server", "model",
+        "Address of an OpenAI-compatible server; empty for the provider's own.",
+    )] = ""
+    temperature: Annotated[float, Setting(
+        "Temperature", "model",
+        "0 is greedy decoding.",
+        ge=0,
+    )] = 0.0
+    seed: Annotated[int, Setting(
+        "Seed", "protocol",
+        "Varies sampling, and the whims of the built-in planner.",
+        ge=-MOST_SEED, le=MOST_SEED,
+    )] = 0
+    max_tokens: Annotated[int, Setting(
+        "Reply tokens", "model",
+        "Reply length; 0 means the environment's own.",
+        ge=0, le=MOST_TOKENS,
+    )] = 0
+    context_tokens: Annotated[int, Setting(
+        "Context tokens", "model",
+        "Prompt and reply together; older turns are left out beyond that. 0 means the model's "
+        "own limit where it is known.",
+        ge=0, le=MOST_TOKENS,
+    )] = 0
+    timeout_s: Annotated[float, Setting(
+        "Model timeout (s)", "model",
+        "How long one model call may take; 0 means the model's own: 60 s for a server, 10 "
+        "minutes for a local model, which reads its first prompt slowly.",
+        ge=0, option="--timeout",
+    )] = 0.0
+    patience_s: Annotated[float, Setting(
+        "Patience (s)", "model",
+        "How long a model call that fails is made again, with growing pauses; at least four "
+        "tries are made.",
+        ge=0, option="--patience",
+    )] = PATIENCE_S
+    constrain: Annotated[Constrain, Setting(
+        "Reply format", "model",
+        "grammar holds replies to the action format where the server can; the paper does not.",
+    )] = "off"
+    memory_file: Annotated[str, Setting(
+        "Memory file", "memory",
+        "JSONL snapshot of episodic memory; empty for the one shipped.",
+        option="--memory",
+    )] = ""
+    memory_method: Annotated[str, Setting(
+        "Memory method", "memory",
+        "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
+    )] = "rpms"
+    memory_control: Annotated[Control, Setting(
+        "Memory control", "memory",
+        "The same memory made useless in one way, to see what helps.",
+    )] = "none"
+    rules_dir: Annotated[str, Setting(
+        "Rules folder", "knowledge",
+        "Folder of rule files of your own, laid over the manual that is shipped.",
+        option="--rules",
+    )] = ""
+    without_rules: Annotated[str, Setting(
+        "Without rules", "knowledge",
+        "Ids of rules and names of tiers to leave out, by comma.",
+        option="--without-rule", many=True,
+    )] = ""
+    examples: Annotated[int, Setting(
+        "Examples", "protocol",
+        "Solved tasks of the same type in the prompt; the paper has one.",
+        ge=0, le=2,
+    )] = 1
+    action_list: Annotated[bool, Setting(
+        "Action list", "protocol",
+        "Print what the world would accept beside each observation, as some published runs do; "
+        "the paper does not.",
+    )] = False
+    # fmt: on
+
+    def __new__(cls, *values: Any, **named: Any) -> RunContext:
+        """Note which settings the caller named; a server gives the others their defaults."""
+        refuse_unknown(named)
+        made = super().__new__(cls)
+        placed = (field.name for field in fields(cls)[: len(values)])
+        object.__setattr__(made, "named", frozenset((*placed, *named)))
+        return made
+
+    def __post_init__(self) -> None:
+        """Refuse what the annotations rule out, in one line that names the setting."""
+        from pydantic import ValidationError
+
+        try:
+            _schema().model_validate(vars(self), strict=True)
+        except ValidationError as error:
+            raise _in_words(error) from None
+
+    @classmethod
+    def for_condition(cls, condition: str, **settings: Any) -> RunContext:
+        """A, B, C or D of the 2x2 ablation, or E, or ``B+verify``; other settings as given."""
+        return cls(**settings).under(condition)
+
+    def under(self, condition: str) -> RunContext:
+        """The same settings under another condition; a guard of one's own stays.
+
+        A guard in the condition's name is the one that counts: ``D+verify``. Small letters do.
+        """
+        letter, plus, named = condition_name(condition).partition("+")
+        if letter not in CONDITIONS:
+            raise RpmsError(
+                f"unknown condition '{condition}'; choose from {', '.join(CONDITIONS)}, with a "
+                "guard as in B+verify"
+            )
+        toggles = CONDITIONS[letter]
+        own = toggles["guard"]
+        if plus and own not in ("off", named):
+            raise RpmsError(f"condition '{condition}': {letter} has guard {own} already")
+        guard = named if plus else own if own != "off" else self.guard
+        try:
+            return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
+        except BadSetting as error:
+            raise RpmsError(f"condition '{condition}': {error}") from None
+
+    @property
+    def condition(self) -> str:
+        """The letter of the condition this context belongs to."""
+        if self.rules and self.memory and self.guard == "policy":
+            return "E"
+        letters = {(True, True): "D", (True, False): "B", (False, True): "C", (False, False): "A"}
+        return letters[self.rules, self.memory]
+
+    @property
+    def name(self) -> str:
+        """The letter, with the guard where it is not the letter's own: ``D+verify``."""
+        letter = self.condition
+        return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The settings as the state carries them."""
+        return asdict(self)
+
+    def with_(self, **changes: Any) -> RunContext:
+        """A copy with some settings changed."""
+        changed = replace(self, **changes)
+        object.__setattr__(changed, "named", self.named | changes.keys())
+        return changed
+
+    def over(self, begun: Mapping[str, Any] | None) -> RunContext:
+        """What an episode that began so goes on with: what nobody names stays as it was."""
+        if not begun or begun is self.plain or begun == self.plain:
+            return self
+        return settings({**begun, **{name: getattr(self, name) for name in self.named}})
+
+
+def condition_name(typed: str) -> str:
+    """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
+    letter, plus, guard = typed.partition("+")
+    return f"{letter.strip().upper()}{plus}{guard.strip().lower()}"
+
+
+def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
+    """The context as a RunContext: it may come as a dictionary, or not at all."""
+    if isinstance(context, RunContext):
+        return context
+    if not isinstance(context, Mapping | None):
+        raise RpmsError(
+            "the context must be a RunContext or a dictionary of its settings, not a "
+            f"{type(context).__name__}; within another graph, call this one with its own context="
+        )
+    refuse_unknown(context or {})
+    return RunContext(**(context or {}))
+
+
+def refuse_unknown(names: Mapping[str, Any]) -> None:
+    """Name the settings that are not there; a misspelt one would otherwise do nothing."""
+    known = sorted(declarations())
+    if unknown := sorted({*map(str, names)} - {*known}):
+        from rpms.vocabulary.spelling import offer
+
+        raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
+
+
+class Declaration(NamedTuple):
+    """A setting as it is declared."""
+
+    name: str
+    kind: Any
+    default: Any
+    setting: Setting
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that are possible, where they can be listed."""
+        return get_args(self.kind)
+
+    @property
+    def option(self) -> str:
+        """What sets it on the command line; empty where a condition does."""
+        own = self.setting.option
+        return f"--{self.name.replace('_', '-')}" if own == "" else own or ""
+
+
+@cache
+def declarations() -> dict[str, Declaration]:
+    """Every setting by its name."""
+    hints = get_type_hints(RunContext, include_extras=True)
+    found = {}
+    for field in fields(RunContext):
+        kind, setting = get_args(hints[field.name])
+        found[field.name] = Declaration(field.name, kind, field.default, setting)
+    return found
+
+
+@cache
+def _schema() -> type[BaseModel]:
+    """The annotations as a validator of plain values."""
+    from pydantic import create_model
+
+    hints = get_type_hints(RunContext, include_extras=True)
+    shape: dict[str, Any] = {name: (hints[name], ...) for name in declarations()}
+    return create_model("Settings", **shape)
+
+
+def _in_words(error: ValidationError) -> BadSetting:
+    first = error.errors()[0]
+    name, value = str(first["loc"][0]), first["input"]
+    why = f"is not possible: {first['msg'].lower()}"
+    if name == "guard" and value in OLD_GUARDS:
+        why = f"is called '{OLD_GUARDS[value]}' now"
+    elif first["type"] == "literal_error":
+        why = f"is not possible; choose from {', '.join(declarations()[name].choices)}"
+    return BadSetting(name, value, why)

@@ -1,0 +1,64 @@
+"""``--json``: every command that docs/terminal.md names has it, no other has, and each was run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from rpms.commands.main import app
+from rpms.envs import get_environment
+from tests.command_line import Rpms
+from tests.evals.sample_runs import write_run
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "terminal.md"
+SENTENCE = re.search(r"with `--json`, by (.*?)\.", PAGE.read_text(encoding="utf-8"), re.S)
+NAMED = re.findall(r"`([^`]+)`", SENTENCE[1] if SENTENCE else "")
+WORLD = ("--env", "examples.lighthouse.world:WORLD")
+# What each is run with, and something that its document has.
+RUNS: dict[str, tuple[tuple[str, ...], str]] = {
+    "run": (("--max-steps", "2", *WORLD), "failure_mode"),
+    "eval": (("--out", "OUT", "--conditions", "A", "--limit", "1", "--workers", "0", *WORLD),
+             "tables"),
+    "report": (("RUN",), "tables"),
+    "compare": (("RUN", "OTHER"), "tables"),
+    "worlds": ((), "name"),
+    "tasks": (("--limit", "2", *WORLD), "goal"),
+    "models list": ((), "usable"),
+    "memory stats": ((str(get_environment("alfworld").memory),), "goal_types"),
+    "rules check": (WORLD, "problems"),
+    "rules audit": (("--games", "1", *WORLD), "predictions"),
+    "demo": (("--tasks", "1", "--conditions", "B", "--out", "OUT", *WORLD), "tables"),
+}  # fmt: skip
+
+
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def test_the_page_names_those_that_have_it() -> None:
+    found = [name for name, command in commands(typer.main.get_command(app))
+             if any("--json" in option.opts for option in command.params)]  # fmt: skip
+    assert NAMED and sorted(NAMED) == sorted(found) == sorted(RUNS)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_it_is_one_document_and_nothing_else(name: str, rpms: Rpms, tmp_path: Path) -> None:
+    words, has = RUNS[name]
+    run = str(write_run(tmp_path / "run", {"A": [True, False], "D": [True, True]}))
+    other = str(write_run(tmp_path / "other", {"A": [True, False], "D": [True, True]}))
+    given = {"RUN": run, "OTHER": other, "OUT": str(tmp_path / "out")}
+    done = rpms(*name.split(), *(given.get(word, word) for word in words), "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert f'"{has}"' in json.dumps(found) and done.err == ""

@@ -1,0 +1,151 @@
+"""``rpms view``: what its server gives out, what it refuses, and that Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rpms.commands.view_server import HOST, ViewServer
+from rpms.evals.report.live import Shelf
+from tests.command_line import Rpms
+from tests.evals.sample_runs import write_run
+
+NET_S = 60.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ViewServer]:
+    for name in ("one", "two"):
+        write_run(tmp_path / name, {"A": [True, False], "B": [True, True]})
+    started = ViewServer(Shelf([tmp_path / "one", tmp_path / "two"]))
+    thread = threading.Thread(target=started.serve_forever)
+    thread.start()
+    yield started
+    started.shutdown()
+    thread.join()
+    started.server_close()
+
+
+def ask(
+    server: ViewServer, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=NET_S)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+    connection.close()
+    return found
+
+
+def runs(server: ViewServer) -> list[str]:
+    return re.findall(r'href="(run/[^"]+/)"', ask(server, "/")[2].decode())
+
+
+def test_a_list_of_runs_a_page_for_each_and_their_logs(server: ViewServer) -> None:
+    first, second = runs(server)
+    assert server.address == f"http://{HOST}:{server.server_port}/"
+    status, headers, page = ask(server, f"/{first}")
+    assert status == 200 and headers["content-type"].startswith("text/html")
+    state = json.loads(ask(server, f"/{second}state")[2])
+    assert (state["done"], state["planned"], state["going"]) == (4, 4, False)
+    data = json.loads(page.decode().partition('id="data">')[2].partition("</script>")[0])
+    status, headers, log = ask(server, f"/{first}{data['episodes'][0]['log']}?again#here")
+    assert status == 200 and headers["content-type"] == "application/gzip"
+    assert json.loads(gzip.decompress(log))["steps"]
+    status, headers, body = ask(server, f"/{first}", "HEAD")
+    assert (status, body) == (200, b"") and int(headers["content-length"]) == len(page)
+
+
+def test_no_other_site_may_read_or_frame_it(server: ViewServer) -> None:
+    for path in ("/", f"/{runs(server)[0]}", "/nowhere"):
+        headers = ask(server, path, Origin="http://evil.example")[1]
+        assert "access-control-allow-origin" not in headers
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["x-frame-options"] == "DENY" and headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "", "localhost.evil"])
+def test_another_name_for_this_machine_is_refused(server: ViewServer, host: str) -> None:
+    status, _, body = ask(server, "/", Host=host)
+    assert status == 403 and b"alfworld" not in body
+    named = ask(server, "/", Host=f"LocalHost:{server.server_port}")
+    assert named[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+def test_nothing_but_reading(server: ViewServer, method: str) -> None:
+    status, headers, _ = ask(server, "/", method)
+    assert status == 405 and headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "path", [
+        "manifest.json", "episodes.jsonl", "../../../../etc/passwd", "..%2f..%2fone/manifest.json",
+        "steps", "steps/", "steps/../manifest.json", "%00", "\\..\\manifest.json", "state/",
+        "//etc/passwd",
+    ],
+)  # fmt: skip
+def test_no_file_by_its_path(server: ViewServer, path: str) -> None:
+    assert ask(server, f"/{runs(server)[0]}{path}")[0] == 404
+    assert ask(server, f"/{path}")[0] == 404
+
+
+def test_a_run_that_breaks_while_it_is_followed_is_one_line(
+    server: ViewServer, tmp_path: Path
+) -> None:
+    first, second = runs(server)
+    (tmp_path / "one" / "manifest.json").write_text("{}\n")
+    for _ in range(600):  # what took long to build is shown a little longer
+        status, _, body = ask(server, f"/{first}")
+        if status != 200:
+            break
+        time.sleep(0.1)
+    assert status == 500 and body.count(b"\n") == 1 and b"manifest.json: format" in body
+    assert ask(server, f"/{second}")[0] == 200
+
+
+def test_bad_folders_and_ports_are_one_line(tmp_path: Path, rpms: Rpms) -> None:
+    folder = write_run(tmp_path / "run", {"A": [True]}, logs=False)
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = {
+            ("view", folder, "--port", port): "give another --port, or 0 for any",
+            ("view", folder, "--port", "70000"): "65535",
+            ("view", tmp_path / "nowhere"): "give a folder that 'rpms eval' wrote",
+            ("view",): "DIR",
+        }
+        for words, expected in told.items():
+            done = rpms(*words)
+            assert done.code == 2 and done.err.count("\n") == 1
+            assert expected in done.err and done.err.startswith("rpms: ")
+
+
+@pytest.mark.server
+def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"A": [True]}, logs=False)
+    words = [sys.executable, "-m", "rpms", "view", str(folder)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as view:
+        assert view.stdout and view.stderr
+        line = view.stdout.readline()
+        address = re.match(r"http://127\.0\.0\.1:(\d+)(/run/run-\S+/|/run/\S+/) \(Ctrl-C", line)
+        assert address, line
+        connection = http.client.HTTPConnection(HOST, int(address[1]), timeout=NET_S)
+        connection.request("GET", address[2])
+        assert connection.getresponse().status == 200
+        view.send_signal(signal.SIGINT)  # while a browser is still connected
+        assert view.wait(NET_S) == 0
+        assert view.stderr.read() == ""
