@@ -130,7 +130,7 @@ def evaluate(
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
-    from rpms.evals.arms import Asked, choose_arms, listed
+    from rpms.evals.arms import TaskSelection, choose_arms, listed
     from rpms.evals.costs import Budget
     from rpms.evaluating import Effort
     from rpms.evaluating import evaluate as run_all
@@ -163,7 +163,7 @@ def evaluate(
         rules_dir=rules,
         without_rules=",".join(without_rule or ()),
     )
-    asked = Asked(
+    asked = TaskSelection(
         env=env, split=split, protocol=protocol, limit=limit, spread=spread,
         tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
     )  # fmt: skip

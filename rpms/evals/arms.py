@@ -131,7 +131,7 @@ SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "
 OWN = ("condition", "nodes", "rules", "memory", "model")
 
 
-class Asked(Strict, BaseModel):
+class TaskSelection(Strict, BaseModel):
     """What is to be played, whoever the players are."""
 
     env: str = ""
@@ -145,7 +145,7 @@ class Asked(Strict, BaseModel):
     repeats: int = 1
 
 
-class PlanFile(Asked):
+class PlanFile(TaskSelection):
     """A whole evaluation in one file; what it leaves out is as on the command line."""
 
     settings: dict[str, Any] = {}
@@ -153,13 +153,13 @@ class PlanFile(Asked):
 
 
 def choose_arms(
-    asked: Asked,
+    asked: TaskSelection,
     base: RunContext,
     conditions: str = "",
     preset: str = "",
     arms: Sequence[str] = (),
     plan: Path | None = None,
-) -> tuple[Asked, dict[str, Variant]]:
+) -> tuple[TaskSelection, dict[str, Variant]]:
     """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
     if conditions and preset:
         raise RpmsError("give either --conditions or --preset")
@@ -169,7 +169,7 @@ def choose_arms(
     if written is not None:
         told = {
             name: getattr(written, name)
-            for name in written.model_fields_set & {*Asked.model_fields}
+            for name in written.model_fields_set & {*TaskSelection.model_fields}
         }
         asked = asked.model_copy(update=told)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
@@ -194,14 +194,14 @@ def choose_arms(
     return asked, found
 
 
-def _under_protocol(asked: Asked, base: RunContext) -> tuple[Asked, RunContext]:
+def _under_protocol(asked: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
     protocol, context = apply_protocol(asked.protocol, base, asked.env)
     wanted: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
     if protocol.split:
         wanted["split"] = protocol.split
     for name, value in wanted.items():
-        given, usual = getattr(asked, name), Asked.model_fields[name].default
+        given, usual = getattr(asked, name), TaskSelection.model_fields[name].default
         if given not in (usual, value):
             raise RpmsError(
                 f"--protocol {asked.protocol} is played with {name}={value}, not {given}; leave "

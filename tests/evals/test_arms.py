@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rpms
 from rpms.evals.arms import (
     ALL,
-    Asked,
+    TaskSelection,
     Variant,
     as_variant,
     choose_arms,
@@ -80,7 +80,7 @@ def test_a_mistake_is_told(text: str, said: str) -> None:
 def test_a_plan_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
-    asked, arms = choose_arms(Asked(env="alfworld", trials=1), RunContext(k=7), plan=file)
+    asked, arms = choose_arms(TaskSelection(env="alfworld", trials=1), RunContext(k=7), plan=file)
     assert (asked.split, asked.limit, asked.repeats, asked.env) == (
         "generated_seen", 3, 2, "alfworld"
     )  # fmt: skip
@@ -104,24 +104,24 @@ def test_a_mistake_in_a_plan_is_told_with_its_place(text: str, said: str, tmp_pa
     file = tmp_path / "plan.yaml"
     file.write_text(text)
     with pytest.raises(RpmsError, match=said):
-        choose_arms(Asked(), RunContext(), plan=file)
+        choose_arms(TaskSelection(), RunContext(), plan=file)
 
 
 def test_a_plan_names_the_arms_alone(tmp_path: Path) -> None:
     with pytest.raises(RpmsError, match="--plan names the arms"):
-        choose_arms(Asked(), RunContext(), conditions="A", plan=tmp_path / "plan.yaml")
+        choose_arms(TaskSelection(), RunContext(), conditions="A", plan=tmp_path / "plan.yaml")
     with pytest.raises(RpmsError, match="cannot read"):
         read_plan(tmp_path / "nowhere.yaml")
 
 
 def test_a_protocol_sets_the_tasks_too() -> None:
     asked, arms = choose_arms(
-        Asked(env="alfworld", protocol="reflexion"), RunContext(), conditions="A"
+        TaskSelection(env="alfworld", protocol="reflexion"), RunContext(), conditions="A"
     )
     assert (asked.split, asked.trials) == ("valid_unseen", 10)
     assert arms["A"].settings().examples == 2
     with pytest.raises(RpmsError, match="reflexion is played with trials=10, not 3"):
-        choose_arms(Asked(env="alfworld", protocol="reflexion", trials=3), RunContext())
+        choose_arms(TaskSelection(env="alfworld", protocol="reflexion", trials=3), RunContext())
 
 
 @given(st.lists(st.text(st.characters(exclude_characters=",@\n\r", codec="utf-8"), min_size=1)))
