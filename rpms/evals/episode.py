@@ -27,11 +27,11 @@ from rpms.evals.manifest import now
 from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
 from rpms.evals.rule_compliance import (
+    compliance_counts,
     failure_counts,
     judge,
     judging_manual,
     mark_failures,
-    obedience_counts,
     prediction_counts,
 )
 from rpms.evals.step_counts import decision_counts, drift_counts, memory_counts, source_counts
@@ -51,7 +51,7 @@ STEPPING = 2
 """Two, so that one can compute while the simulator works for the other."""
 
 
-class Pacing:
+class ComputeSlots:
     """The places of one event loop."""
 
     def __init__(self) -> None:
@@ -60,24 +60,24 @@ class Pacing:
         self.stepping = asyncio.Semaphore(STEPPING)
 
 
-class Place:
+class ComputeSlot:
     """What one episode holds: a place to start, a place to step, or none while it waits."""
 
-    def __init__(self, pacing: Pacing) -> None:
+    def __init__(self, slots: ComputeSlots) -> None:
         """None yet."""
-        self._pacing = pacing
+        self._slots = slots
         self._held: asyncio.Semaphore | None = None
 
     async def start(self) -> None:
         """Wait for the turn to start a game."""
-        await self._take(self._pacing.starting)
+        await self._take(self._slots.starting)
 
     async def passed(self, stage: str) -> None:
         """A stage is done; before the model is asked the place is given up."""
         if stage == "prompt_build":
             self.leave()
         elif stage in ("reset_env", "llm_call"):
-            await self._take(self._pacing.stepping)
+            await self._take(self._slots.stepping)
 
     async def _take(self, semaphore: asyncio.Semaphore) -> None:
         self.leave()
@@ -171,7 +171,7 @@ class StepLog:
             manual = judging_manual(state["env"], settings)
             mark_failures(self.steps, manual, goal, settings, mode)
         return {
-            **obedience_counts(self.steps),
+            **compliance_counts(self.steps),
             **prediction_counts(self.steps),
             **failure_counts(self.steps, mode),
             **source_counts(self.steps, settings, self._goal_type),
@@ -341,7 +341,7 @@ async def play_job(
     job: Job,
     context: RunContext,
     truth: bool,
-    pacing: Pacing | None = None,
+    slots: ComputeSlots | None = None,
     rates: Rates | None = None,
     meter: Meter | None = None,
 ) -> EpisodeResult:
@@ -350,7 +350,7 @@ async def play_job(
     Once the budget is spent no further call is made: the episode waits, and whoever holds the
     ``meter`` too stops the run.
     """
-    place = Place(pacing or Pacing())
+    place = ComputeSlot(slots or ComputeSlots())
     await place.start()
     recorder = Recorder(job, truth, rates, meter)
     asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])

@@ -90,7 +90,7 @@ def spans() -> list[str]:
     return [span_of(end) for end in ENDS] + [span_of(ENDS[-1] + 1)]
 
 
-def obedience_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def compliance_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """An episode's line: per rule how often it was settled, kept and left open; and by step.
 
     ``obeyed`` has ``[settled, kept, unsure]`` for each rule. ``obeyed_by_step`` has ``[proposals,

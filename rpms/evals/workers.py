@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from rpms.envs import Task, live
 from rpms.evals.arms import load_stages
 from rpms.evals.costs import Meter, Spent, cost_of, nothing_spent, spent_in
-from rpms.evals.episode import EpisodeResult, Pacing, Recorder, play_job
+from rpms.evals.episode import ComputeSlots, EpisodeResult, Recorder, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import RpmsGraph, Swapped, build_graph
@@ -80,7 +80,7 @@ class Player:
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._settings = settings
-        self._pacing = Pacing()
+        self._slots = ComputeSlots()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
 
@@ -102,7 +102,7 @@ class Player:
             recorder.fail(error)
             return recorder.result()
         result = await play_job(
-            graph, taught, context, truth, self._pacing, rates=rates, meter=meter
+            graph, taught, context, truth, self._slots, rates=rates, meter=meter
         )
         return _with_writing(result, job, taught, rates) if taught.carried else result
 

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.evals.episode import STEPPING, EpisodeResult, Pacing, Place, play_job
+from rpms.evals.episode import STEPPING, ComputeSlot, ComputeSlots, EpisodeResult, play_job
 from rpms.evals.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
@@ -187,7 +187,7 @@ async def test_an_episode_that_never_began_counts_nothing() -> None:
 
 
 async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
-    pacing = Pacing()
+    slots = ComputeSlots()
     now = {"starting": 0, "working": 0}
     most = dict(now)
     asked: list[int] = []
@@ -200,7 +200,7 @@ async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
         now[what] -= 1
 
     async def episode(number: int) -> None:
-        place = Place(pacing)
+        place = ComputeSlot(slots)
         await place.start()
         await busy("starting")
         await place.passed("reset_env")
@@ -217,7 +217,7 @@ async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
     assert most == {"starting": 1, "working": STEPPING}
     assert sorted(asked) == sorted([*range(12)] * 3)
     assert asked[0] == 0 and asked.index(11) > asked.index(1)
-    assert not pacing.starting.locked() and pacing.stepping._value == STEPPING
+    assert not slots.starting.locked() and slots.stepping._value == STEPPING
 
 
 class Broken:
@@ -229,11 +229,11 @@ class Broken:
 
 
 async def test_whatever_happens_the_place_is_given_back() -> None:
-    pacing = Pacing()
+    slots = ComputeSlots()
     task = get_environment("alfworld").tasks("generated_unseen", 1)[0]
     for _ in range(STEPPING + 2):
         broken: Any = Broken()
-        played = play_job(broken, Job("B", task), RunContext(), False, pacing)
+        played = play_job(broken, Job("B", task), RunContext(), False, slots)
         line, _ = await asyncio.wait_for(played, 300)
         assert line.failure_mode == "infrastructure_error"
-    assert not pacing.starting.locked() and pacing.stepping._value == STEPPING
+    assert not slots.starting.locked() and slots.stepping._value == STEPPING

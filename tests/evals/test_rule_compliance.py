@@ -15,11 +15,11 @@ from rpms.evals.rule_compliance import (
     KNOWN_ACTION,
     NOTHING_REFUSED,
     Judgement,
+    compliance_counts,
     failure_counts,
     in_prompt,
     judge,
     mark_failures,
-    obedience_counts,
     prediction_counts,
     span_of,
     spans,
@@ -111,7 +111,7 @@ def test_counts_add_up(verdicts: list[dict[str, str]]) -> None:
         {"step": number, "judged": [list(pair) for pair in judged.items()]}
         for number, judged in enumerate(verdicts, start=1)
     ]
-    found = obedience_counts(steps)
+    found = compliance_counts(steps)
     for rule, (settled, kept, unsure) in found["obeyed"].items():
         said = [judged[rule] for judged in verdicts if rule in judged]
         assert kept == said.count("kept") and unsure == said.count("unsure")
@@ -125,7 +125,7 @@ def test_counts_add_up(verdicts: list[dict[str, str]]) -> None:
 @pytest.mark.parametrize("judged", [{KNOWN_ACTION: "kept"}, {"R-1": "unsure"}, {}])
 def test_what_nothing_settles_is_not_counted_as_obedient(judged: dict[str, str]) -> None:
     step = {"step": 3, "judged": [list(pair) for pair in judged.items()]}
-    assert obedience_counts([step])["obeyed_by_step"] == {}
+    assert compliance_counts([step])["obeyed_by_step"] == {}
 
 
 def played(rule: str, verdict: str, failed: bool, **more: Any) -> dict[str, Any]:
