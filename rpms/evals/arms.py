@@ -90,11 +90,11 @@ def as_variant(arm: Arm) -> Variant:
 
 def load_stages(paths: Mapping[str, str]) -> dict[str, Swapped]:
     """The swapped stages themselves, as ``build_graph`` takes them."""
-    found: dict[str, Swapped] = {}
+    stages: dict[str, Swapped] = {}
     for name, path in paths.items():
         loaded = load_object(path, "the stages" if name == ALL else f"stage '{name}'")
         if name != ALL:
-            found[name] = loaded
+            stages[name] = loaded
             continue
         if isfunction(loaded) and not signature(loaded).parameters:
             loaded = loaded()
@@ -103,22 +103,22 @@ def load_stages(paths: Mapping[str, str]) -> dict[str, Swapped]:
                 f"'{path}' must be a mapping of stage names to functions, or a function without "
                 "arguments that makes one"
             )
-        found.update(loaded)
-    return found
+        stages.update(loaded)
+    return stages
 
 
 def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
     """What an arm takes from elsewhere, each with a checksum of the file it comes from."""
-    found: dict[str, dict[str, str]] = {}
+    sources: dict[str, dict[str, str]] = {}
     for name, path in paths.items():
         stages = ", ".join(sorted(load_stages({name: path})))
-        found[f"nodes {stages}"] = {"path": path, "hash": source_hash(path)}
+        sources[f"nodes {stages}"] = {"path": path, "hash": source_hash(path)}
     if is_own(context.model):
-        found["model"] = {"path": context.model, "hash": source_hash(context.model)}
+        sources["model"] = {"path": context.model, "hash": source_hash(context.model)}
     if is_path(context.memory_method):
         path = context.memory_method
-        found["memory method"] = {"path": path, "hash": source_hash(path)}
-    return found
+        sources["memory method"] = {"path": path, "hash": source_hash(path)}
+    return sources
 
 
 def source_hash(path: str) -> str:
@@ -182,18 +182,18 @@ def choose_arms(
             label: make_arm(given, base, f"{plan}: arm '{label}'")
             for label, given in written.arms.items()
         }
-    found: dict[str, Variant] = {}
+    variants: dict[str, Variant] = {}
     if preset:
-        found = {label: Variant(one) for label, one in preset_contexts(preset, base).items()}
+        variants = {label: Variant(one) for label, one in preset_contexts(preset, base).items()}
     elif conditions or not arms:
         wanted = condition_names(conditions or "A,B,C,D")
-        found = {label: Variant(one) for label, one in letters(wanted, base).items()}
+        variants = {label: Variant(one) for label, one in letters(wanted, base).items()}
     for text in arms:
         label, variant = parse_arm(text, base)
-        if label in found:
+        if label in variants:
             raise RpmsError(f"two arms are called '{label}'")
-        found[label] = variant
-    return selection, found
+        variants[label] = variant
+    return selection, variants
 
 
 def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:

@@ -81,13 +81,13 @@ def true_label(
         told: settings that this beginning tells already.
     """
     letter = letter or context.condition
-    found = {k: v for k, v in departures(context, letter).items() if k not in told}
+    departing = {k: v for k, v in departures(context, letter).items() if k not in told}
     begin = label or letter
-    if guard := found.pop("guard", ""):
+    if guard := departing.pop("guard", ""):
         first, space, rest = begin.partition(" ")
         # The guard joins the letter; a name that is no letter is not torn apart.
         begin = f"{first}+{guard}{space}{rest}" if first == letter else f"{begin}+{guard}"
-    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in found.items())])
+    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in departing.items())])
 
 
 def find_label(typed: str, labels: Iterable[str]) -> str:
@@ -166,24 +166,24 @@ def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext
 
     The labels tell what departs.
     """
-    found: dict[str, RunContext] = {}
+    contexts: dict[str, RunContext] = {}
     for name in conditions:
         context = base.under(name)
-        found[true_label(context)] = context
-    return _with_controls(found)
+        contexts[true_label(context)] = context
+    return _with_controls(contexts)
 
 
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
-    found: dict[str, RunContext] = {}
-    for one in find_preset(name).conditions:
-        context = _context(one, base)
+    contexts: dict[str, RunContext] = {}
+    for line in find_preset(name).conditions:
+        context = _context(line, base)
         # What the whole run was given besides is not in the sweep's own label.
-        letter, plus, _ = one.condition.partition("+")
-        told = {*one.set, "guard"} if plus else one.set
-        label = true_label(context, letter, label=one.label, told=told)
-        found[label] = context
-    return _with_controls(found)
+        letter, plus, _ = line.condition.partition("+")
+        told = {*line.set, "guard"} if plus else line.set
+        label = true_label(context, letter, label=line.label, told=told)
+        contexts[label] = context
+    return _with_controls(contexts)
 
 
 def find_preset(name: str) -> Preset:
@@ -214,11 +214,11 @@ def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:
     return found
 
 
-def _context(one: PresetCondition, base: RunContext) -> RunContext:
-    changes = dict(one.set)
-    if one.memory_round:
-        changes["memory_file"] = str(round_file(base.memory_file, one.memory_round))
-    found = base.under(one.condition).with_(**changes)
+def _context(line: PresetCondition, base: RunContext) -> RunContext:
+    changes = dict(line.set)
+    if line.memory_round:
+        changes["memory_file"] = str(round_file(base.memory_file, line.memory_round))
+    found = base.under(line.condition).with_(**changes)
     if "memory_method" in changes or METHOD in base.memory_file:
         return found.with_(memory_file=method_file(found))
     return found

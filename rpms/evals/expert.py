@@ -87,7 +87,7 @@ def may_be_trained_on(env: str, split: str) -> bool:
 def refuse_judged(env: str, split: str) -> None:
     """Say which splits there are for it, instead of training on one that judges."""
     if not may_be_trained_on(env, split):
-        others = [one for one in get_environment(env).splits() if may_be_trained_on(env, one)]
+        others = [name for name in get_environment(env).splits() if may_be_trained_on(env, name)]
         raise RpmsError(
             f"nothing is trained on {env} {split}, whose tasks are there to judge by; "
             f"choose from {', '.join(others)}"
@@ -111,19 +111,20 @@ def assign(
         yield Assignment(task, label, arm.settings(), arm.paths(), mistakes, seed)
 
 
-def play(asked: Assignment) -> Lesson:
+def play(assignment: Assignment) -> Lesson:
     """The expert's episode. The same assignment gives the same lesson, in whatever order."""
-    task = asked.task
-    rng = random.Random(f"{asked.seed}|{asked.label}|{task['split']}|{task['id']}")
-    expert = Expert(rng, asked.mistakes)
+    task = assignment.task
+    rng = random.Random(f"{assignment.seed}|{assignment.label}|{task['split']}|{task['id']}")
+    expert = Expert(rng, assignment.mistakes)
     stages: dict[str, Swapped] = {"reset_env": make_reset_env(lambda _: task)}
-    graph = build_graph({**stages, **load_stages(asked.nodes), "llm_call": expert.llm_call})
+    graph = build_graph({**stages, **load_stages(assignment.nodes), "llm_call": expert.llm_call})
     result = graph.invoke(
-        EpisodeInput(env=task["env"], split=task["split"], task=task["id"]), context=asked.context
+        EpisodeInput(env=task["env"], split=task["split"], task=task["id"]),
+        context=assignment.context,
     )
     about = {
         "env": task["env"], "split": task["split"], "task": task["id"],
-        "condition": asked.label, "player": "expert",
+        "condition": assignment.label, "player": "expert",
     }  # fmt: skip
     return Lesson(about, expert.decisions, bool(result["success"]))
 

@@ -78,12 +78,13 @@ class Played:
     @property
     def about(self) -> dict[str, Any]:
         """What the episode was and how it ended, for formats that keep extras."""
-        manifest, one = self.run.manifest, self.episode
+        manifest, episode = self.run.manifest, self.episode
         return {
-            "env": manifest.env, "split": manifest.split, "task": one.task, "type": one.type,
-            "condition": one.condition, "goal": one.goal, "success": one.success,
-            "score": one.score, "failure_mode": one.failure_mode, "error": one.error,
-            "invalid_actions": one.invalid_actions, "commit": self.version,
+            "env": manifest.env, "split": manifest.split,
+            "task": episode.task, "type": episode.type,
+            "condition": episode.condition, "goal": episode.goal, "success": episode.success,
+            "score": episode.score, "failure_mode": episode.failure_mode, "error": episode.error,
+            "invalid_actions": episode.invalid_actions, "commit": self.version,
             "model_label": manifest.model_label,
         }  # fmt: skip
 
@@ -102,11 +103,11 @@ class Played:
 
         Only how long a call took is on record; what the agent and the world took is not.
         """
-        found, now = [], self.began()
+        times, now = [], self.began()
         for step in self.steps:
-            found.append(now)
+            times.append(now)
             now += timedelta(seconds=step["seconds"])
-        return found
+        return times
 
 
 SCHEMA = "ATIF-v1.7"
@@ -127,7 +128,7 @@ ACT: dict[str, Any] = {
 
 def trajectory(played: Played) -> dict[str, Any]:
     """The whole episode: instructions, task, and a step for each reply of the model."""
-    one = played.episode
+    episode = played.episode
     return {
         "schema_version": SCHEMA,
         "session_id": played.id,
@@ -143,11 +144,11 @@ def trajectory(played: Played) -> dict[str, Any]:
             {"step_id": number, **step} for number, step in enumerate(_steps(played), start=1)
         ],
         "final_metrics": _present(
-            total_prompt_tokens=one.prompt_tokens,
-            total_completion_tokens=one.output_tokens,
-            total_cached_tokens=one.cached_tokens,
-            total_cost_usd=one.cost_usd,
-            total_steps=one.steps,
+            total_prompt_tokens=episode.prompt_tokens,
+            total_completion_tokens=episode.output_tokens,
+            total_cached_tokens=episode.cached_tokens,
+            total_cost_usd=episode.cost_usd,
+            total_steps=episode.steps,
         ),
         "notes": "total_steps counts the actions played; the steps listed also hold the "
         "instructions and the task, and a reply that was never played.",
@@ -162,11 +163,11 @@ def _steps(played: Played) -> list[dict[str, Any]]:
     """
     began, first = played.began().isoformat(), played.steps[0]
     system = [text for role, text in played.messages(first) if role == "system"]
-    found = [{"timestamp": began, "source": "system", "message": text} for text in system]
+    steps = [{"timestamp": began, "source": "system", "message": text} for text in system]
     task = f"{first['observation']}\n\n{played.episode.goal}"
-    found.append({"timestamp": began, "source": "user", "message": task})
+    steps.append({"timestamp": began, "source": "user", "message": task})
     times = played.times()
-    return [*found, *(_turn(played, step, time.isoformat()) for step, time in zip(
+    return [*steps, *(_turn(played, step, time.isoformat()) for step, time in zip(
         played.steps, times, strict=True))]  # fmt: skip
 
 
@@ -243,18 +244,18 @@ def export_run(
     """
     if format != ATIF:
         raise RpmsError(f"unknown format '{format}'; choose from {ATIF}, {CHAT}")
-    found = Counted(run, known_conditions(run, conditions) or run.conditions, prompts)
+    episodes = Counted(run, known_conditions(run, conditions) or run.conditions, prompts)
     if out.suffix:
-        _write_lines(out, map(trajectory, found))
+        _write_lines(out, map(trajectory, episodes))
     else:
-        for played in found:
+        for played in episodes:
             _write_lines(out / f"{played.name}.json", [trajectory(played)])
-    return Exported(found.episodes, found.without_log)
+    return Exported(episodes.episodes, episodes.without_log)
 
 
 def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
     """The labels that were meant; refused where the run has none of that name."""
-    conditions = [find_label(one, run.conditions) for one in typed]
+    conditions = [find_label(label, run.conditions) for label in typed]
     if unknown := set(conditions) - set(run.conditions):
         raise RpmsError(
             f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"

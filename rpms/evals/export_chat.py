@@ -66,25 +66,27 @@ def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
     ``most`` bounds its decisions, evenly from all of it, lest a few long episodes outweigh others.
     """
     decisions = lesson.decisions
-    if not lesson.won or not any(one.target for one in decisions):
+    if not lesson.won or not any(decision.target for decision in decisions):
         return
     if per == "episode":
-        wrong = [one.step for one in decisions if not one.target]
+        wrong = [decision.step for decision in decisions if not decision.target]
         about = {**lesson.about, "steps": decisions[-1].step, "not_learned": wrong}
         yield Line(_conversation(decisions), about)
         return
-    learned = [one for one in decisions if one.target]
-    for one in evenly(learned, most or len(learned)):
-        yield Line([*_said(one.prompt), _reply(one)], {**lesson.about, "step": one.step})
+    learned = [decision for decision in decisions if decision.target]
+    for decision in evenly(learned, most or len(learned)):
+        yield Line(
+            [*_said(decision.prompt), _reply(decision)], {**lesson.about, "step": decision.step}
+        )
 
 
 def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
     """The first prompt, then each reply and what came next as the newest message of a prompt."""
     messages = _said(decisions[0].prompt)
-    for number, one in enumerate(decisions):
+    for number, decision in enumerate(decisions):
         if number:
-            messages.append({**one.prompt[-1]})
-        messages.append(_reply(one))
+            messages.append({**decision.prompt[-1]})
+        messages.append(_reply(decision))
     return messages
 
 
@@ -95,8 +97,8 @@ def _said(prompt: Sequence[Message]) -> list[dict[str, Any]]:
     ]
 
 
-def _reply(one: Decided) -> dict[str, Any]:
-    return {"role": "assistant", "content": one.reply, "weight": int(one.target)}
+def _reply(decision: Decided) -> dict[str, Any]:
+    return {"role": "assistant", "content": decision.reply, "weight": int(decision.target)}
 
 
 def about_file(out: Path) -> Path:
@@ -151,8 +153,8 @@ def export_chat(
     """Write the won episodes of a run as training data."""
     conditions = known_conditions(run, conditions)
     refuse_judged(run.manifest.env, run.manifest.split)
-    found = Counted(run, conditions or run.conditions, prompts=True)
-    return write_chat(map(lesson_of, found), out, per, tell, most)
+    episodes = Counted(run, conditions or run.conditions, prompts=True)
+    return write_chat(map(lesson_of, episodes), out, per, tell, most)
 
 
 class _Whole:

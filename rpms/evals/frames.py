@@ -71,10 +71,10 @@ class Frames:
     def causes(self) -> pd.DataFrame:
         """One row for each episode that was not won: why, and at which step (0: at none)."""
         rows = (
-            {**_key(run, episode), "step": found.step, "cause": found.kind, "text": found.text}
+            {**_key(run, episode), "step": cause.step, "cause": cause.kind, "text": cause.text}
             for run in self.runs
             for episode in run.episodes.values()
-            if (found := cause_of(run, episode))
+            if (cause := cause_of(run, episode))
         )
         return _frame(rows, ("run", *KEY, "step", *COLUMNS["causes"]))
 
@@ -97,14 +97,14 @@ class Frames:
         self, rows: Callable[[Run, Episode, Row], Iterator[Row]], columns: Sequence[str] = ()
     ) -> pd.DataFrame:
         """Logs are read one after the other; an episode whose log is missing has no rows."""
-        found = (
+        table = (
             {**_key(run, episode), "step": step["step"], **row}
             for run in self.runs
             for episode in run.episodes.values()
             for step in (read_log(run.log_file(episode)) or {"steps": []})["steps"]
             for row in rows(run, episode, step)
         )
-        return _frame(found, ("run", *KEY, "step", *columns) if columns else ())
+        return _frame(table, ("run", *KEY, "step", *columns) if columns else ())
 
 
 def _frame(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:

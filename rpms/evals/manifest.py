@@ -88,11 +88,11 @@ def _models(plan: RunPlan) -> str:
 
 
 def _swapped(plan: RunPlan) -> dict[str, Any]:
-    found = {
+    by_arm = {
         label: swapped_in(context, plan.nodes.get(label, {}))
         for label, context in plan.conditions.items()
     }
-    return {label: swapped for label, swapped in found.items() if swapped}
+    return {label: swapped for label, swapped in by_arm.items() if swapped}
 
 
 def _kept(context: RunContext) -> dict[str, Any]:
@@ -106,19 +106,19 @@ def differences(old: Manifest, new: Manifest, anew: Collection[str] = ()) -> lis
     More tasks, arms, trials and repeats would not: a run may grow. Nor would other code, rules or
     memory in the arms of ``anew``, which have no results yet.
     """
-    found = [*_compare("env", old.env, new.env), *_compare("split", old.split, new.split)]
+    changes = [*_compare("env", old.env, new.env), *_compare("split", old.split, new.split)]
     settings = [{k: v for k, v in m.settings.items() if k in SHARED} for m in (old, new)]
-    found += _compare("settings", *settings)
+    changes += _compare("settings", *settings)
     before, after = _conditions(old), _conditions(new)
     shared = [label for label in before if label in after]
     for label in shared:
-        found += _compare(f"condition {label}", before[label], after[label])
+        changes += _compare(f"condition {label}", before[label], after[label])
     played = [label for label in shared if label not in anew]
     for label in played:
-        found += _compare(f"condition {label}", *(m.swapped.get(label, {}) for m in (old, new)))
+        changes += _compare(f"condition {label}", *(m.swapped.get(label, {}) for m in (old, new)))
     if played:
-        found += _compare("hashes", *(_hashes_of(manifest, played) for manifest in (old, new)))
-    return found
+        changes += _compare("hashes", *(_hashes_of(manifest, played) for manifest in (old, new)))
+    return changes
 
 
 def _hashes_of(manifest: Manifest, labels: list[str]) -> dict[str, str]:
@@ -140,13 +140,13 @@ def merge_manifest(
 
     The arms of ``anew`` have no results yet: their code, rules and memory are those of now.
     """
-    if found := differences(old, new, anew):
+    if changes := differences(old, new, anew):
         changed = [
-            label for label in new.conditions if differences(old, new, {*anew, label}) != found
+            label for label in new.conditions if differences(old, new, {*anew, label}) != changes
         ]
         drop = "".join(f", or --replay-arm {label}" for label in changed)
         raise RpmsError(
-            f"{folder} holds a run with other settings: {'; '.join(found)}. Give the settings it "
+            f"{folder} holds a run with other settings: {'; '.join(changes)}. Give the settings it "
             f"was started with, or another --out{drop}"
             + (", which drops the arm's episodes and plays them again" if drop else "")
         )
@@ -270,15 +270,15 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _versions(of_the_world: Iterable[str]) -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
     for name in (*PACKAGES, *of_the_world):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
     # A checkout that was never installed has no metadata.
-    found.setdefault("rpms", import_module(__name__.partition(".")[0]).__version__)
-    return found
+    versions.setdefault("rpms", import_module(__name__.partition(".")[0]).__version__)
+    return versions
 
 
 def now() -> str:
@@ -298,7 +298,7 @@ def _git(*words: str) -> str:
     # Looked for here alone: a repository further up, or that a hook names, is somebody else's.
     ours = ["git", "-C", str(ROOT), "--git-dir=.git", "--work-tree=."]
     try:
-        done = subprocess.run([*ours, *words], capture_output=True, text=True, check=False)
+        answer = subprocess.run([*ours, *words], capture_output=True, text=True, check=False)
     except OSError:
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""

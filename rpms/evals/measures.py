@@ -151,12 +151,12 @@ def _bootstrap(
         return None
     rng, n = np.random.default_rng(SEED), len(samples[0])
     columns = [np.asarray(sample) for sample in samples]
-    found: list[Any] = []
+    estimates: list[Any] = []
     for drawn in range(0, RESAMPLES, BATCH):
         rows = rng.integers(0, n, (min(BATCH, RESAMPLES - drawn), n))
-        found.append(statistic(*(column[rows] for column in columns), axis=-1))
+        estimates.append(statistic(*(column[rows] for column in columns), axis=-1))
     outside = (1 - CONFIDENCE) / 2
-    low, high = map(float, np.quantile(np.concatenate(found), (outside, 1 - outside)))
+    low, high = map(float, np.quantile(np.concatenate(estimates), (outside, 1 - outside)))
     return Interval(low, high) if low < high else None
 
 
@@ -262,14 +262,14 @@ def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) ->
     gains = [merit(right[task], metric) - merit(left[task], metric) for task in tasks]
     scores = [right[task].floored - left[task].floored for task in tasks]
     only_first, only_second = won.count((True, False)), won.count((False, True))
-    found = mean(gains)
+    gain = mean(gains)
     return Pair(
         n=len(tasks),
         both=won.count((True, True)),
         only_first=only_first,
         only_second=only_second,
-        difference=found.value,
-        interval=found.interval,
+        difference=gain.value,
+        interval=gain.interval,
         p=mcnemar(only_first, only_second),
         p_score=wilcoxon(scores),
     )

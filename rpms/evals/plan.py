@@ -168,7 +168,7 @@ def remaining(
     plan: RunPlan, finished: Mapping[JobKey, Episode], keep_failed: bool = False
 ) -> list[Job]:
     """What is still to do: everything not finished, what ended in an error, and later trials."""
-    found = []
+    jobs = []
     for first in plan.jobs():
         job: Job | None = first
         while job is not None and (episode := finished.get(job.key)):
@@ -176,5 +176,5 @@ def remaining(
                 break
             job = plan.following(job, episode)
         if job is not None:
-            found.append(job)
-    return found
+            jobs.append(job)
+    return jobs

@@ -148,10 +148,10 @@ class FlightNotes:
             return
         self._since, self._written = since, now
         episodes = [Flying(key, begun) for key, begun in since.items()]
-        told = InFlight(at=now, tokens=spent.tokens, usd=spent.usd, episodes=episodes)
+        state = InFlight(at=now, tokens=spent.tokens, usd=spent.usd, episodes=episodes)
         work = self._file.with_name(f".{IN_FLIGHT}.{os.getpid()}")
         with suppress(OSError):
-            work.write_text(told.model_dump_json(), encoding="utf-8")
+            work.write_text(state.model_dump_json(), encoding="utf-8")
             work.replace(self._file)
 
     def end(self) -> None:
@@ -163,7 +163,7 @@ class FlightNotes:
 def read_in_flight(folder: Path) -> InFlight | None:
     """What is in flight; None when nobody plays this run now."""
     try:
-        told = InFlight.model_validate(json.loads((folder / IN_FLIGHT).read_bytes()))
+        state = InFlight.model_validate(json.loads((folder / IN_FLIGHT).read_bytes()))
     except (OSError, ValueError, ValidationError, RecursionError):
         return None
-    return told if abs(time.time() - told.at) < FRESH_S else None
+    return state if abs(time.time() - state.at) < FRESH_S else None

@@ -67,12 +67,15 @@ def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list
     diagnosis = check_action(manual, proposal, belief)
     if diagnosis.verdict == "no_such_action":
         return [Judgement(KNOWN_ACTION, "broken")]
-    found = [Judgement(KNOWN_ACTION, "kept")]
-    found.append(Judgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
+    judgements = [Judgement(KNOWN_ACTION, "kept")]
+    judgements.append(Judgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
     hits: dict[str, bool] = {}
     for rule, hit in spoken_of(manual, proposal, goal):
         hits[rule] = hits.get(rule, False) or hit
-    return [*found, *(Judgement(rule, "broken" if hit else "kept") for rule, hit in hits.items())]
+    return [
+        *judgements,
+        *(Judgement(rule, "broken" if hit else "kept") for rule, hit in hits.items()),
+    ]
 
 
 def span_of(step: int) -> str:
@@ -119,7 +122,7 @@ def prediction_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ``foretold`` has ``[called possible, refused after all, called impossible, accepted after all]``
     for each rule, over the actions that were played as they were proposed.
     """
-    found: dict[str, list[int]] = {}
+    predictions: dict[str, list[int]] = {}
     for step in steps:
         judged = [Judgement(*one) for one in step.get("judged", [])]
         # The list of actions speaks first, then the action's own rule; forbidding rules foretell
@@ -129,11 +132,11 @@ def prediction_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         rule, verdict = judged[1]
         if verdict == "unsure":
             continue
-        row = found.setdefault(rule, [0, 0, 0, 0])
+        row = predictions.setdefault(rule, [0, 0, 0, 0])
         possible = verdict == "kept"
         row[0 if possible else 2] += 1
         row[1 if possible else 3] += step["failed"] == possible
-    return {"foretold": dict(sorted(found.items()))}
+    return {"foretold": dict(sorted(predictions.items()))}
 
 
 def settled_by(judged: Iterable[Judgement]) -> list[Verdict]:
@@ -211,8 +214,8 @@ def _needs_hold(entry: Mapping[str, Any], step: Mapping[str, Any], manual: Manua
     if matched is None or not entry.get("uses") or not entry["preconditions"]:
         return None
     needs = [parse_predicate(text) for text in entry["preconditions"]]
-    found = [evaluate(need, step["belief"], manual.world, matched[1]) for need in needs]
-    return False if False in found else None if None in found else True
+    truths = [evaluate(need, step["belief"], manual.world, matched[1]) for need in needs]
+    return False if False in truths else None if None in truths else True
 
 
 def mark_failures(

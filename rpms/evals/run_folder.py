@@ -114,15 +114,17 @@ class Run:
 
     def played(self, condition: str, repeat: int = 1) -> list[Episode]:
         """A condition's finished tasks by their last trial, errors included, in their order."""
-        found = (self._last(condition, task.id, repeat) for task in self.manifest.tasks)
-        return [episode for episode in found if episode]
+        episodes = (self._last(condition, task.id, repeat) for task in self.manifest.tasks)
+        return [episode for episode in episodes if episode]
 
     def _last(self, condition: str, task: str, repeat: int) -> Episode | None:
         """The episode that settles a task; None while another trial is to come."""
         for trial in range(self.trials, 0, -1):
-            found = self.episodes.get(JobKey(condition, task, repeat, trial))
-            if found:
-                return found if found.success or found.is_error or trial == self.trials else None
+            episode = self.episodes.get(JobKey(condition, task, repeat, trial))
+            if episode:
+                return (
+                    episode if episode.success or episode.is_error or trial == self.trials else None
+                )
         return None
 
     def judged(self, condition: str) -> list[Episode]:

@@ -31,9 +31,9 @@ def source_counts(
     entries: dict[str, set[str]] = {}
     uses: Counter[str] = Counter()
     for step in steps:
-        found = set(_sources(step, settings, read_type))
-        uses.update({source for source, _ in found})
-        for source, entry in found:
+        sources_here = set(_sources(step, settings, read_type))
+        uses.update({source for source, _ in sources_here})
+        for source, entry in sources_here:
             entries.setdefault(source, set()).add(entry)
     sources = {source: [len(entries[source]), uses[source]] for source in sorted(entries)}
     return {"memory_sources": sources}
@@ -82,14 +82,14 @@ def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
 
 def after_veto(decisions: Sequence[Decision]) -> dict[str, list[int]]:
     """Of the vetoes that the model was told: ``[told, next passed, next the same]`` by rule."""
-    found: dict[str, list[int]] = {}
+    counts: dict[str, list[int]] = {}
     for before, after in pairwise(decisions):
         if before["verdict"] == "asked_again":
-            row = found.setdefault(before["rule"] or UNREADABLE, [0, 0, 0])
+            row = counts.setdefault(before["rule"] or UNREADABLE, [0, 0, 0])
             row[0] += 1
             row[1] += after["verdict"] == "accepted"
             row[2] += after["proposal"] == before["proposal"]
-    return dict(sorted(found.items()))
+    return dict(sorted(counts.items()))
 
 
 def drift_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:

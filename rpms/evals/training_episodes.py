@@ -100,15 +100,17 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     players: set[str] = set()
     for run in runs:
         for label in _chosen(run, condition):
-            found = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
-            if found and not allowed:
-                raise RpmsError(_refusal(f"{run.folder}, condition {label}", found))
-            told = (*_origin(run, label), *found)
+            departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
+            if departures and not allowed:
+                raise RpmsError(_refusal(f"{run.folder}, condition {label}", departures))
+            told = (*_origin(run, label), *departures)
             learned = read_records(run, [label])
             records += learned
             failed += [
-                f"{one.task}: {one.error}" for one in run.played(label) if one.is_error
-            ]  # fmt: skip
+                f"{episode.task}: {episode.error}"
+                for episode in run.played(label)
+                if episode.is_error
+            ]
             rounds[told].append(Counted(len(learned), len(run.manifest.tasks)))
             players.add(run.model(label))
     if not records:
@@ -140,15 +142,15 @@ def is_learning_split(env: str, split: str) -> bool:
 
 def check_usual(env: str, split: str, context: Mapping[str, Any], allowed: str) -> None:
     """Refuse to play what would not be learned from."""
-    if not allowed and (found := list(unusual(env, split, context))):
-        raise RpmsError(_refusal(f"{env} {split}", found))
+    if not allowed and (departures := list(unusual(env, split, context))):
+        raise RpmsError(_refusal(f"{env} {split}", departures))
 
 
-def _refusal(what: str, found: Sequence[str]) -> str:
+def _refusal(what: str, departures: Sequence[str]) -> str:
     return (
-        f"{what}: {', '.join(found)}. Memory is learned under Rules-only (condition B, no guard) "
-        'on a learning split; choose with --condition and --split, or say --allow "why", which '
-        "is kept in the memory's header"
+        f"{what}: {', '.join(departures)}. Memory is learned under Rules-only (condition B, no "
+        'guard) on a learning split; choose with --condition and --split, or say --allow "why", '
+        "which is kept in the memory's header"
     )
 
 
@@ -182,12 +184,12 @@ def _own_rules(context: Mapping[str, Any]) -> str:
 
 
 def _source(told: Sequence[str], rounds: Sequence[Counted], allowed: str) -> str:
-    model, where, tasks, condition, commit, *found = told
+    model, where, tasks, condition, commit, *departures = told
     often = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
     parts = [model, where, tasks, f"{often} of {condition}"]
     learned, planned = map(sum, zip(*rounds, strict=True))
     if learned < planned:
         parts.append(f"{learned} of {planned} episodes")
-    if found:
-        parts.append(f"{', '.join(found)} (allowed: {' '.join(allowed.split())})")
+    if departures:
+        parts.append(f"{', '.join(departures)} (allowed: {' '.join(allowed.split())})")
     return ", ".join([*parts, commit])
