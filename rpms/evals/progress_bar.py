@@ -92,7 +92,7 @@ def _complain(run: Run, out: str) -> None:
         where = f" at {place['file']}:{place['line']}" if place else ""
         raise RpmsError(
             f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
-            f"first, a {kind}{where}: {failed[0].error}. {run.again} to play them again; 'rpms "
+            f"first ({kind}{where}): {failed[0].error}. {run.again} to play them again; 'rpms "
             f"report {out}' shows what is there"
         )
 
