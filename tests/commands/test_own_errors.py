@@ -334,7 +334,7 @@ def test_ray_brings_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     name = own(tmp_path, monkeypatch, BROKEN)
     arms = {"mine": public.Variant(nodes=f"{name}:stages")}
     execution = public.ExecutionOptions(workers=1, ray="local")
-    with pytest.raises(RpmsError, match=f"{name}.py:3: KeyError"):
+    with pytest.raises(RpmsError, match=rf"{name}.py:3\): KeyError"):
         public.evaluate(arms, out=tmp_path / "run", limit=1, execution=execution, show=False)
     assert lines(tmp_path / "run")[0]["error_place"]["stage"] == "scf"
 

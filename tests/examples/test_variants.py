@@ -27,7 +27,11 @@ FOLDER = ROOT / "examples" / "variants"
         ("own_scf", ["D", "mine"], "mine has nodes scf from own_scf:stages ("),
         ("own_manual", ["mine", "B without U-FAIL-001"], "rules: "),
         ("own_model", ["B", "B wanderer"], "B wanderer has model from own_model:make_model ("),
-        ("rival_memory", ["D", "D trajectories"], "Memory of D trajectories: learned from sim"),
+        (
+            "rival_memory",
+            ["D", "D trajectories"],
+            "sim, alfworld generated_seen, 20 tasks, 1 round of ",
+        ),
     ],
 )
 def test_an_example_is_evaluated_and_says_what_it_swapped(

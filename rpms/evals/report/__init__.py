@@ -12,6 +12,7 @@ from rpms.evals.report.behaviour import (
     cause_table,
     failure_table,
     guard_table,
+    prediction_table,
     refusal_table,
     step_table,
     token_table,
@@ -71,7 +72,8 @@ def build_report(run: Run) -> Report:
     tables = [
         main_table(run), square_table(run), type_table(run), pair_table(run), repeat_table(run),
         trial_table(run), *ablation_tables(run), failure_table(run), cause_table(run),
-        step_table(run), guard_table(run), veto_table(run), refusal_table(run), token_table(run),
+        step_table(run), guard_table(run), veto_table(run), refusal_table(run),
+        prediction_table(run), token_table(run),
     ]  # fmt: skip
     protocol = protocol_of(run.manifest)
     return Report(run, [replace(table, protocol=protocol) for table in tables if table])

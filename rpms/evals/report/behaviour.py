@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from rpms.evals.causes import KINDS, NOT_RECORDED, Cause, find_cause, place_of
+from rpms.evals.causes import NOT_RECORDED, Cause, find_cause, place_of
 from rpms.evals.measures import average, mean, share
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.rule_compliance import NOTHING_REFUSED, judging_manual
+from rpms.evals.rule_compliance import KINDS, NOTHING_REFUSED, judging_manual
 from rpms.evals.run_folder import Run, read_log
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
 from rpms.vocabulary.errors import RpmsError
@@ -214,6 +214,32 @@ def refusal_table(run: Run) -> Table | None:
     return Table(
         "lacking", "Knowledge missing, wrong or ignored", source_of(run),
         [*columns, *(f"{kind} (episodes)" for kind in KINDS), NOTHING_REFUSED], rows, notes=notes,
+    )  # fmt: skip
+
+
+def prediction_table(run: Run) -> Table | None:
+    """The rules of actions that the world contradicted, and how often; None without such."""
+    counts: dict[str, Counter[int]] = {}
+    for name in run.conditions:
+        for episode in run.judged(name):
+            for rule, foretold in episode.foretold.items():
+                counts.setdefault(rule, Counter()).update(dict(enumerate(foretold)))
+    wrong = {rule: n for rule, n in sorted(counts.items()) if n[1] + n[3]}
+    if not wrong:
+        return None
+    rows = [
+        [label(rule), count(n[0]), _part(n[1], n[0]), count(n[2]), _part(n[3], n[2])]
+        for rule, n in wrong.items()
+    ]
+    notes = [
+        "Over all conditions, of the actions played as proposed where the belief settles all that "
+        "the rule asks for. A refusal of what a rule calls possible means that it leaves out a "
+        "condition, and an acceptance of what it calls impossible that it has a false one.",
+    ]
+    return Table(
+        "predictions", "Rules that turned out wrong", source_of(run),
+        ["rule", "called possible", "refused after all", "called impossible",
+         "accepted after all"], rows, notes=notes,
     )  # fmt: skip
 
 
