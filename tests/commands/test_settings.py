@@ -46,7 +46,7 @@ assert rpms("eval", "--out", "planned", "--plan", "plan.yaml", *played) == 0
 
 from rpms import RunContext, build_graph
 from rpms.evals.arms import parse_arm
-from rpms.evals.presets import preset_contexts
+from rpms.evals.conditions import preset_contexts
 from tools.settings_table import table
 Path("own.yaml").write_text(
     "own: {{about: x, conditions: [{{label: mine, condition: B, set: {{zeal: 3}}}}]}}"
