@@ -29,6 +29,8 @@ from rpms.rules import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
 
+pytest_plugins = ["tests.real_runs"]
+
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
