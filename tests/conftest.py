@@ -25,7 +25,7 @@ from rpms.envs.alfworld.stock import missing_stock
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.models.local import missing
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
 

@@ -21,9 +21,10 @@ BELOW = {
     "rules": {"vocabulary"},
     "memory_store": {"vocabulary"},
     "models": {"vocabulary"},
-    "nodes": {"vocabulary", "envs", "rules", "memory_store", "models"},
+    "policy": {"vocabulary", "rules"},
+    "nodes": {"vocabulary", "envs", "rules", "policy", "memory_store", "models"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
-    "evals": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes", "graph"},
+    "evals": {"vocabulary", "envs", "rules", "policy", "memory_store", "models", "nodes", "graph"},
     "rule_learning": {"vocabulary", "envs", "rules", "nodes", "evals"},
 }
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
@@ -43,12 +44,15 @@ CARD = ("evals", "graph", "memory_store", "nodes", "rules")
 
 
 def modules(package: str) -> list[Path]:
-    """The files of a package of ours; of ``rpms`` itself, those that lie in no other."""
+    """The files of a package, or a module alone; of ``rpms`` itself, those that lie in no other."""
     folder = ROOT / "rpms" if package in BELOW else ROOT
     if package != "rpms":
-        return sorted((folder / package).rglob("*.py"))
+        module = folder / f"{package}.py"
+        return [module] if module.exists() else sorted((folder / package).rglob("*.py"))
     return sorted(
-        file for file in folder.rglob("*.py") if file.relative_to(folder).parts[0] not in BELOW
+        file
+        for file in folder.rglob("*.py")
+        if file.relative_to(folder).parts[0].removesuffix(".py") not in BELOW
     )
 
 
@@ -70,7 +74,8 @@ def home(name: str) -> str:
 def test_every_package_lies_in_rpms() -> None:
     """Tools that follow no links (zip, coverage, a checkout elsewhere) find all of it there."""
     inside = {path.parent.name for path in (ROOT / "rpms").glob("*/__init__.py")}
-    assert inside == {*BELOW} - {"rpms"}
+    alone = {path.stem for path in (ROOT / "rpms").glob("[!_]*.py")}
+    assert inside | alone == {*BELOW} - {"rpms"}
     assert not [path for path in (ROOT / "rpms").rglob("*") if path.is_symlink()]
     at_top = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert at_top <= {"rpms", "tools", "tests", *CARD}
@@ -127,7 +132,7 @@ def literals(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "rule_learning"]
+    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "policy", "rule_learning"]
 )
 def test_no_stage_knows_a_world_by_its_name_or_its_words(package: str) -> None:
     assert modules(package)

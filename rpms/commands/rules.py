@@ -45,9 +45,8 @@ def check(
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import environment_names, get_environment
     from rpms.evals.tables import Table, count, label
-    from rpms.nodes.manual import load_manual
+    from rpms.nodes.manual import Finding, check_manual, load_manual
     from rpms.nodes.shown import missing_prompts
-    from rpms.rules.audit import Finding, audit
     from rpms.vocabulary.output import open_console
 
     findings = []
@@ -57,7 +56,7 @@ def check(
     for name in names:
         world = get_environment(name)
         over = Path(rules) if rules else None
-        found = audit(world.rules, world.goal_types(), world.command_verbs(), over=over)
+        found = check_manual(world.rules, world.goal_types(), world.command_verbs(), over=over)
         found += [
             Finding(file, 1, "prompts", f"missing; {advice}")
             for file, advice in missing_prompts(world)

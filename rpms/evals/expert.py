@@ -31,8 +31,7 @@ from rpms.nodes.action_arbitration import situation
 from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.state import EpisodeInput, EpisodeState
-from rpms.rules.conditions import Situation
-from rpms.rules.procedure import serving_actions, veto
+from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import forbidden_by, match_action
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.errors import RpmsError
@@ -142,7 +141,7 @@ class Expert:
     def llm_call(self, state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         """The stage of that name."""
         here = self._played[fingerprint(state["belief"])]
-        now = situation(state, runtime.context)._replace(circled=tuple(here))
+        now = situation(state, runtime.context)._replace(repeated_here=tuple(here))
         action, reason = self._choose(now, state)
         target = reason != LOST
         if self._errs(state) and (wrong := self._mistake(now, action)):
@@ -152,7 +151,7 @@ class Expert:
         self.decisions.append(Decided(state["steps"] + 1, state["prompt"], text, target))
         return EpisodeState(reply=text, usage=NOTHING, action="")
 
-    def _choose(self, now: Situation, state: EpisodeState) -> tuple[str, str]:
+    def _choose(self, now: DecisionPoint, state: EpisodeState) -> tuple[str, str]:
         choices = serving_actions(now)
         if not choices:
             return now.manual.domain.idle or "look around", LOST
@@ -167,7 +166,7 @@ class Expert:
             return False
         return self._rng.random() < self._mistakes
 
-    def _mistake(self, now: Situation, right: str) -> str:
+    def _mistake(self, now: DecisionPoint, right: str) -> str:
         """An action of the manual with names that are known, but not the right one.
 
         What a rule forbids may end the episode for good, and nothing could be learned from that.
@@ -182,7 +181,7 @@ class Expert:
         return ""
 
 
-def _as_remembered(now: Situation, action: str, state: EpisodeState) -> str:
+def _as_remembered(now: DecisionPoint, action: str, state: EpisodeState) -> str:
     """The same step, but to the place where memory has found the thing; empty where it has none.
 
     A step that is about one place, not searched so far, is a step of a search.

@@ -19,9 +19,8 @@ from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
-from rpms.rules.conditions import Situation
-from rpms.rules.mending import in_words, mend
-from rpms.rules.procedure import Veto, serving_actions, veto
+from rpms.policy import DecisionPoint, Veto, serving_actions, veto
+from rpms.rules.repair import find_repair
 from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.turn import Choice, Decision, Message, Verdict
@@ -31,15 +30,15 @@ SHORTLIST = 6
 OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
-def situation(state: EpisodeState, context: RunContext) -> Situation:
+def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
     """What judging may look at."""
-    return Situation(
+    return DecisionPoint(
         manual=manual_for(state["env"], context),
         goal=state["goal"],
         sub_goal=state["sub_goal"],
         belief=state["belief"],
-        vain=state["ineffective"],
-        circled=state["played_in"].get(fingerprint(state["belief"]), ()),
+        no_effect=state["ineffective"],
+        repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
     )
 
 
@@ -69,7 +68,7 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
 
 
 def _verify(
-    state: EpisodeState, now: Situation, proposal: str, against: Veto, context: RunContext
+    state: EpisodeState, now: DecisionPoint, proposal: str, against: Veto, context: RunContext
 ) -> EpisodeState:
     """Ask again, unless that was done often enough or the same action comes back.
 
@@ -77,8 +76,8 @@ def _verify(
     """
     step = state["steps"] + 1
     before = [one["proposal"] for one in state["decisions"] if one["step"] == step]
-    mended = mend(now.manual, proposal, now.belief)
-    told = in_words(mended) if mended else ""
+    repair = find_repair(now.manual, proposal, now.belief)
+    told = repair.words if repair else ""
     if state["asked_again"] < context.reasks and proposal not in before:
         update = _decide(state, proposal, "asked_again", against, "", told)
         update["prompt"] = [*state["prompt"], *_question(state, against, told)]
@@ -92,7 +91,7 @@ def _verify(
     return _decide(state, proposal, "fell_back", against, played, told)
 
 
-def _fall_back(now: Situation, proposals: Sequence[str]) -> str:
+def _fall_back(now: DecisionPoint, proposals: Sequence[str]) -> str:
     """What is played when asking did not help, from the model's own proposals, newest first.
 
     One that can be done, though it led round a circle; else the next step towards one of them, as
@@ -100,8 +99,8 @@ def _fall_back(now: Situation, proposals: Sequence[str]) -> str:
     procedure has no say in it: it would not be the model's own choice any more.
     """
     made = [one for one in dict.fromkeys(proposals) if one]
-    free = now._replace(circled=())
-    ways = (mend(now.manual, one, now.belief) for one in made)
+    free = now._replace(repeated_here=())
+    ways = (find_repair(now.manual, one, now.belief) for one in made)
     steps = [way.playable for way in ways if way and _keeps_hold(now, way.playable)]
     for action in [*made, *steps]:
         if veto(free, action) is None:
@@ -109,12 +108,14 @@ def _fall_back(now: Situation, proposals: Sequence[str]) -> str:
     return now.manual.domain.idle or proposals[0]
 
 
-def _keeps_hold(now: Situation, action: str) -> bool:
+def _keeps_hold(now: DecisionPoint, action: str) -> bool:
     after = simulate(now.manual, action, now.belief)
     return bool(action) and {*now.belief["holding"]} <= {*after["holding"]}
 
 
-def _hold(state: EpisodeState, now: Situation, proposal: str, against: Veto | None) -> EpisodeState:
+def _hold(
+    state: EpisodeState, now: DecisionPoint, proposal: str, against: Veto | None
+) -> EpisodeState:
     """Keep to the shortlist; where the procedure has nothing to offer, keep to what is possible."""
     offered = [choice["action"] for choice in state["shortlist"]]
     if proposal in offered or (not offered and against is None):

@@ -26,7 +26,7 @@ from rpms.rules import (
     refers_to,
     simulate,
 )
-from rpms.rules.mentions import never_works
+from rpms.rules.actions_in_text import never_works
 from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal

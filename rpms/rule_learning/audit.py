@@ -29,7 +29,6 @@ from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import changes, writable
 from rpms.rule_learning.player import Player, Watcher, names_at_hand, names_known
 from rpms.rule_learning.templates import CERTAIN
-from rpms.rules.audit import text_of
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import can_work, match_action
@@ -243,7 +242,7 @@ class Comparison(Watcher):
                 for parameter, state in sorted(self._common.get(syntax, ()))
                 if (syntax, parameter, state) in self._turned
             }
-            audit.true_effects = [*(text_of(template.predicate(one)) for one in lasting), *gained]
+            audit.true_effects = [*(str(template.predicate(one)) for one in lasting), *gained]
             audit.hidden = {text for text, state in gained.items() if state not in self._shown}
             audit.missed_effects = [e for e in audit.true_effects if e not in audit.effects]
             # Where the manual calls nothing possible it implies nothing either.

@@ -15,8 +15,7 @@ from functools import cached_property
 
 from rpms.rule_learning.evidence import Evidence, Experience, Snapshot, Use
 from rpms.rule_learning.templates import Literal, Template
-from rpms.rules.predicates import World
-from rpms.rules.schema import Wording
+from rpms.rules.predicates import Wording, World
 
 # One of several ways must account for as many accepted uses.
 MIN_SUPPORT = 2

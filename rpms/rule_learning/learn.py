@@ -10,12 +10,11 @@ from typing import NamedTuple
 from rpms.envs import Environment
 from rpms.evals.run_folder import read_records
 from rpms.evals.training_episodes import find_runs, is_learning_split
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses
 from rpms.rule_learning.tier_file import beside, tier_of, write_evidence, write_tier
-from rpms.rules.audit import audit
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import EpisodeRecord
@@ -134,7 +133,7 @@ def _write(study: Study, rules: Hypotheses, source: str) -> None:
     head = f"Tier 3 of {env.name}, learned from {source}.\nevidence.json has the counts."
     write_tier(study.out, beside(tier_of(rules), load_manual(env.name).actions), head)
     write_evidence(study.out, rules)
-    findings = audit(env.rules, env.goal_types(), env.command_verbs(), over=study.out)
+    findings = check_manual(env.rules, env.goal_types(), env.command_verbs(), over=study.out)
     for finding in findings:
         study.report(str(finding))
     study.report(f"{study.out}: {len(findings)} problems")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from rpms.rules.predicates import PREDICATES, Predicate, World
-from rpms.rules.schema import ActionRule, Wording
+from rpms.rules.predicates import PREDICATES, Predicate, Wording, World
+from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 
 # Their second argument is a word, not a thing; kinds are learned as tables, states as they show.

@@ -12,7 +12,6 @@ import yaml
 
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
 from rpms.rule_learning.templates import Template
-from rpms.rules.audit import text_of
 from rpms.rules.predicates import ARGUMENT, PHRASES, Predicate
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.files import write_whole
@@ -81,16 +80,16 @@ def _action(
         _section(tables, "phrases")[UNSEEN] = "nobody has seen it work yet"
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
                 "support": 0, "confidence": 0.0, "printed": False}  # fmt: skip
-    conditions = [text_of(template.predicate(o)) for o in rule.kept if template.is_general(o)]
+    conditions = [str(template.predicate(o)) for o in rule.kept if template.is_general(o)]
     if named := [template.predicate(o) for o in rule.kept if not template.is_general(o)]:
-        _section(tables, "predicates")[f"{name}_ready"] = [[text_of(one) for one in named]]
+        _section(tables, "predicates")[f"{name}_ready"] = [[str(one) for one in named]]
         _section(tables, "phrases")[f"{name}_ready"] = "; ".join(map(_phrase, named))
         conditions.append(f"{name}_ready")
     if rule.ways:
         conditions.append(_ways(rule, name, tables))
     conditions += _tables(rule, name, tables)
     judged = rule.accepted + rule.refused
-    effects = [text_of(template.predicate(one)) for one in writable(template, rule.effects)]
+    effects = [str(template.predicate(one)) for one in writable(template, rule.effects)]
     found = {**head, "preconditions": conditions, "effects": effects, "source": SOURCE}
     found["support"] = judged
     found["confidence"] = round((judged - rule.unexplained + 1) / (judged + 2), 3)
@@ -105,7 +104,7 @@ def _ways(rule: Hypothesis, name: str, tables: dict[str, Any]) -> str:
     own = f"{name}_{rule.about}"
     renamed = {rule.about: ARGUMENT}
     _section(tables, "predicates")[own] = [
-        [text_of(rule.template.about(way, renamed))] for way in rule.ways
+        [str(rule.template.about(way, renamed))] for way in rule.ways
     ]
     named = {rule.about: "{0}"}
     phrases = (_phrase(rule.template.about(way, named)) for way in rule.ways)
@@ -178,11 +177,9 @@ def write_evidence(folder: Path, rules: Hypotheses) -> None:
             "accepted": rule.accepted,
             "refused": rule.refused,
             "unexplained": rule.unexplained,
-            "kept": {
-                text_of(template.predicate(one)): rule.tested.get(one, 0) for one in rule.kept
-            },
-            "ways": [[text_of(template.predicate(way))] for way in rule.ways],
-            "doubtful": [text_of(template.predicate(one)) for one in rule.doubtful],
+            "kept": {str(template.predicate(one)): rule.tested.get(one, 0) for one in rule.kept},
+            "ways": [[str(template.predicate(way))] for way in rule.ways],
+            "doubtful": [str(template.predicate(one)) for one in rule.doubtful],
             "kinds": {
                 template.parameters[at]: {kind: list(counts) for kind, counts in table.items()}
                 for at, table in rule.tables.single.items()

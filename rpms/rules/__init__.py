@@ -1,6 +1,7 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
-from rpms.rules.manual import ActiveRules, Manual, load_manual, read_manual
+from rpms.rules.loader import read_manual
+from rpms.rules.manual import ActiveRules, Manual
 from rpms.rules.semantics import (
     Diagnosis,
     already_done,
@@ -26,7 +27,6 @@ __all__ = [
     "explain_refusal",
     "forbidden_by",
     "imagine",
-    "load_manual",
     "match_action",
     "needed_actions",
     "read_manual",

@@ -1,4 +1,9 @@
-"""Reading a YAML file of the user's so that every mistake can be pointed at.
+"""Reading rule files so that every mistake can be pointed at, and laying one manual over another.
+
+A folder of the user's own may hold any of ``universal.yaml``, ``domain.yaml`` and
+``environment.yaml``, with only the sections that change: a rule takes the place of the one with its
+id, a new one comes last, and a table is changed key by key. A file that says ``replaces: true``
+takes the place of the whole tier. Any other YAML file there is a tier of its own.
 
 PyYAML forgets where a value stood once it is built, so the document is kept as nodes long
 enough to find the line of whatever the schema refuses.
@@ -6,31 +11,158 @@ enough to find the line of whatever the schema refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.manual import RULES_FOLDER, SITUATION, TIERS, Manual
+from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, UniversalTier
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import read_yaml
+from rpms.vocabulary.files import is_folder, read_yaml
 
 Tier = TypeVar("Tier", bound=BaseModel)
 Built = TypeVar("Built")
 
+# Sections whose items are known by their ids.
+BY_ID = {"rules", "likely_places", "here", "actions", "forbidden", "situations"}
+# What a whole tier must have and a change of it need not.
+_REQUIRED: Mapping[type[BaseModel], Mapping[str, Any]] = {
+    UniversalTier: {"tier": "universal", "rules": []},
+    DomainTier: {"tier": "domain", "procedures": {}, "rules": []},
+    EnvironmentTier: {"tier": "environment", "actions": []},
+}
+
+
+@cache
+def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
+    """The validated manual of a world; errors name the file, the rule id and the line.
+
+    Tiers 2 and 3 lie in a folder of the world's own, wherever that is; Tier 1 is shared by all.
+    """
+    return Manual(
+        load_tier(shared / "universal.yaml", UniversalTier),
+        load_tier(own / "domain.yaml", DomainTier),
+        load_tier(own / "environment.yaml", EnvironmentTier),
+    )
+
 
 def load_tier(file: Path, model: type[Tier]) -> Tier:
     """Validate one tier file; the first mistake is reported as ``file:line: rule: what``."""
-    return validate(file, *read_yaml(file), model)
+    return checked(file, *read_yaml(file), model.model_validate)
 
 
-def validate(file: Path, node: yaml.Node | None, data: object, model: type[Tier]) -> Tier:
-    """The same for a document that was read already; ``node`` knows where everything stands."""
-    tier = checked(file, node, data, model.model_validate)
-    _check_predicates(file, node, data)
+def rule_files(folder: Path) -> list[Path]:
+    """The rule files of a folder, by name; a folder without any is a mistake."""
+    files = sorted(folder.glob("*.yaml")) if is_folder(folder) else []
+    if not files:
+        what = "holds no rule files" if is_folder(folder) else "is no folder"
+        raise RpmsError(
+            f"rules: {folder} {what}; give a folder with any of "
+            f"{', '.join(f'{name}.yaml' for name in TIERS)}, or tiers of your own"
+        )
+    return files
+
+
+def overlay(manual: Manual, folder: Path) -> Manual:
+    """The manual with a folder laid over it; a mistake is told as ``file:line: rule: what``."""
+    files = {file.stem: file for file in rule_files(folder)}
+    extra = [(files[name], _extra(files[name])) for name in files if name not in TIERS]
+    return Manual(
+        _laid_over(manual.universal, files.get("universal")),
+        _laid_over(manual.domain, files.get("domain")),
+        _laid_over(manual.environment, files.get("environment")),
+        extra={tier.tier: tier.rules for _, tier in extra},
+        order=_ordered(extra),
+    )
+
+
+def _laid_over(shipped: Tier, file: Path | None) -> Tier:
+    if file is None:
+        return shipped
+    node, data = read_yaml(file)
+    if not isinstance(data, dict):
+        raise RpmsError(f"{file}:1: no sections; write for example 'rules:' and a list below it")
+    replaces = data.pop("replaces", False)
+    if not isinstance(replaces, bool):
+        line = line_of(node, ["replaces"])
+        raise RpmsError(f"{file}:{line}: replaces: should be true or false")
+    model = type(shipped)
+    if replaces:
+        return checked(file, node, {"tier": file.stem, **data}, model.model_validate)
+    whole = {**_REQUIRED[model], **data}
+    return merged(shipped, checked(file, node, whole, model.model_validate))
+
+
+def merged(shipped: Tier, over: Tier) -> Tier:
+    """A tier, or a part of one, with everything that the other one says."""
+    changes: dict[str, Any] = {}
+    for name in over.model_fields_set:
+        old, new = getattr(shipped, name), getattr(over, name)
+        if name in BY_ID:
+            changes[name] = list(_by_id(old, new))
+        elif isinstance(old, dict):
+            changes[name] = {**old, **new}
+        elif isinstance(old, BaseModel):
+            changes[name] = merged(old, new)
+        else:
+            changes[name] = new
+    return shipped.model_copy(update=changes)
+
+
+def _by_id(old: Sequence[Any], new: Sequence[Any]) -> Iterator[Any]:
+    """Each new one in the place of the old one with its id, or at the end.
+
+    Several forbidden patterns may have one id, that of their rule: they are replaced together.
+    """
+    by_id: dict[str, list[Any]] = {}
+    for rule in new:
+        by_id.setdefault(rule.id, []).append(rule)
+    for rule in old:
+        if rule.id not in by_id:
+            yield rule
+        elif by_id[rule.id]:
+            yield by_id[rule.id].pop(0)
+    yield from (rule for rules in by_id.values() for rule in rules)
+
+
+def _extra(file: Path) -> ExtraTier:
+    node, data = read_yaml(file)
+    tier = checked(file, node, data, ExtraTier.model_validate)
+    if tier.tier in (*TIERS, SITUATION):
+        where = f"its file is {tier.tier}.yaml" if tier.tier in TIERS else "choose another name"
+        line = line_of(node, ["tier"])
+        raise RpmsError(f"{file}:{line}: the tier '{tier.tier}' is there already; {where}")
     return tier
+
+
+def _ordered(extra: Sequence[tuple[Path, ExtraTier]]) -> list[str]:
+    """The names of all tiers: those of the user's own where ``after`` says, else at the end."""
+    tiers = [tier for _, tier in extra]
+
+    def with_followers(name: str) -> Iterator[str]:
+        yield name
+        for tier in tiers:
+            if tier.after == name:
+                yield from with_followers(tier.tier)
+
+    first = [*TIERS, *(tier.tier for tier in tiers if not tier.after)]
+    order = [name for begin in first for name in with_followers(begin)]
+    for file, tier in extra:
+        node, _ = read_yaml(file)
+        if order.count(tier.tier) > 1:
+            line = line_of(node, ["tier"])
+            raise RpmsError(f"{file}:{line}: another file here is the tier '{tier.tier}' too")
+        if tier.tier not in order:
+            line = line_of(node, ["after"])
+            raise RpmsError(
+                f"{file}:{line}: after: no tier '{tier.after}' before it; "
+                f"the others are {', '.join(order)}"
+            )
+    return order
 
 
 def checked(
@@ -93,37 +225,12 @@ def line_of(node: yaml.Node | None, path: list[str | int]) -> int:
 
 def _rule_id(data: object, path: list[str | int]) -> str:
     """``U-SEARCH-001: `` when the path leads into a rule that has an id."""
-    found = ""
+    rule = ""
     for part in path:
         if isinstance(data, dict):
             data = data.get(part)
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             data = data[part]
         if isinstance(data, dict) and isinstance(data.get("id"), str):
-            found = f"{data['id']}: "
-    return found
-
-
-def _check_predicates(file: Path, node: yaml.Node | None, data: object) -> None:
-    """Preconditions, effects and conditions must at least read as predicates."""
-    if not isinstance(data, dict):
-        return
-    for where, path, text in _predicates_of(data):
-        try:
-            parse_predicate(text)
-        except ValueError as error:
-            raise RpmsError(f"{file}:{line_of(node, path)}: {where}: {error}") from error
-
-
-def _predicates_of(data: dict[str, Any]) -> Iterator[tuple[str, list[str | int], str]]:
-    """Every predicate of a tier, with what it belongs to and the way there."""
-    for section, keys in (("actions", ("preconditions", "effects")), ("situations", ("when",))):
-        for index, rule in enumerate(data.get(section) or []):
-            for key in keys:
-                for position, text in enumerate(rule.get(key) or []):
-                    yield f"{rule['id']}: {key}", [section, index, key, position], text
-    for section in ("predicates", "terms"):
-        for name, choices in (data.get(section) or {}).items():
-            for index, choice in enumerate(choices):
-                for position, text in enumerate(choice):
-                    yield f"{section}: {name}", [section, name, index, position], text
+            rule = f"{data['id']}: "
+    return rule

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from rpms.rules.loader import load_tier
 from rpms.rules.predicates import World, evaluate, parse_predicate, phrase
 from rpms.rules.schema import (
     ActionRule,
@@ -73,8 +72,8 @@ class Manual:
     def tiers(self) -> list[tuple[str, list[Rule]]]:
         """Every tier's sentences, in the order they are printed."""
         shipped = (self.universal.rules, self.domain.rules, self.environment.rules)
-        found = {**dict(zip(TIERS, shipped, strict=True)), **self.extra}
-        return [(name, found[name]) for name in self.order]
+        sentences = {**dict(zip(TIERS, shipped, strict=True)), **self.extra}
+        return [(name, sentences[name]) for name in self.order]
 
     @property
     def actions(self) -> list[ActionRule]:
@@ -237,9 +236,8 @@ def _line(rule: Rule) -> RuleLine:
 def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> RuleLine:
     """An action as the prompt shows it: syntax, needs, warning."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    predicates = [parse_predicate(text) for text in rule.preconditions]
-    needs = "; ".join(phrase(p, blanks, world) for p in predicates if p.name not in understood)
-    text = rule.syntax.replace("{", "<").replace("}", ">")
+    needs = "; ".join(phrase(p, blanks, world) for p in rule.needs if p.name not in understood)
+    text = rule.syntax.format(**blanks)
     if needs:
         text += f" | needs: {needs}"
     if rule.text:
@@ -247,21 +245,3 @@ def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> R
     if rule.critical:
         text += f" | CRITICAL: {rule.critical}"
     return RuleLine(id=rule.id, text=text)
-
-
-@cache
-def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
-    """The validated manual of a world; errors name the file, the rule id and the line.
-
-    Tiers 2 and 3 lie in a folder of the world's own, wherever that is; Tier 1 is shared by all.
-    """
-    return Manual(
-        load_tier(shared / "universal.yaml", UniversalTier),
-        load_tier(own / "domain.yaml", DomainTier),
-        load_tier(own / "environment.yaml", EnvironmentTier),
-    )
-
-
-def load_manual(name: str, folder: Path = RULES_FOLDER) -> Manual:
-    """The same for a world whose folder lies beside the shared tier, as those shipped with us."""
-    return read_manual(folder / name, folder)

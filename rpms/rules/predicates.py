@@ -10,13 +10,15 @@ and predicates that it puts together for itself, come with its Tier 3 as data.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from rpms.rules.schema import Wording
+from pydantic import BaseModel
+
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
+from rpms.vocabulary.spelling import Strict
 
 # What the choices of a world's own predicate call its argument.
 ARGUMENT = "thing"
@@ -28,6 +30,31 @@ class Predicate(NamedTuple):
     positive: bool
     name: str
     arguments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As it is written in the YAML."""
+        arguments = f"({', '.join(self.arguments)})" if self.arguments else ""
+        return f"{'' if self.positive else 'not '}{self.name}{arguments}"
+
+    def about(self, names: Mapping[str, str]) -> Predicate:
+        """The same about the very things that parameters stand for."""
+        return self._replace(arguments=tuple(names.get(a, a) for a in self.arguments))
+
+
+class Wording(Strict, BaseModel):
+    """What a world calls its things, where the predicates need to know.
+
+    ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
+    holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
+    says how a predicate reads where this world says it in its own words, and ``recalled`` how
+    memory says it, with ``{how}`` where "not" or "still" goes.
+    """
+
+    anything: frozenset[str] = frozenset()
+    passages: frozenset[str] = frozenset()
+    passages_to: list[str] = []
+    phrases: dict[str, str] = {}
+    recalled: dict[str, str] = {}
 
 
 class World(NamedTuple):
@@ -49,13 +76,39 @@ _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
 @cache
 def parse_predicate(text: str) -> Predicate:
     """Read a predicate; raises ValueError when the text is not one."""
-    found = _FORM.match(text.strip())
-    if not found:
+    form = _FORM.match(text.strip())
+    if not form:
         raise ValueError(
             f"'{text}' is not a predicate such as 'at(place)' or 'not holding(object)'"
         )
-    arguments = tuple(part.strip() for part in (found[3] or "").split(",") if part.strip())
-    return Predicate(found[1] is None, found[2], arguments)
+    arguments = tuple(part.strip() for part in (form[3] or "").split(",") if part.strip())
+    return Predicate(form[1] is None, form[2], arguments)
+
+
+def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> dict[str, str] | None:
+    """The names under which an effect of an action is a fact; None if it never is.
+
+    By this step every plan is regressed, from what is needed to an action that brings it about.
+    """
+    if (effect.positive, effect.name) != (fact.positive, fact.name):
+        return None
+    names: dict[str, str] = {}
+    for argument, value in zip(effect.arguments, fact.arguments, strict=True):
+        if argument not in parameters:
+            if argument != value:
+                return None
+        elif names.setdefault(argument, value) != value:
+            return None
+    return names
+
+
+def around(belief: Belief, thing: str) -> Iterator[str]:
+    """What a thing was last seen in, and what that is in, from the inside out."""
+    passed = {thing}
+    while (place := belief["last_seen"].get(thing)) is not None and place not in passed:
+        passed.add(place)
+        yield place
+        thing = place
 
 
 def _at(belief: Belief, world: World, place: str) -> Truth:
@@ -135,15 +188,11 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
     if any(same_thing(thing, name) for name in known):
         return True
     here = belief["location"]
-    place = belief["last_seen"].get(bare_name(thing))
-    for _step in range(len(belief["last_seen"])):
-        if place is None or place == here:
-            break
+    for place in around(belief, bare_name(thing)):
+        if place == here:
+            return True
         if belief["containers"].get(place) == "closed":
             return False
-        place = belief["last_seen"].get(place)
-    if place is not None and place == here:
-        return True
     if here is None or not belief["visible"]:
         return None
     said = words_of([thing])
@@ -245,14 +294,14 @@ def _composed(
 ) -> Truth:
     """All of one of the choices holds; undecided where an undecided part could make it so."""
     bindings = dict(zip((ARGUMENT,), arguments, strict=False))
-    found: Truth = False
+    truth: Truth = False
     for choice in choices:
         truths = [evaluate(parse_predicate(text), belief, world, bindings) for text in choice]
         if all(truths):
             return True
         if False not in truths:
-            found = None
-    return found
+            truth = None
+    return truth
 
 
 # How a precondition reads in the manual and in a diagnosis; a world may have its own. What memory

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     Field,
     StringConstraints,
@@ -19,10 +20,14 @@ from pydantic import (
     model_validator,
 )
 
+from rpms.rules.predicates import Predicate, Wording, parse_predicate
 from rpms.vocabulary.spelling import Strict
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
+"""A statement about the belief, in the words of the predicates."""
 
 # What the manual can fill into a situation's text.
 SITUATION_BLANKS = ("held", "place", "action", "violated")
@@ -102,8 +107,8 @@ class ActionRule(_Named):
 
     name: str
     syntax: Text
-    preconditions: list[str]
-    effects: list[str]
+    preconditions: list[Condition]
+    effects: list[Condition]
     text: str = ""
     critical: str = ""
     if_refused: str = ""
@@ -117,6 +122,16 @@ class ActionRule(_Named):
         if self.refused_means_here not in ("", *self.parameters):
             raise ValueError(f"refused_means_here: no parameter '{self.refused_means_here}'")
         return self
+
+    @cached_property
+    def needs(self) -> list[Predicate]:
+        """The preconditions as predicates."""
+        return [parse_predicate(text) for text in self.preconditions]
+
+    @cached_property
+    def outcomes(self) -> list[Predicate]:
+        """The effects as predicates."""
+        return [parse_predicate(text) for text in self.effects]
 
     @cached_property
     def parameters(self) -> list[str]:
@@ -160,7 +175,7 @@ class Service(_Strict):
     action: str
     wording: str = ""
     goal_types: list[str] = Field(default=["all"], alias="for")
-    when: list[str] = []
+    when: list[Condition] = []
     likely: str = ""
     about: Literal["object", "destination"] = "object"
     because: Text
@@ -190,14 +205,14 @@ def _items(value: object) -> Iterator[object]:
         yield value
 
 
-class Situation(_Named):
+class SituationLine(_Named):
     """A task-specific line, active only while its condition holds in the belief."""
 
-    when: list[str]
+    when: list[Condition]
     text: Text
 
     @model_validator(mode="after")
-    def _fillable(self) -> Situation:
+    def _fillable(self) -> SituationLine:
         _check_blanks(self.text, SITUATION_BLANKS)
         return self
 
@@ -222,7 +237,7 @@ class DomainTier(_Strict):
     procedures: dict[str, list[str]]
     steps: dict[str, list[Step]] = {}
     advances: dict[str, str] = {}
-    terms: dict[str, list[list[str]]] = {}
+    terms: dict[str, list[list[Condition]]] = {}
     urgent: list[Service] = []
     serves: dict[str, list[Service]] = {}
     idle: str = ""
@@ -256,22 +271,6 @@ class AskedBack(_Strict):
     carried: str = ""
 
 
-class Wording(_Strict):
-    """What a world calls its things, where the predicates need to know.
-
-    ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
-    holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
-    says how a predicate reads where this world says it in its own words, and ``recalled`` how
-    memory says it, with ``{how}`` where "not" or "still" goes.
-    """
-
-    anything: frozenset[str] = frozenset()
-    passages: frozenset[str] = frozenset()
-    passages_to: list[str] = []
-    phrases: dict[str, str] = {}
-    recalled: dict[str, str] = {}
-
-
 class EnvironmentTier(_Strict):
     """Tier 3.
 
@@ -291,7 +290,7 @@ class EnvironmentTier(_Strict):
     ruled_out: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}
     cannot_contain: dict[str, list[str]] = {}
-    predicates: dict[str, list[list[str]]] = {}
+    predicates: dict[str, list[list[Condition]]] = {}
     wording: Wording = Wording()
     built_together: list[list[str]] = []
     connected: dict[str, list[str]] = {}
@@ -302,7 +301,7 @@ class EnvironmentTier(_Strict):
     rules: list[Rule] = []
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
-    situations: list[Situation] = []
+    situations: list[SituationLine] = []
 
 
 class ExtraTier(_Strict):

@@ -7,11 +7,11 @@ check, the arbiter's simulation and the audit against the real engine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate, phrase
+from rpms.rules.predicates import Predicate, evaluate, phrase
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -53,8 +53,8 @@ class Diagnosis(NamedTuple):
 def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, str]] | None:
     """The Tier-3 rule an action text belongs to, with its parameters."""
     for rule in manual.actions:
-        if found := rule.pattern.match(action):
-            return rule, found.groupdict()
+        if names := rule.pattern.match(action):
+            return rule, names.groupdict()
     return None
 
 
@@ -63,30 +63,19 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     matched = match_action(manual, action)
     if matched is None:
         return Diagnosis("no_such_action", "", (f"'{action}' is not an available action",))
-    rule, bindings = matched
+    rule, names = matched
     if not manual.knows(rule):
         return Diagnosis("unknown", "")
-    violated: list[str] = []
-    unsure: list[str] = []
-    broken: list[str] = []
-    open_: list[str] = []
-    for text in rule.preconditions:
-        predicate = parse_predicate(text)
-        truth = evaluate(predicate, belief, manual.world, bindings)
-        if truth is False:
-            violated.append(phrase(predicate, bindings, manual.world))
-            broken.append(text)
-        elif truth is None:
-            unsure.append(phrase(predicate, bindings, manual.world))
-            open_.append(text)
-    verdict: Verdict = "fails" if violated else "unknown" if unsure else "holds"
+    truths = [(need, evaluate(need, belief, manual.world, names)) for need in rule.needs]
+    violated = [need for need, truth in truths if truth is False]
+    unsure = [need for need, truth in truths if truth is None]
     return Diagnosis(
-        verdict,
+        "fails" if violated else "unknown" if unsure else "holds",
         rule.id,
-        tuple(violated),
-        tuple(unsure),
-        tuple(broken),
-        unsure_predicates=tuple(open_),
+        tuple(phrase(need, names, manual.world) for need in violated),
+        tuple(phrase(need, names, manual.world) for need in unsure),
+        tuple(map(str, violated)),
+        tuple(map(str, unsure)),
     )
 
 
@@ -95,17 +84,11 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
     matched = match_action(manual, action)
     if matched is None:
         return False
-    rule, bindings = matched
+    rule, names = matched
     if not manual.knows(rule):
         return None
-    result: Truth = True
-    for text in rule.preconditions:
-        truth = evaluate(parse_predicate(text), belief, manual.world, bindings)
-        if truth is False:
-            return False
-        if truth is None:
-            result = None
-    return result
+    truths = [evaluate(need, belief, manual.world, names) for need in rule.needs]
+    return False if False in truths else None if None in truths else True
 
 
 def already_done(manual: Manual, action: str, belief: Belief) -> bool:
@@ -117,14 +100,9 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     if matched is None or not matched[0].effects or not manual.knows(matched[0]):
         return False
     rule, bindings = matched
-    return all(evaluate(_left(text), belief, manual.world, bindings) for text in rule.effects)
-
-
-@cache
-def _left(effect: str) -> Predicate:
-    """What tells that an effect holds: of a door, that nothing is in the way."""
-    predicate = parse_predicate(effect)
-    return predicate._replace(name="accessible") if predicate.name == "open" else predicate
+    # What tells that a door is open is that nothing is in the way.
+    lasting = [p._replace(name="accessible") if p.name == "open" else p for p in rule.outcomes]
+    return all(evaluate(predicate, belief, manual.world, bindings) for predicate in lasting)
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
@@ -152,20 +130,20 @@ def needed_actions(
     needs: the detours of a search drop out, the way to the object stays. An action whose name is
     among ``goals`` is wanted for its own sake, and one that nothing is known of may be needed.
     """
-    kept: list[str] = []
+    chosen: list[str] = []
     needed: set[Fact] = set()
     for action in reversed(actions):
         matched = match_action(manual, action)
         if matched is None:
             continue
-        made, needs = _facts(manual, action)
-        unneeded = not made & needed and matched[0].name not in goals
-        if kept and unneeded and manual.knows(matched[0]):
+        effects, needs = _facts(manual, action)
+        unneeded = not effects & needed and matched[0].name not in goals
+        if chosen and unneeded and manual.knows(matched[0]):
             continue
-        kept.append(action)
-        needed -= made
+        chosen.append(action)
+        needed -= effects
         needed |= needs
-    return kept[::-1]
+    return chosen[::-1]
 
 
 @lru_cache(maxsize=65536)
@@ -175,28 +153,26 @@ def _facts(manual: Manual, action: str) -> tuple[frozenset[Fact], frozenset[Fact
     if matched is None:
         return frozenset(), frozenset()
     rule, bindings = matched
-    made = {fact for text in rule.effects for fact in _ground(text, bindings)}
-    if any(name == "at" for name, *_ in made):
-        made.add(_SOMEWHERE)
-    if any(name in _REVEALING for name, *_ in made):
-        made.add(_IN_VIEW)
-    needs = (fact for text in rule.preconditions for fact in _ground(text, bindings))
-    return frozenset(made), frozenset(needs)
+    effects = {fact for outcome in rule.outcomes for fact in _ground(outcome.about(bindings))}
+    if any(name == "at" for name, *_ in effects):
+        effects.add(_SOMEWHERE)
+    if any(name in _REVEALING for name, *_ in effects):
+        effects.add(_IN_VIEW)
+    needs = (fact for need in rule.needs for fact in _ground(need.about(bindings)))
+    return frozenset(effects), frozenset(needs)
 
 
-def _ground(text: str, bindings: Mapping[str, str]) -> list[Fact]:
-    """A predicate with names filled in, as the facts that make it true.
+def _ground(predicate: Predicate) -> list[Fact]:
+    """The facts that make a predicate true.
 
     Being accessible comes about by opening, and seeing a thing here by having come here.
     """
-    predicate = parse_predicate(text)
-    names = [bindings.get(argument, argument) for argument in predicate.arguments]
     if predicate.name == "here":
         return [_SOMEWHERE]
     if predicate.name == "visible":
-        return [_IN_VIEW, ("holding", bare_name(names[0]))]
+        return [_IN_VIEW, ("holding", bare_name(predicate.arguments[0]))]
     name = "open" if predicate.name == "accessible" else predicate.name
-    return [(name if predicate.positive else f"not {name}", *names)]
+    return [(name if predicate.positive else f"not {name}", *predicate.arguments)]
 
 
 def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
@@ -216,13 +192,11 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
         return
     rule, bindings = matched
     belief["visible"] = []
-    for text in rule.effects:
-        predicate = parse_predicate(text)
-        names = [bindings.get(name, name) for name in predicate.arguments]
-        _apply(belief, predicate.name, predicate.positive, names)
+    for outcome in rule.outcomes:
+        _apply(belief, *outcome.about(bindings))
 
 
-def _apply(belief: Belief, name: str, positive: bool, names: list[str]) -> None:
+def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) -> None:
     if name == "at":
         belief["location"] = names[0]
         belief["reachable"] = []
@@ -271,13 +245,13 @@ def spoken_of(manual: Manual, action: str, goal: GoalSpec) -> Iterator[tuple[str
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:
     """Whether what an action names for a parameter is what the pattern speaks of."""
-    wanted = pattern.where[parameter]
+    kind = pattern.where[parameter]
     if is_a(name, frozenset(pattern.unless)):
         return False
-    if wanted == "!$object":
+    if kind == "!$object":
         return bool(goal["object"]) and not refers_to(name, goal["object"])
-    if wanted in manual.world.affordances:
+    if kind in manual.world.affordances:
         own = bare_name(name) in (goal["object"], goal["destination"])
-        return not own and is_a(name, manual.world.affordances[wanted]) is True
-    kind = goal["object"] if wanted == "$object" else wanted
+        return not own and is_a(name, manual.world.affordances[kind]) is True
+    kind = goal["object"] if kind == "$object" else kind
     return kind_of(name) == kind != goal["destination"]

@@ -23,7 +23,7 @@ from rpms import (
     run_episode,
 )
 from rpms.nodes.blocks import load_example
-from rpms.rules.audit import audit
+from rpms.nodes.manual import check_manual
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "examples.lighthouse.world:WORLD"
@@ -60,7 +60,7 @@ def test_the_procedure_solves_every_task() -> None:
 
 
 def test_the_manual_has_no_findings_and_an_example_for_every_type() -> None:
-    assert audit(WORLD.rules, WORLD.goal_types(), WORLD.command_verbs()) == []
+    assert check_manual(WORLD.rules, WORLD.goal_types(), WORLD.command_verbs()) == []
     for kind in WORLD.goal_types():
         messages = load_example(WORLD.prompts, kind)
         assert len(messages) % 2 == 1 and messages[-1]["role"] == "user"

@@ -21,7 +21,7 @@ from langchain_core.messages import AIMessage
 from rpms.models import constrained, local, open_model
 from rpms.models.constrained import fits, forget_servers, form_in_use
 from rpms.models.local import LocalModel, find_weights, missing, parse_name
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from tests.models import gguf_files
 

@@ -246,7 +246,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
-    circled = [list(situation(now, RunContext()).circled) for now in walk]
+    circled = [list(situation(now, RunContext()).repeated_here) for now in walk]
     assert circled == [[], [], [], [], ["go to countertop 1"], ["go to fridge 1"]]
     assert [now["ineffective"] for now in walk] == [[]] * 6
 

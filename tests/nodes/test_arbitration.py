@@ -11,8 +11,8 @@ from rpms.envs import get_environment
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context import RunContext
 from rpms.nodes.instantiation import Moment, instantiate
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall

@@ -18,8 +18,8 @@ from rpms.nodes.blocks import (
     tokens,
 )
 from rpms.nodes.context import RunContext
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.rules import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Advice, Recall, new_advice, new_recall

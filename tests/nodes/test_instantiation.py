@@ -8,7 +8,7 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.nodes.instantiation import Moment, instantiate
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.turn import Turn
 

@@ -21,11 +21,12 @@ from rpms.nodes.arbitration import arbitration
 from rpms.nodes.blocks import Blocks, tokens, within_ceiling
 from rpms.nodes.context import CEILING, RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_build import NEW_TASK
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.rules import Manual, load_manual
+from rpms.rules import Manual
 from rpms.rules.predicates import parse_predicate, phrase
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.recall import surviving

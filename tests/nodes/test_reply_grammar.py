@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rpms.nodes.context import RunContext
+from rpms.nodes.manual import load_manual
 from rpms.nodes.reply_grammar import allowed_syntaxes
-from rpms.rules import load_manual
 
 
 def test_replies_are_free_by_default() -> None:

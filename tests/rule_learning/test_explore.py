@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import get_environment
-from rpms.nodes.manual import load_manual
+from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.audit import Comparison, Predictions, share
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
 from rpms.rule_learning.tier_file import tier_of, write_tier
-from rpms.rules.audit import audit
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.belief import empty_belief
 
@@ -28,7 +27,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_passes_the_check(learned: Path) -> None:
-    found = audit(ENV.rules, ENV.goal_types(), ENV.command_verbs(), over=learned)
+    found = check_manual(ENV.rules, ENV.goal_types(), ENV.command_verbs(), over=learned)
     assert found == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.tasks import read_game
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules.predicates import parse_predicate
 
 WORLD = load_manual("alfworld").world

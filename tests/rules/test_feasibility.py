@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
-from rpms.rules import check_action, load_manual
+from rpms.nodes.manual import load_manual
+from rpms.rules import check_action
 
 Walks = Callable[[int], list[Any]]
 

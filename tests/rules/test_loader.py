@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rpms.rules.loader import line_of, load_tier
-from rpms.rules.manual import RULES_FOLDER, load_manual
+from rpms.nodes.manual import load_manual
+from rpms.rules.loader import line_of, load_tier, read_manual
+from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.schema import UniversalTier
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_yaml
@@ -44,14 +45,14 @@ from rpms.vocabulary.files import read_yaml
         pytest.param(
             "alfworld/environment.yaml", "    preconditions: [at(place), closed(place)]",
             "    preconditions: [at(place), closed(place]",
-            "O-ACT-002", r"preconditions: 'closed\(place' is not a", id="bad precondition"),
+            "O-ACT-002", r"preconditions\.1: 'closed\(place' is not a", id="bad precondition"),
         pytest.param(
             "alfworld/environment.yaml", "    effects: [closed(place)]",
             "    effects: [\n      <!>is closed(place)]",
-            "O-ACT-003", r"effects: 'is closed\(place\)' is not a predicate", id="bad effect"),
+            "O-ACT-003", r"effects\.0: 'is closed\(place\)' is not a predicate", id="bad effect"),
         pytest.param(
             "alfworld/environment.yaml", "    when: [here_closed]", "    when: [here closed!]",
-            "OS-003", r"when: 'here closed!' is not a predicate", id="bad condition"),
+            "OS-003", r"when\.0: 'here closed!' is not a predicate", id="bad condition"),
         pytest.param(
             "alfworld/environment.yaml",
             "  - id: OS-001\n    when: [not hand_empty]\n    text: Holding {held}",
@@ -74,7 +75,7 @@ def test_a_mistake_is_shown_with_file_line_and_rule(
 ) -> None:
     spoiled, line = spoil(file, old, new)
     with pytest.raises(RpmsError, match=what) as caught:
-        load_manual("alfworld", rule_folder)
+        read_manual(rule_folder / "alfworld", rule_folder)
     message = str(caught.value)
     assert message.startswith(f"{spoiled}:{line}: {rule}"), (line, message)
     assert "\n" not in message
@@ -113,7 +114,7 @@ def test_a_file_that_is_no_manual_at_all_is_refused(tmp_path: Path, content: byt
 def test_a_missing_tier_is_named(rule_folder: Path, name: str) -> None:
     (rule_folder / name).unlink()
     with pytest.raises(RpmsError, match=r"cannot read .*No such file") as caught:
-        load_manual("alfworld", rule_folder)
+        read_manual(rule_folder / "alfworld", rule_folder)
     assert str(rule_folder / name) in str(caught.value)
 
 

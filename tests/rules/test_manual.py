@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from rpms.envs.alfworld.goals import GOAL_TYPES, parse_goal
-from rpms.rules import check_action, load_manual
+from rpms.nodes.manual import load_manual
+from rpms.rules import check_action, read_manual
 from rpms.rules.manual import ActiveRules
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import GoalSpec
@@ -158,7 +159,7 @@ def test_a_refused_action_is_explained_once() -> None:
 
 def test_a_condition_on_the_last_action_can_be_denied(spoil: Any, rule_folder: Any) -> None:
     spoil("alfworld/environment.yaml", "    when: [last_failed]", "    when: [not last_failed]")
-    manual = load_manual("alfworld", rule_folder)
+    manual = read_manual(rule_folder / "alfworld", rule_folder)
     goal, belief = parse_goal("put a cd in safe"), empty_belief()
     told = [ids(manual.active(goal, belief, refused)["situation"])
             for refused in (None, ("look", ["x"]))]  # fmt: skip

@@ -11,9 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rules import Manual, load_manual
+from rpms.nodes.manual import load_manual
+from rpms.rules import Manual
+from rpms.rules.loader import BY_ID, overlay
 from rpms.rules.manual import RULES_FOLDER, TIERS
-from rpms.rules.overlay import BY_ID, overlay
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec

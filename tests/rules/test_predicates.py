@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.rules.manual import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules.predicates import PREDICATES, SITUATIONAL, World, evaluate, parse_predicate, phrase
 from rpms.rules.schema import Wording
 from rpms.vocabulary.belief import Belief, empty_belief

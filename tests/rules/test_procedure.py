@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.rules import load_manual
-from rpms.rules.procedure import Situation, serving_actions, veto
+from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import SubGoal
 
@@ -22,12 +22,12 @@ def believing(**fields: Any) -> Belief:
     return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
 
 
-def now(sentence: str = HEAT, vain: tuple[str, ...] = (), **fields: Any) -> Situation:
+def now(sentence: str = HEAT, no_effect: tuple[str, ...] = (), **fields: Any) -> DecisionPoint:
     goal, belief = ENV.parse_goal(sentence), believing(**fields)
-    return Situation(MANUAL, goal, ENV.sub_goal(goal, belief, []), belief, vain)
+    return DecisionPoint(MANUAL, goal, ENV.sub_goal(goal, belief, []), belief, no_effect)
 
 
-def actions(situation: Situation) -> list[str]:
+def actions(situation: DecisionPoint) -> list[str]:
     return [choice["action"] for choice in serving_actions(situation)]
 
 
@@ -48,7 +48,7 @@ def test_search_goes_to_likely_places_first_and_never_back() -> None:
 
 def test_a_refused_walk_tells_that_the_place_is_here() -> None:
     searched = ["countertop 1"]
-    refused = now(location="countertop 1", searched=searched, vain=("go to cabinet 2",))
+    refused = now(location="countertop 1", searched=searched, no_effect=("go to cabinet 2",))
     assert actions(refused) == ["look"]
     # Having looked, nothing has to be walked to: the door is seen from here, then opened.
     here = ["cabinet 2", "countertop 1"]
@@ -89,23 +89,23 @@ def test_the_destination_of_a_heated_object() -> None:
     goal = ENV.parse_goal("put a hot mug in cabinet")
     belief = believing(location="microwave 1", holding=["mug 1"])
     step = SubGoal(name="place_object", target="mug 1 in/on cabinet", progress=75)
-    assert actions(Situation(MANUAL, goal, step, belief)) == [
+    assert actions(DecisionPoint(MANUAL, goal, step, belief)) == [
         "go to cabinet 2", "go to cabinet 10",
     ]  # fmt: skip
     there = believing(location="cabinet 2", holding=["mug 1"], searched=["cabinet 2"],
                       containers={"cabinet 2": "open"})  # fmt: skip
-    assert actions(Situation(MANUAL, goal, step, there))[0] == "put mug 1 in/on cabinet 2"
+    assert actions(DecisionPoint(MANUAL, goal, step, there))[0] == "put mug 1 in/on cabinet 2"
 
 
 def test_the_destination_may_be_at_this_very_spot() -> None:
     goal = ENV.parse_goal("put a apple in countertop")
     belief = believing(location="cabinet 2", holding=["apple 1"])
     step = SubGoal(name="place_object", target="apple 1 in/on countertop", progress=66)
-    assert actions(Situation(MANUAL, goal, step, belief)) == ["go to countertop 1"]
-    refused = Situation(MANUAL, goal, step, belief, ("go to countertop 1",))
+    assert actions(DecisionPoint(MANUAL, goal, step, belief)) == ["go to countertop 1"]
+    refused = DecisionPoint(MANUAL, goal, step, belief, ("go to countertop 1",))
     assert actions(refused) == ["examine countertop 1"]
     seen = believing(**{**belief, "reachable": ["countertop 1"], "searched": ["countertop 1"]})
-    assert actions(Situation(MANUAL, goal, step, seen)) == ["put apple 1 in/on countertop 1"]
+    assert actions(DecisionPoint(MANUAL, goal, step, seen)) == ["put apple 1 in/on countertop 1"]
 
 
 def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
@@ -130,9 +130,9 @@ def test_vetoes(action: str, fields: dict[str, Any], rule: str, says: str) -> No
 
 
 def test_what_was_tried_in_vain_is_not_tried_again() -> None:
-    against = veto(now(vain=("go to fridge 1",)), "go to fridge 1")
+    against = veto(now(no_effect=("go to fridge 1",)), "go to fridge 1")
     assert against is not None and against.rule == "U-FAIL-001"
-    assert "go to fridge 1" not in actions(now(vain=("go to fridge 1",)))
+    assert "go to fridge 1" not in actions(now(no_effect=("go to fridge 1",)))
     assert veto(now(), "go to fridge 1") is None
 
 
@@ -160,19 +160,19 @@ def test_what_can_be_settled_here_is_all_that_is_offered() -> None:
 def test_a_way_that_led_back_is_not_taken_again_while_another_is_left() -> None:
     here = now(location="sofa 1", searched=["sofa 1", "countertop 1"])
     best, second, *_ = actions(here)
-    again = here._replace(circled=[best])
+    again = here._replace(repeated_here=[best])
     assert actions(again)[0] == second and best not in actions(again)
     against = veto(again, best)
     assert against is not None and "led back here" in against.reason
     # Where nothing else is left, one of them may have been left too early.
-    assert actions(here._replace(circled=actions(here))) == actions(here)
+    assert actions(here._replace(repeated_here=actions(here))) == actions(here)
 
 
-def science(vain: tuple[str, ...] = (), **fields: Any) -> Situation:
+def science(no_effect: tuple[str, ...] = (), **fields: Any) -> DecisionPoint:
     world = get_environment("scienceworld")
     goal = world.parse_goal(MELT)
     belief = Belief(**{**empty_belief(), "location": "kitchen", **fields})  # type: ignore[typeddict-item]
-    return Situation(SCIENCE, goal, world.sub_goal(goal, belief, []), belief, vain)
+    return DecisionPoint(SCIENCE, goal, world.sub_goal(goal, belief, []), belief, no_effect)
 
 
 @pytest.mark.parametrize("thing", ["stove", "metal pot", "lead", "kitchen"])

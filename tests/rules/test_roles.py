@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules.roles import fill, lift
 from rpms.vocabulary.goal import GoalSignature
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import parse_goal
+from rpms.nodes.manual import load_manual
 from rpms.rules import (
     check_action,
     explain_refusal,
     forbidden_by,
-    load_manual,
     match_action,
     simulate,
 )

@@ -15,7 +15,7 @@ from rpms.memory_store import Header, Note, controlled_notes, read_notes, write_
 from rpms.memory_store.controls import Control
 from rpms.nodes.context import RunContext
 from rpms.nodes.memories.method import Fill, Learned, MemoryMethod, Origin, Request
-from rpms.rules.mentions import mentioned_actions
+from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall

@@ -15,7 +15,7 @@ from rpms.envs.scienceworld.adapter import (
     read_action,
     requirements,
 )
-from rpms.rules import load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, empty_belief
 

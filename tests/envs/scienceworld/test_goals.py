@@ -21,9 +21,8 @@ from rpms.envs.scienceworld.goals import (
 )
 from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description, simplifications
-from rpms.rules import load_manual
-from rpms.rules.conditions import Situation
-from rpms.rules.procedure import serving_actions
+from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint, serving_actions
 from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -414,7 +413,7 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
         f"degrees celsius); last reading: {degrees} degrees celsius"
     )
     manual = load_manual("scienceworld")
-    [choice] = serving_actions(Situation(manual, goal, found, belief))
+    [choice] = serving_actions(DecisionPoint(manual, goal, found, belief))
     assert choice["action"] == f"move unknown substance B to {box}"
 
 

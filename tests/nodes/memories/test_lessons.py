@@ -9,9 +9,10 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.lessons import learn, lessons
-from rpms.rules import check_action, load_manual
-from rpms.rules.leaving_out import leave_out
+from rpms.rules import check_action
+from rpms.rules.ablate import leave_out
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of

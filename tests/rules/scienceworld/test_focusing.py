@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from rpms.envs import get_environment
-from rpms.rules import load_manual
-from rpms.rules.conditions import Situation
-from rpms.rules.procedure import serving_actions
+from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint, serving_actions
 from rpms.vocabulary.belief import Belief, Event, empty_belief
 
 WORLD = get_environment("scienceworld")
@@ -61,7 +60,7 @@ def test_a_box_is_focused_on_only_once_the_reading_decides(served: Served) -> No
         belief = Belief(**{**seen, "flags": {**read, "tin": reading or "liquid"}})
         step = WORLD.sub_goal(goal, belief, [])
         assert step["name"] == "answer_box"
-        choices = serving_actions(Situation(MANUAL, goal, step, belief))
+        choices = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
         assert [choice["action"] for choice in choices] == offered
     boiled = Belief(**{**seen, "flags": {**read, "tin": "gas, 210 degrees celsius"}})
     step = WORLD.sub_goal(goal, boiled, [])

@@ -10,8 +10,8 @@ import pytest
 
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.nodes.blocks import load_system, render_rules
-from rpms.rules import forbidden_by, load_manual
-from rpms.rules.audit import audit
+from rpms.nodes.manual import check_manual, load_manual
+from rpms.rules import forbidden_by
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import GoalSpec
@@ -47,7 +47,7 @@ def ids(lines: list[Any]) -> list[str]:
 
 
 def test_the_audit_against_the_real_commands_finds_nothing() -> None:
-    assert audit(RULES_FOLDER / "scienceworld", FAMILIES, VERBS) == []
+    assert check_manual(RULES_FOLDER / "scienceworld", FAMILIES, VERBS) == []
 
 
 def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.rules import load_manual
-from rpms.rules.conditions import Situation
-from rpms.rules.procedure import serving_actions, veto
+from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import SubGoal
 
@@ -73,8 +72,10 @@ def test_heating(served: Served, step: str, fields: dict[str, Any], best: str) -
 
 def test_waiting_and_looking_take_turns(served: Served) -> None:
     fields = {**FURNACE, "last_seen": HEATING, "flags": {"blast furnace": "activated"}}
-    assert served(BOIL, "verify_object", vain=("wait",), **fields) == ["look in tin cup"]
-    assert served(BOIL, "verify_object", vain=("wait", "look in tin cup"), **fields) == ["wait"]
+    assert served(BOIL, "verify_object", no_effect=("wait",), **fields) == ["look in tin cup"]
+    assert served(BOIL, "verify_object", no_effect=("wait", "look in tin cup"), **fields) == [
+        "wait"
+    ]
 
 
 def test_a_broken_heater_is_left_for_another(served: Served) -> None:
@@ -117,16 +118,16 @@ MEASURING = {"holding": ["thermometer"], "visible": ["oven", "tin"], "last_seen"
              "containers": {"oven": "open"}}  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "vain", "best"), [
+@pytest.mark.parametrize(("flags", "no_effect", "best"), [
     ({"oven": "on"}, (), "use thermometer on tin"),
     ({"oven": "on"}, ("use thermometer on tin",), "look around"),
     ({"oven": "on", "tin": "30 degrees celsius"}, (), "look around"),
     ({"oven": "on", "tin": "30 degrees celsius"}, ("look around",), "use thermometer on tin"),
 ])  # fmt: skip
 def test_a_melting_point_is_read_again_and_again(
-    served: Served, flags: dict[str, str], vain: tuple[str, ...], best: str
+    served: Served, flags: dict[str, str], no_effect: tuple[str, ...], best: str
 ) -> None:
-    assert served(POINT, "measure_object", vain=vain, flags=flags, **MEASURING)[0] == best
+    assert served(POINT, "measure_object", no_effect=no_effect, flags=flags, **MEASURING)[0] == best
 
 
 RECIPE = [{"kind": "recipe", "thing": thing} for thing in ("sodium chloride", "water")]
@@ -200,7 +201,9 @@ def test_both_planes_get_the_same_time(served: Served) -> None:
     assert back == ["move wood block to inclined plane D"]
     sliding = {"visible": BOTH, "flags": once, "last_seen": {"wood block": "inclined plane"}}
     assert served(PLANES, "observe_result", target, **sliding) == ["wait"]
-    assert served(PLANES, "observe_result", target, vain=("wait",), **sliding) == ["look around"]
+    assert served(PLANES, "observe_result", target, no_effect=("wait",), **sliding) == [
+        "look around"
+    ]
     assert served(PLANES, "run_experiment", "stopwatch", **{**sliding, "flags": {}}) == ["wait"]
 
 
@@ -210,14 +213,16 @@ def test_a_question_is_answered_first_and_with_what_the_belief_means(served: Ser
     assert served(BOIL, "take_object", **asked) == ["1"]
     assert served(BOIL, "take_object", **{**asked, "holding": []}) == ["0"]
     goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "asked": menu})
-    now = Situation(MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief)
+    now = DecisionPoint(
+        MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief
+    )
     assert veto(now, "1") is None and veto(now, "2") is not None
 
 
 def test_where_one_arrives_is_looked_at_first() -> None:
     goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "location": "kitchen"})
     for step in MANUAL.domain.serves:
-        now = Situation(MANUAL, goal, SubGoal(name=step, target="lead", progress=0), belief)
+        now = DecisionPoint(MANUAL, goal, SubGoal(name=step, target="lead", progress=0), belief)
         assert [choice["action"] for choice in serving_actions(now)] == ["look around"]
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from rpms.nodes.manual import load_manual
 from rpms.rules import (
     already_done,
     check_action,
     explain_refusal,
-    load_manual,
     match_action,
     needed_actions,
     simulate,

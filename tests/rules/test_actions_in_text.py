@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.rules import load_manual, match_action
-from rpms.rules.mentions import mentioned_actions, never_works
+from rpms.nodes.manual import load_manual
+from rpms.rules import match_action
+from rpms.rules.actions_in_text import mentioned_actions, never_works
 
 MANUAL = load_manual("alfworld")
 

@@ -10,21 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules import (
     already_done,
     can_work,
     check_action,
     explain_refusal,
     forbidden_by,
-    load_manual,
     match_action,
     needed_actions,
 )
-from rpms.rules.conditions import Situation
-from rpms.rules.leaving_out import ids_of, leave_out, names_in
+from rpms.rules.ablate import ids_of, leave_out, names_in
+from rpms.rules.loader import overlay
 from rpms.rules.manual import TIERS
-from rpms.rules.overlay import overlay
-from rpms.rules.procedure import serving_actions, veto
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.errors import RpmsError
 
@@ -93,19 +92,19 @@ def test_the_guard_acts_by_no_principle_that_is_left_out() -> None:
     heat, unknown = "heat apple 1 with microwave 1", "eat apple 1"
     for manual, rules in ((MANUAL, ["U-FAIL-001", "O-FAIL-003"]),
                           (leave_out(MANUAL, ["universal"]), [None, None])):  # fmt: skip
-        tried = Situation(manual, GOAL, step, HOME, vain=[heat])
+        tried = DecisionPoint(manual, GOAL, step, HOME, no_effect=[heat])
         for action, rule in zip((heat, unknown), rules, strict=True):
             against = veto(tried, action)
             assert (against.rule if against else None) == rule
-        circled = Situation(manual, GOAL, step, HOME, circled=[heat])
+        circled = DecisionPoint(manual, GOAL, step, HOME, repeated_here=[heat])
         assert bool(veto(circled, heat)) == (rules[0] is not None)
 
 
 def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:
     step = ENV.sub_goal(GOAL, HOME, [])
     part = leave_out(MANUAL, ["domain"])
-    assert serving_actions(Situation(MANUAL, GOAL, step, HOME))
-    assert serving_actions(Situation(part, GOAL, step, HOME)) == []
+    assert serving_actions(DecisionPoint(MANUAL, GOAL, step, HOME))
+    assert serving_actions(DecisionPoint(part, GOAL, step, HOME)) == []
     assert MANUAL.demanded(step["name"]) == "heat" and part.demanded(step["name"]) == ""
     assert part.likely_places("apple") == [] and MANUAL.likely_places("apple")
     # What memories are found and told by stays.
@@ -115,7 +114,7 @@ def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:
 
 def test_without_the_environment_the_procedure_still_serves() -> None:
     step = ENV.sub_goal(GOAL, HOME, [])
-    offered = serving_actions(Situation(leave_out(MANUAL, ["environment"]), GOAL, step, HOME))
+    offered = serving_actions(DecisionPoint(leave_out(MANUAL, ["environment"]), GOAL, step, HOME))
     assert [choice["action"] for choice in offered] == ["heat apple 1 with microwave 1"]
     assert {choice["rule"] for choice in offered} == {""}
 

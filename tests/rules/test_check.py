@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 from rpms.envs import environment_names, get_environment
-from rpms.rules.audit import Finding, audit
+from rpms.nodes.manual import Finding, check_manual
 
 WORLD = get_environment("alfworld")
 ENVIRONMENT, DOMAIN = "alfworld/environment.yaml", "alfworld/domain.yaml"
 
 
 def findings(folder: Path) -> list[Finding]:
-    return audit(folder / "alfworld", WORLD.goal_types(), WORLD.command_verbs(), folder)
+    return check_manual(folder / "alfworld", WORLD.goal_types(), WORLD.command_verbs(), folder)
 
 
 @pytest.mark.parametrize("name", environment_names())
 def test_the_project_s_own_manuals_have_no_findings(name: str) -> None:
     world = get_environment(name)
-    assert audit(world.rules, world.goal_types(), world.command_verbs()) == []
+    assert check_manual(world.rules, world.goal_types(), world.command_verbs()) == []
 
 
 def test_a_copy_has_none_either(rule_folder: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_copy_has_none_either(rule_folder: Path) -> None:
 
 
 def test_without_a_world_only_the_files_are_judged() -> None:
-    assert audit(WORLD.rules) == []
+    assert check_manual(WORLD.rules) == []
 
 
 @pytest.mark.parametrize(

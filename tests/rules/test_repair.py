@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rpms.nodes.manual import load_manual
 from rpms.rules import check_action
-from rpms.rules.mending import BLANK, LONGEST, in_words, mend
+from rpms.rules.repair import BLANK, LONGEST, find_repair
 from rpms.vocabulary.belief import Belief, empty_belief
 
 HOME = ["cabinet 1", "countertop 1", "desk 1", "fridge 1", "microwave 1", "sofa 1"]
@@ -27,8 +27,8 @@ def believed(**fields: Any) -> Belief:
 
 
 def said(env: str, action: str, **fields: Any) -> str:
-    found = mend(load_manual(env), action, believed(**fields))
-    return in_words(found) if found else ""
+    repair = find_repair(load_manual(env), action, believed(**fields))
+    return repair.words if repair else ""
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_first_thing_to_do_is_never_known_to_be_impossible(
     """It can be done now for all that is known, or it has a blank for what is to be found out."""
     env, action, belief = case
     manual = load_manual(env)
-    found = mend(manual, action, belief)
+    found = find_repair(manual, action, belief)
     assert (found is not None) == (check_action(manual, action, belief).verdict == "fails")
     if found is None:
         return

@@ -1,0 +1,388 @@
+"""The policy: which action serves the current sub-goal, and what speaks against another.
+
+The manual says what is possible, the policy what to do. The domain tier lists, for every sub-goal,
+action patterns that serve it, best first. They are filled in with the names the belief knows and
+stay if Tier 3 allows them, no rule forbids them, and they were not tried in vain. Nothing here asks
+the environment what is possible.
+
+A pattern says in conditions when it serves. A predicate of Tier 3 can be undecided; a condition is
+not: what is unknown does not hold. ``WORDS`` are those that a predicate cannot express, because
+they look at the goal, at the sub-goal, at what was just played or at more than one thing. Worlds
+bring their own notions as data: affordances (`heater(place)`), categories, and `terms`, which name
+a choice of conditions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from rpms.rules.manual import Manual
+from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_predicate
+from rpms.rules.schema import ActionRule, Service
+from rpms.rules.semantics import check_action, forbidden_by, match_action
+from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.naming import is_a, refers_to
+from rpms.vocabulary.turn import Choice
+
+# The principles that the guard acts by itself; where one is not in the manual, it does not.
+NO_SUCH_ACTION, IN_VAIN = "O-FAIL-003", "U-FAIL-001"
+# In a condition: the goal's own object, and where it belongs.
+OBJECT, DESTINATION = "$object", "$destination"
+
+
+class DecisionPoint(NamedTuple):
+    """All that judging an action may look at.
+
+    ``no_effect`` holds the actions played since the belief last changed: they changed nothing, and
+    nothing has changed for them since. ``repeated_here`` holds those played in this very belief
+    before: whatever they changed, the way from there led back here.
+    """
+
+    manual: Manual
+    goal: GoalSpec
+    sub_goal: SubGoal
+    belief: Belief
+    no_effect: Sequence[str] = ()
+    repeated_here: Collection[str] = ()
+
+
+class Veto(NamedTuple):
+    """What speaks against an action; ``rule`` is the id that says so."""
+
+    rule: str
+    reason: str
+
+
+def with_refusals(now: DecisionPoint) -> DecisionPoint:
+    """The same with what refusals have told: a walk that leads nowhere ends at this very spot.
+
+    The belief itself takes nothing from a refusal, as in the paper.
+    """
+    here = []
+    for action in now.no_effect:
+        matched = match_action(now.manual, action)
+        if matched and matched[0].refused_means_here and now.manual.knows(matched[0]):
+            here.append(matched[1][matched[0].refused_means_here])
+    if not here:
+        return now
+    belief = copy_belief(now.belief)
+    belief["reachable"] = list(dict.fromkeys([*belief["reachable"], *here]))
+    return now._replace(belief=belief)
+
+
+def veto(now: DecisionPoint, action: str) -> Veto | None:
+    """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
+    if action in now.belief["asked"]:
+        return None
+    diagnosis = check_action(now.manual, action, now.belief)
+    principles = now.manual.principles
+    if diagnosis.verdict == "no_such_action" and NO_SUCH_ACTION in principles:
+        return Veto(NO_SUCH_ACTION, diagnosis.violated[0])
+    if diagnosis.verdict == "fails":
+        return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
+    if rule := forbidden_by(now.manual, action, now.goal):
+        return Veto(rule, f"'{action}' is forbidden for this goal")
+    matched = match_action(now.manual, action)
+    if IN_VAIN not in principles or (matched and matched[0].repeatable):
+        return None
+    if action in now.no_effect:
+        return Veto(IN_VAIN, f"'{action}' changed nothing before, and nothing changed since")
+    if action in now.repeated_here:
+        return Veto(IN_VAIN, f"'{action}' was played in this very situation and led back here")
+    return None
+
+
+def serving_actions(now: DecisionPoint) -> list[Choice]:
+    """Every action that serves the current sub-goal and that nothing speaks against, best first.
+
+    What is urgent comes before any sub-goal: while there is some of it, nothing else is offered.
+    Where every action has been round a circle already, they are offered once more: one of them may
+    have been left too early.
+    """
+    if now.belief["asked"]:
+        rule = now.manual.environment.asked_back.rule
+        return [Choice(action=_meant(now), rule=rule, reason="the last command was asked back")]
+    now = with_refusals(now)
+    return _serving(now) or (_serving(now._replace(repeated_here=())) if now.repeated_here else [])
+
+
+def _serving(now: DecisionPoint) -> list[Choice]:
+    domain = now.manual.domain
+    return _offer(now, domain.urgent) or _offer(now, domain.serves.get(now.sub_goal["name"], []))
+
+
+def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
+    found: dict[str, Choice] = {}
+    enough = False
+    for service in services:
+        if service.last_resort and enough:
+            continue
+        if not {"all", now.goal["type"]} & set(service.goal_types):
+            continue
+        rule = next((r for r in now.manual.actions if r.name == service.action), None)
+        if rule is None:  # a manual of the user's own may have no such action
+            continue
+        before, cited = len(found), rule.id if now.manual.knows(rule) else ""
+        for names in _fitting(now, service, rule):
+            action = (service.wording or rule.syntax).format(**names)
+            if action not in found and veto(now, action) is None:
+                reason = service.because.format(**names)
+                found[action] = Choice(action=action, rule=cited, reason=reason)
+                enough = enough or not service.last_resort
+        if service.settles and len(found) > before:
+            break
+    return list(found.values())
+
+
+def _fitting(now: DecisionPoint, service: Service, rule: ActionRule) -> list[dict[str, str]]:
+    """The fillings of a pattern, best first; only the likely places while any is left."""
+    found = sorted(_fill(now, service, rule), key=lambda names: [*map(in_order, names.values())])
+    if not service.likely:
+        return found
+    places = now.manual.likely_places(now.goal[service.about])
+    likely = [names for names in found if kind_of(names[service.likely]) in places]
+    likely.sort(key=lambda names: places.index(kind_of(names[service.likely])))
+    return likely or found
+
+
+def _fill(now: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
+    """The bindings of a pattern's parameters under which its conditions hold.
+
+    What concerns none or one of the parameters is settled before they are combined.
+    """
+    wanted = [parse_predicate(text) for text in service.when]
+    general = [p for p in wanted if not set(p.arguments) & set(rule.parameters)]
+    if not all(holds(now, p, {}) for p in general):
+        return
+    known_of = rule.preconditions if now.manual.knows(rule) else []
+    needed = [parse_predicate(text) for text in known_of]
+
+    def alone(parameter: str, predicate: Predicate) -> bool:
+        return [a for a in predicate.arguments if a in rule.parameters] == [parameter]
+
+    known = _names(now)
+    pools = []
+    for parameter in rule.parameters:
+        mine = [p for p in wanted if alone(parameter, p)]
+        allowed = [p for p in needed if alone(parameter, p)]
+        pools.append(
+            [
+                name
+                for name in known
+                if all(holds(now, p, {parameter: name}) for p in mine)
+                and all(
+                    evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
+                    for p in allowed
+                )
+            ]
+        )
+    for values in product(*pools):
+        names = dict(zip(rule.parameters, values, strict=True))
+        if len(set(values)) == len(values) and all(holds(now, p, names) for p in wanted):
+            yield names
+
+
+def _names(now: DecisionPoint) -> list[str]:
+    """Everything that can be named: places, and things that are carried, in view or known.
+
+    A place of the manual that the task names can be gone to before it was ever seen.
+    """
+    belief = now.belief
+    told = [place for place in now.manual.world.connected if mentioned(now, place)]
+    things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
+    return list(dict.fromkeys([*belief["places"], *told, *things]))
+
+
+def _meant(now: DecisionPoint) -> str:
+    """The number of the line that agrees best with what the belief says is where.
+
+    The first of equals: where all are alike, the same one should be meant each time.
+    """
+    belief, asked_back = now.belief, now.manual.environment.asked_back
+    places = {**belief["last_seen"], **dict.fromkeys(belief["holding"], asked_back.carried)}
+    facts = [asked_back.line.format(name=name, place=place) for name, place in places.items()]
+    lines = belief["asked"]
+    return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))
+
+
+def holds(now: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) -> bool:
+    """Whether a condition is known to hold; what is unknown does not."""
+    bound = {OBJECT: now.goal["object"], DESTINATION: now.goal["destination"], **names}
+    arguments = [_fill_in(argument, bound) for argument in predicate.arguments]
+    if predicate.name in now.manual.domain.terms:
+        inner = {ARGUMENT: arguments[0]} if arguments else {}
+        choices = now.manual.domain.terms[predicate.name]
+        met = any(all(holds(now, parse_predicate(t), inner) for t in choice) for choice in choices)
+        return met == predicate.positive
+    if predicate.name in WORDS:
+        return WORDS[predicate.name][1](now, *arguments) == predicate.positive
+    return evaluate(predicate, now.belief, now.manual.world, bound) is True
+
+
+def _fill_in(argument: str, names: Mapping[str, str]) -> str:
+    """A parameter or `$object` becomes a name; `$object` may also stand within an argument."""
+    if argument in names:
+        return names[argument]
+    return argument.replace(OBJECT, names[OBJECT])
+
+
+def _targeted(now: DecisionPoint, name: str) -> bool:
+    """The sub-goal names it, or the kind of thing it is."""
+    text = f" {now.sub_goal['target'].lower()} "
+    return any(
+        re.search(rf"(?<![\w-]){re.escape(word.lower())}(?! \d|[\w-])", text)
+        for word in {name, kind_of(name)}
+    )
+
+
+def _is_object(now: DecisionPoint, name: str) -> bool:
+    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water."""
+    return refers_to(name, now.goal["object"]) or _has_category(now, name, now.goal["object"])
+
+
+def mentioned(now: DecisionPoint, words: str) -> bool:
+    """The task's own sentence says it."""
+    return f" {words} " in re.sub(r"[.,'()]", " ", f" {now.goal['sentence']} ")
+
+
+def _shared_spot(now: DecisionPoint) -> bool:
+    """Another place was found at this spot, and what else is here has not been looked at."""
+    here = now.belief["location"]
+    return bool(now.belief["reachable"]) and here not in now.belief["spots"]
+
+
+def _has_category(now: DecisionPoint, name: str, category: str) -> bool:
+    """One of the kinds listed under this name: a category, or a property of Tier 3."""
+    listed = now.manual.domain.categories.get(category, ())
+    kinds = now.manual.world.affordances.get(category) or frozenset(listed)
+    return is_a(name, kinds) is True
+
+
+def _is(now: DecisionPoint, name: str, condition: str) -> bool:
+    """Whether a condition of one argument holds of a thing."""
+    return holds(now, Predicate(True, condition, (ARGUMENT,)), {ARGUMENT: name})
+
+
+def _some(now: DecisionPoint, condition: str) -> bool:
+    """Some thing that is carried or was seen is so."""
+    known = {*now.belief["holding"], *now.belief["visible"], *now.belief["last_seen"]}
+    return any(_is(now, name, condition) for name in known)
+
+
+def _inside(now: DecisionPoint, name: str, condition: str) -> bool:
+    """What it is in or on is so: `inside(thing, heater)`."""
+    return any(_is(now, place, condition) for place in around(now.belief, name))
+
+
+def _contains(now: DecisionPoint, name: str, condition: str) -> bool:
+    """Something that was seen in it, or in something in it, is so."""
+    inner = (thing for thing in now.belief["last_seen"] if name in around(now.belief, thing))
+    return any(_is(now, thing, condition) for thing in inner)
+
+
+def _shows(now: DecisionPoint, place: str, condition: str) -> bool:
+    """Something that was seen at this place is so."""
+    return any(_is(now, thing, condition) for thing in now.belief["spots"].get(place, []))
+
+
+def _foremost(now: DecisionPoint, name: str, category: str) -> bool:
+    """Of the kinds in view that a category lists in order, the first: the oldest, the smallest."""
+    kinds = now.manual.domain.categories.get(category, [])
+    ranks = {
+        seen: next((n for n, kind in enumerate(kinds) if refers_to(seen, kind)), len(kinds))
+        for seen in now.belief["visible"]
+    }
+    return ranks.get(name, len(kinds)) < len(kinds) and ranks[name] == min(ranks.values())
+
+
+def _record(now: DecisionPoint, name: str) -> str:
+    """What the belief has on record of a thing; empty if there is nothing."""
+    flags = now.belief["flags"]
+    if name in flags:
+        return flags[name]
+    return next((flags[key] for key in flags if refers_to(name, key)), "")
+
+
+def _noted(now: DecisionPoint, name: str, what: str) -> bool:
+    """The belief has this state of a thing on record.
+
+    The end of an entry is enough (`bottom of the plane`), and `*` asks for any.
+    """
+    text = _record(now, name)
+    return bool(text) if what == "*" else any(_ends(one, what) for one in text.split(", "))
+
+
+def _ends(text: str, what: str) -> bool:
+    return f" {text}".endswith(f" {what}")
+
+
+def _event(now: DecisionPoint, kind: str, what: str) -> bool:
+    """It happened: the thing was chosen, the ingredient was named."""
+    return any(e["kind"] == kind and _ends(e["thing"], what) for e in now.belief["events"])
+
+
+def _called_for(now: DecisionPoint, name: str) -> bool:
+    """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
+
+    `red box (above 50.0 degrees celsius)`: the unit says which number on record of the goal's
+    object is to be compared.
+    """
+    choice = re.search(
+        rf"(?<![\w-]){re.escape(name.lower())} \((above|below) (-?[\d.]+) ([^()]+)\)",
+        now.sub_goal["target"].lower(),
+    )
+    if choice is None:
+        return False
+    read = re.search(rf"(-?[\d.]+) {re.escape(choice[3])}", _record(now, now.goal["object"]))
+    return read is not None and (float(read[1]) > float(choice[2])) == (choice[1] == "above")
+
+
+def _reads(now: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:
+    """Of two or more things like the goal's object that a number is on record of, it is the one."""
+    found = {
+        key: int(number[0])
+        for key, text in now.belief["flags"].items()
+        if refers_to(key, now.goal["object"]) and (number := re.search(r"\d+", text))
+    }
+    numbers = list(found.values())
+    return name in found and len(set(numbers)) == len(numbers) > 1 and found[name] == pick(numbers)
+
+
+def _single(now: DecisionPoint, name: str) -> bool:
+    """No other thing at hand goes by the same name, so the name can be used."""
+    return [*now.belief["visible"], *now.belief["holding"]].count(name) < 2
+
+
+# The words whose last argument is another condition.
+ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
+
+# name -> (number of arguments, evaluation).
+WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
+    "targeted": (1, _targeted),
+    "goal_object": (1, _is_object),
+    "mentioned": (1, mentioned),
+    "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
+    "in_view": (1, lambda now, name: name in now.belief["visible"]),
+    "shared_spot": (0, _shared_spot),
+    "single": (1, _single),
+    "called": (2, lambda now, name, word: word in name.lower().split()),
+    "empty": (1, lambda now, name: name not in now.belief["last_seen"].values()),
+    "noted": (2, _noted),
+    "event": (2, _event),
+    "called_for": (1, _called_for),
+    "reads_lowest": (1, lambda now, name: _reads(now, name, min)),
+    "reads_highest": (1, lambda now, name: _reads(now, name, max)),
+    "of_category": (2, _has_category),
+    "foremost": (2, _foremost),
+    # What was just played changed nothing: time to do the other of two things.
+    "after": (1, lambda now, verb: bool(now.no_effect) and now.no_effect[-1].startswith(verb)),
+    # These ask whether another condition holds of some thing.
+    "some": (1, _some),
+    "inside": (2, _inside),
+    "contains": (2, _contains),
+    "shows": (2, _shows),
+}
