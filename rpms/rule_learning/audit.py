@@ -1,4 +1,4 @@
-"""How true a manual is, and how often it is right, in games that it was not learned from.
+"""``rpms rules audit``: how true a manual is, and how often it is right, in games not learned from.
 
 The player is the one that explores: it knows no manual and learns as it goes, draws some commands
 blindly, means others to work and sets up situations in which just one thing is wrong. A manual is
@@ -24,13 +24,11 @@ from typing import Any, NamedTuple
 from rpms.envs.base import Environment
 from rpms.evals.tables import NONE, Cell, Table, count
 from rpms.nodes.manual import load_manual
-from rpms.rule_learning.evidence import Experience, Snapshot
-from rpms.rule_learning.explore import explore
+from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot
+from rpms.rule_learning.explore import Player, Watcher, explore, names_at_hand, names_known
 from rpms.rule_learning.induction import changes, writable
-from rpms.rule_learning.player import Player, Watcher, names_at_hand, names_known
-from rpms.rule_learning.templates import CERTAIN
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate
 from rpms.rules.semantics import can_work, match_action
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
@@ -42,7 +40,9 @@ SAMPLED = 30
 """Commands of each action that are looked at in one state."""
 EVERY = 15
 """Commands played between two states that are looked at."""
-SHARES = ("preconditions true", "demands found", "effects true", "effects found")
+
+Statements = dict[str, str]
+"""What is said of an action, each with the command that speaks against it, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -105,77 +105,62 @@ class Audit(NamedTuple):
         }
 
 
-def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
-    rows = [
-        [Cell(name), *(Cell(f"{len(a) - len(b)}/{len(a)}") for a, b in audit.counts().values())]
-        for name, audit in actions.items()
-    ]
-    yield Table("", "", "", ["action", *SHARES], rows)
-    for name, audit in actions.items():
-        for text, example in audit.false.items():
-            yield f"{name}: false: {text}: '{example}' was possible without it"
-        for text, example in audit.missed.items():
-            yield f"{name}: missed: {text}: '{example}'"
-        for text, example in audit.wrong_effects.items():
-            yield f"{name}: not an effect: {text}: '{example}'"
-        for text in audit.missed_effects:
-            why = ", which no belief shows" if text in audit.hidden else ""
-            yield f"{name}: missed effect: {text}{why}"
-    shares = [share(actions, kind) for kind in SHARES]
-    yield "preconditions: precision {:.3f}, recall {:.3f}".format(*shares[:2])
-    yield "effects: precision {:.3f}, recall {:.3f}".format(*shares[2:])
-
-
 @dataclass
 class ActionAudit:
-    """One action: what the manual says of it, and what is so.
+    """One action: what the manual says of it and what is so, each with what speaks against it.
 
     Attributes:
-        false: preconditions that failed where the command was possible, with an example.
-        preconditions: all that the manual has.
-        missed: demands that failed where the manual called the command possible, with an example.
-        demands: all that ever failed, the rest being no demands at all.
-        wrong_effects: effects that did not hold after a use.
-        effects: all that the manual has.
-        missed_effects: changes common to all uses that the manual does not have.
-        true_effects: all such changes.
-        hidden: those of them that no belief of the player shows, so that nobody could learn them.
+        preconditions: those of the manual; against it, a command that was possible without.
+        demands: those of the simulator that ever failed; a command that the manual called possible
+            all the same.
+        effects: those of the manual; a use after which it did not hold.
+        changes: common to all uses; whether the manual has them.
         allowed: commands the simulator allowed.
         granted: commands the manual called possible.
     """
 
-    preconditions: list[str] = field(default_factory=list)
-    false: dict[str, str] = field(default_factory=dict)
-    demands: set[str] = field(default_factory=set)
-    missed: dict[str, str] = field(default_factory=dict)
-    effects: list[str] = field(default_factory=list)
-    wrong_effects: dict[str, str] = field(default_factory=dict)
-    true_effects: list[str] = field(default_factory=list)
-    missed_effects: list[str] = field(default_factory=list)
-    hidden: set[str] = field(default_factory=set)
+    preconditions: Statements = field(default_factory=dict)
+    demands: Statements = field(default_factory=dict)
+    effects: Statements = field(default_factory=dict)
+    changes: Statements = field(default_factory=dict)
     allowed: int = 0
     granted: int = 0
 
-    def counts(self) -> dict[str, tuple[Collection[str], Collection[str]]]:
-        """By kind of share: everything, and what of it is wrong or missed."""
-        pairs = (
-            (self.preconditions, self.false),
-            (self.demands, self.missed),
-            (self.effects, self.wrong_effects),
-            (self.true_effects, self.missed_effects),
-        )
-        return dict(zip(SHARES, pairs, strict=True))
+    def statements(self, kind: str) -> Statements:
+        """Those that a share is counted over."""
+        statements: Statements = getattr(self, SHARES[kind][0])
+        return statements
+
+
+# Kind of share -> the statements of an action it is about, and how one that is wrong is told.
+SHARES = {
+    "preconditions true": ("preconditions", "false: {}: '{}' was possible without it"),
+    "demands found": ("demands", "missed: {}: '{}'"),
+    "effects true": ("effects", "not an effect: {}: '{}'"),
+    "effects found": ("changes", "missed effect: {}"),
+}
 
 
 def share(actions: Mapping[str, ActionAudit], kind: str) -> float:
-    """Of all actions' statements of a kind, how many are right; what nobody can see is left out."""
-    listed = wrong = 0
-    for audit in actions.values():
-        hidden = audit.hidden if kind == "effects found" else set()
-        everything, faults = audit.counts()[kind]
-        listed += len({*everything} - hidden)
-        wrong += len({*faults} - hidden)
-    return 1 - wrong / listed if listed else 1.0
+    """Of all actions' statements of a kind, how many are right."""
+    against = [example for one in actions.values() for example in one.statements(kind).values()]
+    return against.count("") / len(against) if against else 1.0
+
+
+def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
+    rows = []
+    for name, audit in actions.items():
+        against = [list(audit.statements(kind).values()) for kind in SHARES]
+        rows.append([Cell(name), *(Cell(f"{a.count('')}/{len(a)}") for a in against)])
+    yield Table("", "", "", ["action", *SHARES], rows)
+    for name, audit in actions.items():
+        for kind, (_, words) in SHARES.items():
+            for text, example in audit.statements(kind).items():
+                if example:
+                    yield f"{name}: {words.format(text, example)}"
+    shares = [share(actions, kind) for kind in SHARES]
+    yield "preconditions: precision {:.3f}, recall {:.3f}".format(*shares[:2])
+    yield "effects: precision {:.3f}, recall {:.3f}".format(*shares[2:])
 
 
 class Comparison(Watcher):
@@ -191,17 +176,13 @@ class Comparison(Watcher):
         self._rng = Random(f"{seed}/states")
         self._count = 0
         self._before: Belief | None = None
-        # Which states every use of a command left its things in, and which of them anew.
-        self._common: dict[str, set[tuple[str, str]]] = {}
-        self._turned: set[tuple[str, str, str]] = set()
-        self._shown: set[str] = set()
 
     def before(self, player: Player, action: str) -> None:
         """Every now and then, look at all that could be done here."""
         self._before = self.env.true_belief(player.game.facts()) if self.readable else None
+        self.readable = self._before is not None
         self._count += 1
         if self._before is None or self._count % EVERY:
-            self.readable = self._before is not None
             return
         commands = self._commands(self._before)
         demanded = self.env.demands(player.game, commands) or []
@@ -212,44 +193,34 @@ class Comparison(Watcher):
     def after(self, player: Player, action: str, worked: bool) -> None:
         """The effects of what was accepted."""
         after = self.env.true_belief(player.game.facts()) if self.readable and worked else None
-        self._shown |= set(player.belief["flags"].values())
         if after is None or self._before is None:
             return
         if matched := match_action(self.manual, action):
             rule, names = matched
             audit = self._actions.setdefault(rule.name, ActionAudit())
-            for text in rule.effects:
-                if self._holds(text, after, names) is False:
-                    audit.wrong_effects.setdefault(text, action)
-        self._note_states(action, self._before, after)
+            for effect in rule.outcomes:
+                wrong = self._holds(effect, after, names) is False
+                _note(audit.effects, str(effect), action if wrong else "")
         # Things may be in several states at once, which atoms cannot say.
         before = Belief(**{**self._before, "flags": {}})
-        after = Belief(**{**after, "flags": {}})
-        self._seen.note(action, Snapshot(before, CERTAIN), after, True)
+        self._seen.note(action, Snapshot(before, CERTAIN), Belief(**{**after, "flags": {}}), True)
 
     def result(self) -> dict[str, ActionAudit] | None:
-        """Everything found, by action; None where the simulator's rules cannot be read."""
+        """What was seen, by action; None where the simulator's rules cannot be read."""
         if not self.readable:
             return None
         for syntax, evidence in self._seen.evidence.items():
             template = evidence.template
             matched = match_action(self.manual, syntax)
-            name = matched[0].name if matched else template.name
-            audit = self._actions.setdefault(name, ActionAudit())
-            lasting = writable(template, changes(evidence))
-            gained = {
-                f"state({parameter}, {state})": state
-                for parameter, state in sorted(self._common.get(syntax, ()))
-                if (syntax, parameter, state) in self._turned
-            }
-            audit.true_effects = [*(str(template.predicate(one)) for one in lasting), *gained]
-            audit.hidden = {text for text, state in gained.items() if state not in self._shown}
-            audit.missed_effects = [e for e in audit.true_effects if e not in audit.effects]
+            audit = self._actions.setdefault(
+                matched[0].name if matched else template.name, ActionAudit()
+            )
+            for literal in writable(template, changes(evidence)):
+                text = str(template.predicate(literal))
+                audit.changes[text] = "" if text in audit.effects else syntax
             # Where the manual calls nothing possible it implies nothing either.
             if audit.allowed and not audit.granted:
-                audit.missed |= dict.fromkeys(
-                    sorted(audit.demands), "the manual never calls it possible"
-                )
+                audit.demands = dict.fromkeys(audit.demands, "the manual never calls it possible")
         return {name: a for name, a in self._actions.items() if a.allowed or a.demands}
 
     def _commands(self, belief: Belief) -> list[str]:
@@ -261,8 +232,9 @@ class Comparison(Watcher):
             local = list(permutations(near, size))
             wide = [tuple(rng.sample(known, size)) for _ in range(SAMPLED // 3)] if size else []
             for values in [*rng.sample(local, min(len(local), SAMPLED)), *wide]:
-                names = dict(zip(template.parameters, values, strict=True))
-                commands.append(template.command(names))
+                commands.append(
+                    template.command(dict(zip(template.parameters, values, strict=True)))
+                )
         return commands
 
     def _judge(self, command: str, demanded: Mapping[str, bool], belief: Belief) -> None:
@@ -270,39 +242,30 @@ class Comparison(Watcher):
         name = matched[0].name if matched else command.split()[0]
         audit = self._actions.setdefault(name, ActionAudit())
         failing = [text for text, holds in demanded.items() if not holds]
-        audit.demands.update(failing)
+        granted = bool(matched and can_work(self.manual, command, belief))
         audit.allowed += not failing
-        if matched is None:
-            return
-        rule, names = matched
-        audit.preconditions, audit.effects = list(rule.preconditions), list(rule.effects)
-        if not failing:
-            for text in rule.preconditions:
-                if text not in audit.false and self._holds(text, belief, names) is False:
-                    audit.false[text] = command
-        if can_work(self.manual, command, belief):
-            audit.granted += 1
-            for text in failing:
-                audit.missed.setdefault(text, command)
+        audit.granted += granted
+        for text in failing:
+            _note(audit.demands, text, command if granted else "")
+        if matched:
+            rule, names = matched
+            for effect in rule.outcomes:
+                _note(audit.effects, str(effect), "")
+            for need in rule.needs:
+                wrong = not failing and self._holds(need, belief, names) is False
+                _note(audit.preconditions, str(need), command if wrong else "")
 
-    def _holds(self, text: str, belief: Belief, names: Mapping[str, str]) -> Truth:
+    def _holds(self, predicate: Predicate, belief: Belief, names: Mapping[str, str]) -> Truth:
         """Like any predicate, but things may be in several states at once."""
-        predicate = parse_predicate(text)
         if predicate.name == "state":
-            thing, state = (names.get(name, name) for name in predicate.arguments)
+            thing, state = predicate.about(names).arguments
             return (state in belief["flags"].get(thing, "").split(", ")) == predicate.positive
         return evaluate(predicate, belief, self.manual.world, names)
 
-    def _note_states(self, action: str, before: Belief, after: Belief) -> None:
-        if (matched := self._seen.match(action)) is None:
-            return
-        syntax, states = matched[0].syntax, set()
-        for parameter, name in matched[1].items():
-            had = set(before["flags"].get(name, "").split(", "))
-            has = set(after["flags"].get(name, "").split(", ")) - {""}
-            states |= {(parameter, state) for state in has}
-            self._turned |= {(syntax, parameter, state) for state in has - had}
-        self._common[syntax] = self._common.get(syntax, states) & states
+
+def _note(statements: Statements, text: str, against: str) -> None:
+    """A statement was put to the test; the first command against it stands as its example."""
+    statements[text] = statements.get(text) or against
 
 
 class Rates(NamedTuple):
@@ -340,28 +303,28 @@ class Predictions(Watcher):
         for (name, predicted, worked), number in self.counts.items():
             if action in ("", name):
                 totals[predicted, worked] += number
-        return [totals[said, did] for said in (True, False, None) for did in (True, False)]
+        return [totals[truth, did] for truth in (True, False, None) for did in (True, False)]
 
     def rates(self, action: str = "") -> Rates:
         """Of what was called possible or impossible, how much was so; and what was left open."""
-        worked, failed, mistaken, refused, lucky, vain = cells = self.outcomes(action)
+        worked, failed, mistaken, refused, *undecided = cells = self.outcomes(action)
         return Rates(
             worked / (worked + failed) if worked + failed else 1.0,
             refused / (refused + mistaken) if refused + mistaken else 1.0,
-            (lucky + vain) / sum(cells) if sum(cells) else 0.0,
+            sum(undecided) / sum(cells) if sum(cells) else 0.0,
         )
 
     def table(self) -> Table:
         """A row for each action, and one for all."""
         rows: list[Sequence[Cell]] = []
         for name in (*self.actions, ""):
-            worked, failed, mistaken, refused, lucky, vain = self.outcomes(name)
-            possible, impossible, left_open = self.rates(name)
+            worked, failed, mistaken, refused, *undecided = self.outcomes(name)
+            rates = self.rates(name)
             rows.append([
                 Cell(name or "all"),
-                count(worked + failed), _rate(possible, worked + failed),
-                count(mistaken + refused), _rate(impossible, mistaken + refused),
-                Cell(f"{lucky + vain}", f"({left_open:.1%})"), count(lucky),
+                count(worked + failed), _rate(rates.possible, worked + failed),
+                count(mistaken + refused), _rate(rates.impossible, mistaken + refused),
+                Cell(f"{sum(undecided)}", f"({rates.open:.1%})"), count(undecided[0]),
             ])  # fmt: skip
         heads = ["action", "called possible", "worked", "called impossible", "refused", "left open",
                  "of which worked"]  # fmt: skip

@@ -1,17 +1,112 @@
-"""What was done and how the world answered: one use of an action, in three-valued statements."""
+"""What can be said to a world, and how it answered: uses of commands in three-valued statements.
+
+The templates come from the world itself. For each of them every belief predicate over its
+parameters is a candidate; nothing is left out because somebody knows that it does not matter.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
-from rpms.rule_learning.templates import CERTAIN, Literal, Template, doubting_world
 from rpms.rules.predicates import PREDICATES, Predicate, World
+from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
+
+# Their second argument is a word, not a thing (kinds are learned as tables, states as they show);
+# and those never true of a belief, or about nothing that an action names.
+_NO_ATOMS = {"kind", "state", "can_contain", "changed", "looked_around", "here_closed"}
+_WORDS = re.compile(r"[A-Za-z][\w -]*")
+
+CERTAIN = World({}, {})
+"""For a world that never showed two places at one spot."""
+
+Masks = tuple[int, int]
+"""Which atoms of a template are true, and which are false, by their numbers."""
+
+
+class Literal(NamedTuple):
+    """An atom of a template by its number, as it is or denied."""
+
+    atom: int
+    positive: bool
+
+
+class Template:
+    """One kind of command, with the atoms that may matter to it.
+
+    Atoms are numbered in the order they were met, so that what is known of a use fits in two
+    integers: which atoms were true, and which were false. Those of neither are unknown.
+    """
+
+    def __init__(self, syntax: str, constants: Sequence[str] = ()) -> None:
+        """Every atom over the parameters; ``constants`` are names that every home has."""
+        self.syntax = syntax
+        head = re.split(r"\s*\{", syntax)[0]
+        self.name = re.sub(r"\W+", "_", head).strip("_") or "act"
+        self._rule = ActionRule(
+            id="L-ACT", name=self.name, syntax=syntax, preconditions=[], effects=[]
+        )
+        self.parameters: tuple[str, ...] = tuple(self._rule.parameters)
+        self.constants = tuple(constants)
+        self.atoms: list[Predicate] = []
+        self._known: set[Predicate] = set()
+        # By the parameters (their places) that atoms are about, arguments as places.
+        self.groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
+        # Templates of one shape have the same atoms under the same numbers.
+        self.shape = 0
+        for name, (arity, _) in PREDICATES.items():
+            if name not in _NO_ATOMS:
+                for chosen in permutations(self.parameters, arity):
+                    self._add(Predicate(True, name, chosen))
+        for constant in self.constants:
+            self._add(Predicate(True, "at", (constant,)))
+
+    def _add(self, atom: Predicate) -> None:
+        if atom not in self._known:
+            bit = 1 << len(self.atoms)
+            self.atoms.append(atom)
+            self._known.add(atom)
+            about = tuple(at for at, name in enumerate(self.parameters) if name in atom.arguments)
+            placed = atom.about({name: str(at) for at, name in enumerate(self.parameters)})
+            self.groups.setdefault(about, []).append((bit, placed))
+            self.shape = hash((self.shape, placed))
+
+    def match(self, action: str) -> Mapping[str, str] | None:
+        """The things a command of this template names; None for any other command."""
+        names = self._rule.pattern.match(action)
+        return names.groupdict() if names else None
+
+    def command(self, names: Mapping[str, str]) -> str:
+        """The command about these things."""
+        return self.syntax.format(**names)
+
+    def is_general(self, literal: Literal) -> bool:
+        """Whether it speaks of parameters only, and not of a thing by its name."""
+        named = self.atoms[literal.atom].arguments
+        return not named or named[0] in self.parameters
+
+    def meet(self, belief: Belief) -> None:
+        """States are words of the world: each becomes an atom when it is first seen.
+
+        What no predicate could hold as its argument is no state: a list, a sentence, a reading.
+        """
+        for state in filter(_WORDS.fullmatch, dict.fromkeys(belief["flags"].values())):
+            for name in (*self.parameters, *self.constants):
+                self._add(Predicate(True, "state", (name, state)))
+
+    def predicate(self, literal: Literal) -> Predicate:
+        """A literal in the words of the manual."""
+        return self.atoms[literal.atom]._replace(positive=literal.positive)
+
+    def kinds(self, names: Mapping[str, str]) -> tuple[str, ...]:
+        """What kinds of things a command names, in the order of its parameters."""
+        return tuple(kind_of(names[parameter]) for parameter in self.parameters)
 
 
 class Use(NamedTuple):
@@ -38,6 +133,11 @@ class Change(NamedTuple):
     false: int
     then_true: int
     then_false: int
+
+    @property
+    def denied(self) -> Change:
+        """The same change, seen by the denied literals."""
+        return Change(self.false, self.true, self.then_false, self.then_true)
 
 
 @dataclass
@@ -66,13 +166,12 @@ class Evidence:
 class Snapshot:
     """A belief that many atoms are asked of: each is evaluated once."""
 
-    def __init__(self, belief: Belief, world: World | None = None) -> None:
-        """Ask a belief; by default nothing is known about kinds."""
-        self.belief = belief
-        self.world = world or doubting_world(belief)
-        self._known: dict[tuple[object, ...], tuple[int, int]] = {}
+    def __init__(self, belief: Belief, world: World) -> None:
+        """Ask a belief."""
+        self.belief, self.world = belief, world
+        self._known: dict[tuple[object, ...], Masks] = {}
 
-    def masks(self, template: Template, names: Mapping[str, str]) -> tuple[int, int]:
+    def masks(self, template: Template, names: Mapping[str, str]) -> Masks:
         """Which atoms of a template are true, and which are false, of these things."""
         values = tuple(names[parameter] for parameter in template.parameters)
         true = false = 0
@@ -85,13 +184,11 @@ class Snapshot:
             false |= masks[1]
         return true, false
 
-    def _ask(
-        self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]
-    ) -> tuple[int, int]:
+    def _ask(self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]) -> Masks:
         true = false = 0
         filled = {str(at): value for at, value in enumerate(values)}
         for bit, (_, name, arguments) in atoms:
-            named = [filled.get(one, one) for one in arguments]
+            named = [filled.get(argument, argument) for argument in arguments]
             truth: Truth = PREDICATES[name][1](self.belief, self.world, *named)
             if truth:
                 true |= bit
@@ -116,7 +213,7 @@ class Experience:
     @property
     def templates(self) -> list[Template]:
         """In the order the world gave them."""
-        return [one.template for one in self.evidence.values()]
+        return [evidence.template for evidence in self.evidence.values()]
 
     def match(self, action: str) -> tuple[Template, Mapping[str, str]] | None:
         """The template that a command belongs to, and what it names."""
@@ -126,8 +223,13 @@ class Experience:
         return None
 
     def look_at(self, belief: Belief) -> Snapshot:
-        """A belief to be asked; where places may share a spot, being elsewhere is never certain."""
-        return Snapshot(belief, None if self.doubts else CERTAIN)
+        """A belief to be asked, by somebody who knows no property of any kind.
+
+        Where places may share a spot, being elsewhere is never certain: a wrong "no" would delete a
+        condition that the world really has.
+        """
+        kinds = frozenset(kind_of(place) for place in belief["places"])
+        return Snapshot(belief, World({}, {}, [kinds]) if self.doubts else CERTAIN)
 
     def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
         """Add one use; a command that follows no template says nothing."""
@@ -147,9 +249,8 @@ class Experience:
         template, names = matched
         template.meet(before.belief)
         true, false = before.masks(template, names)
-        use = Use(true, false, template.kinds(names), worked)
         evidence = self.evidence[template.syntax]
-        evidence.uses[use] += 1
+        evidence.uses[Use(true, false, template.kinds(names), worked)] += 1
         if worked:
             template.meet(after)
             then = self.look_at(after).masks(template, names)
@@ -158,6 +259,6 @@ class Experience:
     def note_spots(self, belief: Belief) -> None:
         """At the end of a home: which kinds were found side by side, and which apart."""
         spots = {place: frozenset(spot) for place, spot in belief["spots"].items()}
-        for one, other in combinations(spots, 2):
-            pair = frozenset((kind_of(one), kind_of(other)))
-            (self.together if other in spots[one] else self.apart)[pair] += 1
+        for place, other in combinations(spots, 2):
+            pair = frozenset((kind_of(place), kind_of(other)))
+            (self.together if other in spots[place] else self.apart)[pair] += 1

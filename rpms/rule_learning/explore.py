@@ -1,29 +1,33 @@
 """Home after home: first curiosity, then experiments.
 
-An experiment brings about a situation in which exactly one thing is in doubt, acts, and looks. The
-way there is found with the very rules that are being learned: an effect that makes a wanted
-statement true, then what that action needs in turn.
+Curiosity needs no rule: it tries what is at hand, and what it is unsure of. An experiment brings
+about a situation in which exactly one thing is in doubt, acts, and looks. The way there is found
+with the very rules that are being learned: an effect that makes a wanted statement true, then what
+that action needs in turn.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import permutations
 from random import Random
 from typing import NamedTuple
 
-from rpms.envs.base import Environment, Task
-from rpms.rule_learning.evidence import Experience
-from rpms.rule_learning.induction import Hypothesis
-from rpms.rule_learning.player import DISTRUST, Curiosity, Player, Watcher, names_known
-from rpms.rule_learning.templates import Template
-from rpms.rules.predicates import Predicate, evaluate
-from rpms.vocabulary.belief import kind_of
+from rpms.envs.base import Environment, LiveGame, Task
+from rpms.rule_learning.evidence import Experience, Template, Use
+from rpms.rule_learning.induction import Hypotheses, Hypothesis
+from rpms.rules.predicates import Predicate, evaluate, unify
+from rpms.vocabulary.belief import Belief, in_order, kind_of
 
 STEPS = 600
 """Commands per home."""
 RELEARN = 200
 """Commands after which the rules are induced again."""
+WEIGHED = 24
+"""How many candidates are weighed before one command is chosen."""
+DISTRUST = 0.3
+"""How often a pair of kinds is tried although each of them was refused with others."""
 DEPTH = 4
 """How many actions deep the reasons of an action are followed."""
 LONGEST = 14
@@ -32,7 +36,8 @@ ENOUGH = 3
 """Tests of one literal after which it is no longer asked about."""
 SELDOM = 20
 """Uses that worked, below which an action is tried again for its own sake."""
-Tried = Counter[tuple[str, object]]
+
+Trials = Counter[tuple[str, object]]
 """How often each experiment was made, in all homes together."""
 
 
@@ -48,30 +53,84 @@ def explore(
 
     Whatever the tasks ask for is of no interest here.
     """
-    game, tried = env.open_game(), Tried()
+    game, trials = env.open_game(), Trials()
     try:
         # Places that every home has under the same name: a rule may speak of them.
         named = [set(env.first_belief(game.reset(task))["places"]) for task in tasks[:20]]
         constants = sorted(set.intersection(*named)) if len(named) > 1 else []
         experience = Experience(env.command_templates(), constants)
         for number, task in enumerate(tasks, start=1):
-            player = Player(env, game, experience, Random(f"{seed}/{number}"), watchers)
-            player.begin(task, steps)
-            _play_home(player, tried)
+            rng = Random(f"{seed}/{number}")
+            _play_home(Player(env, game, task, steps, experience, rng, watchers), trials)
             report(number, experience)
     finally:
         game.close()
     return experience
 
 
-def _play_home(player: Player, tried: Tried) -> None:
+class Watcher:
+    """Somebody who looks over the player's shoulder and does not interfere."""
+
+    def before(self, player: Player, action: str) -> None:
+        """A command is about to be given."""
+
+    def after(self, player: Player, action: str, worked: bool) -> None:
+        """It was answered; the player's belief is still the one from before."""
+
+
+class Player:
+    """Plays one home, command by command, and writes every answer down."""
+
+    def __init__(
+        self,
+        env: Environment,
+        game: LiveGame,
+        task: Task,
+        steps: int,
+        experience: Experience,
+        rng: Random,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Start a home with a budget of commands."""
+        self.env, self.game, self.task, self.budget = env, game, task, steps
+        self.experience, self.rng, self.watchers = experience, rng, watchers
+        self._reset()
+
+    def _reset(self) -> None:
+        self.belief = self.env.first_belief(self.game.reset(self.task))
+        self.now = self.experience.look_at(self.belief)
+
+    def say(self, action: str) -> bool:
+        """Play a command and note what came of it; True if it was accepted."""
+        self.budget -= 1
+        for watcher in self.watchers:
+            watcher.before(self, action)
+        outcome = self.game.step(action)
+        answer = outcome.observation
+        worked = not self.env.failed(answer)
+        done = self.env.carried_out(action, self.belief, answer)
+        after = self.env.update_belief(self.belief, action, answer)
+        if done:
+            self.experience.note(done, self.now, after, worked)
+            for watcher in self.watchers:
+                watcher.after(self, done, worked)
+        if worked or after != self.belief:
+            self.belief, self.now = after, self.experience.look_at(after)
+        if outcome.done:
+            # A home that was won is no longer played: begin it again, it is still the same home.
+            self.experience.note_spots(self.belief)
+            self._reset()
+        return worked
+
+
+def _play_home(player: Player, trials: Trials) -> None:
     curiosity = Curiosity(player)
-    laboratory = Laboratory(player, curiosity, tried)
-    due = player.left - RELEARN
-    while player.left > 0:
-        if player.left <= due:
+    laboratory = Laboratory(curiosity, trials)
+    due = player.budget - RELEARN
+    while player.budget > 0:
+        if player.budget <= due:
             curiosity.learn()
-            due = player.left - RELEARN
+            due = player.budget - RELEARN
         curiosity.test_here()
         chance = player.rng.random()
         if chance < 0.5:
@@ -82,7 +141,157 @@ def _play_home(player: Player, tried: Tried) -> None:
             curiosity.try_anything()
         else:
             curiosity.walk()
-    player.end()
+    player.experience.note_spots(player.belief)
+
+
+def names_at_hand(belief: Belief) -> list[str]:
+    """What the agent stands at, carries or sees."""
+    here = [belief["location"] or "", *belief["reachable"]]
+    lying = [thing for thing, place in belief["last_seen"].items() if place in here]
+    named = [*here, *belief["holding"], *belief["visible"], *lying]
+    return sorted({name for name in named if name}, key=in_order)
+
+
+def names_known(belief: Belief) -> list[str]:
+    """Everything that has a name so far."""
+    named = [*belief["places"], *belief["last_seen"], *belief["containers"], *belief["flags"]]
+    return sorted({*named, *names_at_hand(belief)}, key=in_order)
+
+
+def draw_names(template: Template, belief: Belief, rng: Random) -> Mapping[str, str] | None:
+    """Things for a command: mostly such as are at hand, else any; None if nothing has a name."""
+    near, known = names_at_hand(belief), names_known(belief)
+    if not known:
+        return {} if not template.parameters else None
+    return {
+        parameter: rng.choice(near if near and rng.random() < 0.7 else known)
+        for parameter in template.parameters
+    }
+
+
+class Curiosity:
+    """Chooses the command whose answer says most, and otherwise walks on."""
+
+    def __init__(self, player: Player) -> None:
+        """The rules are induced again whenever ``learn`` is called."""
+        self.player, self.rng = player, player.rng
+        self.learn()
+
+    def learn(self) -> None:
+        """Take up what has been seen since."""
+        self.rules = Hypotheses(self.player.experience)
+        matter = {
+            rule.template.atoms[literal.atom].name
+            for rule in self.rules.rules.values()
+            for literal in (*rule.conditions, *rule.ways)
+        }
+        self.masks: dict[str, int] = {}
+        self.worked: set[tuple[str, ...]] = set()
+        self.seen: Counter[tuple[str | int, ...]] = Counter()
+        for syntax, evidence in self.player.experience.evidence.items():
+            atoms = enumerate(evidence.template.atoms)
+            self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in matter)
+            for use, count in evidence.uses.items():
+                self._count(syntax, use, count)
+            self.worked |= {(syntax, *use.kinds) for use in evidence.accepted}
+
+    def _count(self, syntax: str, use: Use, count: int = 1) -> None:
+        pattern = (syntax, use.true & self.masks[syntax])
+        self.seen[pattern] += count
+        self.seen[*pattern, *use.kinds] += count
+
+    def _use(self, template: Template, values: Sequence[str]) -> Use:
+        names = dict(zip(template.parameters, values, strict=True))
+        return Use(*self.player.now.masks(template, names), template.kinds(names), False)
+
+    def test_here(self) -> None:
+        """Try what is open at this very spot: one command of each template."""
+        player = self.player
+        belief, near = player.belief, names_at_hand(player.belief)
+        templates = [template for template in player.experience.templates if template.parameters]
+        self.rng.shuffle(templates)
+        for template in templates:
+            best = max(self._open_questions(template, near), default=None)
+            if best is None:
+                continue
+            self._count(template.syntax, self._use(template, best[-1]))
+            player.say(template.command(dict(zip(template.parameters, best[-1], strict=True))))
+            if player.budget <= 0 or player.belief is not belief:
+                return
+
+    def _open_questions(
+        self, template: Template, near: Sequence[str]
+    ) -> Iterator[tuple[float, float, tuple[str, ...]]]:
+        """Bindings that no rule judges and that were not tried in such a situation.
+
+        Where nothing is known of an action, others may be like it: half the time what comes closest
+        to the conditions of another one goes first, else what was tried least.
+        """
+        count = len(template.parameters)
+        bindings = list(permutations(near, count))
+        rule = self.rules.rules.get(template.syntax)
+        others = [r for r in self.rules.rules.values() if len(r.template.parameters) == count]
+        by_likeness = self.rng.random() < 0.5
+        for values in self.rng.sample(bindings, min(len(bindings), WEIGHED)):
+            use = self._use(template, values)
+            pattern = (template.syntax, use.true & self.masks[template.syntax])
+            if self.seen[*pattern, *use.kinds] or (rule and not self._open(rule, use)):
+                continue
+            if by_likeness and not rule:
+                rank = max((_likeness(other, use) for other in others), default=0.0)
+            else:
+                rank = -float(self.seen[pattern])
+            yield rank, self.rng.random(), values
+
+    def _open(self, rule: Hypothesis, use: Use) -> bool:
+        """A rule leaves it open; or only its kinds speak against it, which may belong together."""
+        possible = rule.allows(use)
+        if possible is None:
+            return True
+        if possible:
+            # Where no table speaks against a kind, it may only never have been tried.
+            return (rule.template.syntax, *use.kinds) not in self.worked
+        by_kind = len(use.kinds) > 1 and all(map(use.grants, rule.conditions))
+        return by_kind and self.rng.random() < DISTRUST
+
+    def walk(self) -> None:
+        """Do something that should work, preferably something that changes the state."""
+        player, rng = self.player, self.rng
+        templates = player.experience.templates
+        changing = [t for t in templates if (r := self.rules.rules.get(t.syntax)) and r.effects]
+        pool = changing if changing and rng.random() < 0.8 else templates
+        for _ in range(4):
+            template = rng.choice(pool)
+            for _ in range(WEIGHED):
+                names = draw_names(template, player.belief, rng)
+                if names is None:
+                    break
+                unseen = any(name not in player.belief["searched"] for name in names.values())
+                likely = unseen or rng.random() < 0.5
+                if likely and self.rules.judge(template, names, player.now):
+                    player.say(template.command(names))
+                    return
+        self.try_anything()
+
+    def try_anything(self) -> None:
+        """A command drawn blindly: it may contradict what everybody is sure of."""
+        template = self.rng.choice(self.player.experience.templates)
+        names = draw_names(template, self.player.belief, self.rng)
+        if names is not None:
+            self.player.say(template.command(names))
+
+    def look(self) -> None:
+        """Commands about nothing in particular cost little and may show something."""
+        plain = [t.syntax for t in self.player.experience.templates if not t.parameters]
+        if plain:
+            self.player.say(self.rng.choice(plain))
+
+
+def _likeness(rule: Hypothesis, use: Use) -> float:
+    """How much of what another action needs holds here, its parameters taken in their order."""
+    if not rule.conditions:
+        return 0.0
+    return sum(map(use.grants, rule.conditions)) / len(rule.conditions)
 
 
 class Experiment(NamedTuple):
@@ -91,16 +300,16 @@ class Experiment(NamedTuple):
     key: tuple[str, object]
     template: Template
     names: Mapping[str, str]
-    wanted: Sequence[Predicate]
+    needs: Sequence[Predicate]
 
 
 class Laboratory:
     """Sets experiments up and carries them out in the home that is being played."""
 
-    def __init__(self, player: Player, curiosity: Curiosity, tried: Tried) -> None:
+    def __init__(self, curiosity: Curiosity, trials: Trials) -> None:
         """The rules are those that curiosity has learned by now."""
-        self.player, self.curiosity, self.tried = player, curiosity, tried
-        self.rng = player.rng
+        self.player, self.curiosity, self.trials = curiosity.player, curiosity, trials
+        self.rng = curiosity.rng
 
     def run_one(self) -> None:
         """Carry out the next experiment, if there is one to be had here."""
@@ -108,12 +317,11 @@ class Laboratory:
         self.rng.shuffle(rules)
         for rule in filter(lambda rule: rule.template.parameters, rules):
             questions = [*self._kinds(rule), *self._literals(rule), *self._once_more(rule)]
-            open_ = [one for one in questions if self.tried[one.key] < ENOUGH * ENOUGH]
-            if open_:
-                experiment = self.rng.choice(open_)
-                self.tried[experiment.key] += 1
+            if due := [one for one in questions if self.trials[one.key] < ENOUGH * ENOUGH]:
+                experiment = self.rng.choice(due)
+                self.trials[experiment.key] += 1
                 if self._set_up(experiment):
-                    self.tried[experiment.key] += ENOUGH
+                    self.trials[experiment.key] += ENOUGH
                     self.player.say(experiment.template.command(experiment.names))
                 return
 
@@ -140,28 +348,28 @@ class Laboratory:
                 else:
                     is_new = kinds[at] not in tables.single[at]
                 if is_new:
-                    needs = self._needs(rule, chosen)
+                    needs = _needs(rule, chosen)
                     yield Experiment((template.syntax, kinds), template, chosen, needs)
                     break
 
     def _literals(self, rule: Hypothesis) -> Iterator[Experiment]:
         """One literal false, all others true, things of kinds that work."""
         template = rule.template
-        untested = [one for one in rule.kept if rule.tested.get(one, 0) < ENOUGH]
+        untested = [one for one in rule.conditions if rule.tested.get(one, 0) < ENOUGH]
         for literal in untested + rule.doubtful:
             names = self._likely_names(rule)
             if _distinct(template, names):
-                wanted = [template.about(one, names) for one in rule.kept if one != literal]
-                denied = template.about(literal._replace(positive=not literal.positive), names)
-                key = (template.syntax, literal)
-                yield Experiment(key, template, names, [*wanted, denied])
+                others = [one for one in rule.conditions if one != literal]
+                denied = literal._replace(positive=not literal.positive)
+                needs = [template.predicate(one).about(names) for one in (*others, denied)]
+                yield Experiment((template.syntax, literal), template, names, needs)
 
     def _once_more(self, rule: Hypothesis) -> Iterator[Experiment]:
         """What has seldom worked, again: the next time something else will be different."""
         template, names = rule.template, self._likely_names(rule)
         if rule.accepted < SELDOM and _distinct(template, names):
             key = (template.syntax, rule.accepted)
-            yield Experiment(key, template, names, self._needs(rule, names))
+            yield Experiment(key, template, names, _needs(rule, names))
 
     def _likely_names(self, rule: Hypothesis) -> dict[str, str]:
         """Known things of kinds that have worked together."""
@@ -174,78 +382,66 @@ class Laboratory:
         pairs = zip(rule.template.parameters, kinds, strict=False)
         return {parameter: self.rng.choice(by_kind[kind]) for parameter, kind in pairs}
 
-    @staticmethod
-    def _needs(rule: Hypothesis, names: Mapping[str, str]) -> list[Predicate]:
-        return [rule.template.about(one, names) for one in (*rule.kept, *rule.ways[:1])]
-
     def _holds(self, predicate: Predicate) -> bool | None:
         return evaluate(predicate, self.player.belief, self.curiosity.rules.world, {})
 
     def _set_up(self, experiment: Experiment) -> bool:
-        """Bring the wanted statements about; what is undone on the way is done again."""
+        """Bring the needed statements about; what is undone on the way is done again."""
         for _ in range(LONGEST):
-            missing = [one for one in experiment.wanted if not self._holds(one)]
+            missing = [need for need in experiment.needs if not self._holds(need)]
             if not missing:
                 return True
             action = self._way_to(missing[0], DEPTH)
-            if action is None or self.player.left <= 1 or not self.player.say(action):
+            if action is None or self.player.budget <= 1 or not self.player.say(action):
                 return False
         return False
 
-    def _way_to(self, wanted: Predicate, depth: int) -> str | None:
-        """A command that can be given now and leads to what is wanted."""
+    def _way_to(self, fact: Predicate, depth: int) -> str | None:
+        """A command that can be given now and leads to a fact."""
         for rule in self.curiosity.rules.rules.values():
+            template = rule.template
             for effect in rule.effects:
-                names = _unify(rule.template.predicate(effect), wanted, rule.template)
+                names = unify(template.predicate(effect), fact, template.parameters)
                 names = None if names is None else self._complete(rule, names)
                 if names is None:
                     continue
-                missing = [one for one in self._needs(rule, names) if not self._holds(one)]
+                missing = [need for need in _needs(rule, names) if not self._holds(need)]
                 if not missing:
-                    return rule.template.command(names)
+                    return template.command(names)
                 if depth and (first := self._way_to(missing[0], depth - 1)):
                     return first
         return None
 
-    def _complete(self, rule: Hypothesis, given: Mapping[str, str]) -> dict[str, str] | None:
+    def _complete(self, rule: Hypothesis, bound: Mapping[str, str]) -> dict[str, str] | None:
         """Things for the other parameters: those with which least is missing."""
-        names = dict(given)
+        names = dict(bound)
         for parameter in rule.template.parameters:
             if parameter in names:
                 continue
-            scored = [
-                (self._score(rule, {**names, parameter: name}) + self.rng.random(), name)
+            scores = {
+                name: self._score(rule, {**names, parameter: name}) + self.rng.random()
                 for name in names_known(self.player.belief)
                 if name not in names.values()
-            ]
-            if not scored:
+            }
+            if not scores:
                 return None
-            names[parameter] = max(scored, key=lambda pair: pair[0])[1]
+            names[parameter] = max(scores, key=scores.__getitem__)
         return names
 
     def _score(self, rule: Hypothesis, names: Mapping[str, str]) -> float:
-        known = (n for n in self._needs(rule, names) if set(n.arguments) <= {*names.values()})
-        held = sum(2.0 for need in known if self._holds(need))
+        known = (n for n in _needs(rule, names) if set(n.arguments) <= {*names.values()})
+        score = sum(2.0 for need in known if self._holds(need))
         if len(names) == len(rule.template.parameters):
             works = rule.tables.works(rule.template.kinds(names))
-            held += 3.0 if works else -3.0 if works is False else 0.0
-        return held
+            score += 3.0 if works else -3.0 if works is False else 0.0
+        return score
+
+
+def _needs(rule: Hypothesis, names: Mapping[str, str]) -> list[Predicate]:
+    literals = (*rule.conditions, *rule.ways[:1])
+    return [rule.template.predicate(literal).about(names) for literal in literals]
 
 
 def _distinct(template: Template, names: Mapping[str, str]) -> bool:
     """A thing for every parameter, and none twice."""
     return len(set(names.values())) == len(template.parameters)
-
-
-def _unify(effect: Predicate, wanted: Predicate, template: Template) -> dict[str, str] | None:
-    """What the parameters must be for an effect to bring about what is wanted."""
-    if (effect.positive, effect.name) != (wanted.positive, wanted.name):
-        return None
-    names: dict[str, str] = {}
-    for argument, value in zip(effect.arguments, wanted.arguments, strict=True):
-        if argument not in template.parameters:
-            if argument != value:
-                return None
-        elif names.setdefault(argument, value) != value:
-            return None
-    return names

@@ -1,21 +1,20 @@
 """From uses to a rule: start from every literal, delete what an accepted use contradicts.
 
-What is left may be true; what is *kept* must also be needed: it explains refusals that nothing
-else explains. The rest stays in doubt until an experiment settles it. Refusals that no literal
-explains are about kinds of things: a kind is ruled out only where every literal held and the other
-things were of kinds that work, and one that was never put to such a test stays unknown.
+What is left may be true; what becomes a *condition* must also be needed: it explains refusals that
+nothing else explains. The rest stays in doubt until an experiment settles it. Refusals that no
+literal explains are about kinds of things: a kind is ruled out only where every literal held and
+the other things were of kinds that work, and one never put to such a test stays unknown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rpms.rule_learning.evidence import Evidence, Experience, Snapshot, Use
-from rpms.rule_learning.templates import Literal, Template
-from rpms.rules.predicates import Wording, World
+from rpms.rule_learning.evidence import Evidence, Experience, Literal, Snapshot, Template, Use
+from rpms.rules.predicates import World
 
 # One of several ways must account for as many accepted uses.
 MIN_SUPPORT = 2
@@ -107,75 +106,74 @@ def _singles(good: Counter[Kinds], bad: Counter[Kinds], taken: list[set[str]]) -
     return tables
 
 
-@dataclass
+@dataclass(frozen=True)
 class Hypothesis:
     """What is believed about one action.
 
     Attributes:
         template: the action.
-        kept: literals that are needed and were never contradicted.
+        accepted: how many uses worked.
+        refused: how many did not.
+        conditions: literals that are needed and were never contradicted.
+        tested: refusals that each of them alone accounts for.
         ways: where no single conjunction fits: one of these must hold of a parameter.
         about: that parameter.
         doubtful: literals that were never contradicted and never needed.
         tables: what kinds of things it takes.
         effects: changes common to all accepted uses.
-        accepted: how many uses worked.
-        refused: how many did not.
-        tested: refusals that each kept literal alone accounts for.
-        unexplained: refusals that neither literals nor tables account for.
     """
 
     template: Template
-    kept: list[Literal] = field(default_factory=list)
+    accepted: int = 0
+    refused: int = 0
+    conditions: list[Literal] = field(default_factory=list)
+    tested: dict[Literal, int] = field(default_factory=dict)
     ways: list[Literal] = field(default_factory=list)
     about: str = ""
     doubtful: list[Literal] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
     effects: list[Literal] = field(default_factory=list)
-    accepted: int = 0
-    refused: int = 0
-    tested: dict[Literal, int] = field(default_factory=dict)
-    unexplained: int = 0
+
+    @property
+    def unexplained(self) -> int:
+        """Refusals that neither literals nor tables account for."""
+        return self.tables.unexplained
 
     def allows(self, use: Use) -> bool | None:
         """Whether the rule calls a use possible; None where the belief or a table is silent."""
-        if any(use.denies(literal) for literal in self.kept):
+        truths = [self.tables.works(use.kinds), self.one_way(use)]
+        if False in truths or any(map(use.denies, self.conditions)):
             return False
-        of_kinds, ways = self.tables.works(use.kinds), self.one_way(use)
-        if of_kinds is False or ways is False:
-            return False
-        sure = all(use.grants(literal) for literal in self.kept) and of_kinds and ways
-        return True if sure else None
+        return True if all(truths) and all(map(use.grants, self.conditions)) else None
 
     def one_way(self, use: Use) -> bool | None:
         """Whether one of the ways holds, where there are any."""
-        if not self.ways or any(use.grants(way) for way in self.ways):
+        if not self.ways or any(map(use.grants, self.ways)):
             return True
-        return False if all(use.denies(way) for way in self.ways) else None
+        return False if all(map(use.denies, self.ways)) else None
 
 
 def induce(evidence: Evidence) -> Hypothesis | None:
     """The rule that the uses of an action support; None if it was never accepted."""
-    accepted = evidence.accepted
+    accepted, template = evidence.accepted, evidence.template
     if not accepted:
         return None
-    template = evidence.template
     alive = survivors(evidence)
-    general = [one for one in alive if template.is_general(one)]
-    rule = Hypothesis(template, accepted=evidence.total(accepted))
-    rule.refused = evidence.total(evidence.refused)
-    _keep(rule, evidence, general)
+    general = [literal for literal in alive if template.is_general(literal)]
+    totals = evidence.total(accepted), evidence.total(evidence.refused)
+    rule = _fit(Hypothesis(template, *totals), evidence, general)
     if rule.unexplained or _decided(rule, evidence) < CLEAR:
-        _split(rule, evidence)
-    for more in (general, alive):
+        rule = _split(rule, evidence)
+    for literals in (general, alive):
         # What was known to hold in every accepted use may explain a refusal by not being known to
         # hold in it; what parameters cannot say may be about a thing that every home has.
         if rule.unexplained and not rule.ways:
-            sure = frozenset(one for one in more if all(use.grants(one) for use in accepted))
-            _keep(rule, evidence, more, sure)
-    rule.doubtful = [one for one in general if one not in rule.kept]
-    rule.effects = changes(evidence)
-    return rule
+            sure = {one for one in literals if all(use.grants(one) for use in accepted)}
+            fitted = _fit(rule, evidence, literals, sure)
+            if not sure or fitted.unexplained < rule.unexplained:
+                rule = fitted
+    doubtful = [literal for literal in general if literal not in rule.conditions]
+    return replace(rule, doubtful=doubtful, effects=changes(evidence))
 
 
 def survivors(evidence: Evidence) -> list[Literal]:
@@ -199,27 +197,19 @@ def survivors(evidence: Evidence) -> list[Literal]:
     ]
 
 
-def _keep(
-    rule: Hypothesis,
-    evidence: Evidence,
-    alive: Sequence[Literal],
-    sure: frozenset[Literal] = frozenset(),
-) -> None:
+def _fit(
+    rule: Hypothesis, evidence: Evidence, alive: Sequence[Literal], sure: Collection[Literal] = ()
+) -> Hypothesis:
     """Set cover of the refusals, then out with whatever nothing depends on."""
-    before = (rule.kept, rule.tables, rule.unexplained, rule.tested)
-    kept = cover(evidence, alive, sure)
+    conditions = cover(evidence, alive, sure)
     while True:
-        rule.kept = kept
-        rule.tables = _tables(evidence, kept)
-        rule.unexplained = rule.tables.unexplained
-        rule.tested = {one: _alone(rule, evidence, one, sure) for one in kept}
-        idle = [one for one in kept if not rule.tested[one]]
+        rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions))
+        tested = {one: _alone(rule, evidence, one, sure) for one in conditions}
+        idle = [one for one in conditions if not tested[one]]
         if not idle:
-            break
-        # The last in order of preference goes first; another may then be the only reason left.
-        kept = [one for one in kept if one != max(idle, key=alive.index)]
-    if sure and rule.unexplained >= before[2]:
-        rule.kept, rule.tables, rule.unexplained, rule.tested = before
+            return replace(rule, tested=tested)
+        # The last in order of preference goes first; another may then be the only reason.
+        conditions = [one for one in conditions if one != max(idle, key=alive.index)]
 
 
 def _accounts(use: Use, literal: Literal, sure: Collection[Literal]) -> bool:
@@ -232,31 +222,31 @@ def cover(
 ) -> list[Literal]:
     """Greedy: again and again the literal that accounts for most refusals not yet explained."""
     # Many refusals have the same reasons: each set of reasons is looked at once.
-    left: Counter[frozenset[int]] = Counter()
+    unexplained: Counter[frozenset[int]] = Counter()
     for use in evidence.refused:
         reasons = frozenset(n for n, one in enumerate(alive) if _accounts(use, one, sure))
-        left[reasons] += evidence.uses[use]
+        unexplained[reasons] += evidence.uses[use]
     chosen: list[int] = []
     while True:
         gain: Counter[int] = Counter()
-        for reasons, count in left.items():
+        for reasons, count in unexplained.items():
             for number in reasons:
                 gain[number] += count
         if not gain:
             return [alive[number] for number in sorted(chosen)]
         best = max(gain, key=lambda number: (gain[number], -number))
         chosen.append(best)
-        left = Counter({r: count for r, count in left.items() if best not in r})
+        unexplained = Counter({r: n for r, n in unexplained.items() if best not in r})
 
 
-def _tables(evidence: Evidence, kept: Sequence[Literal]) -> Tables:
+def _tables(evidence: Evidence, conditions: Sequence[Literal]) -> Tables:
     good: Counter[Kinds] = Counter()
     bad: Counter[Kinds] = Counter()
-    for use in evidence.accepted:
-        good[use.kinds] += evidence.uses[use]
-    for use in evidence.refused:
-        if all(use.grants(one) for one in kept):
-            bad[use.kinds] += evidence.uses[use]
+    for use, count in evidence.uses.items():
+        if use.worked:
+            good[use.kinds] += count
+        elif all(map(use.grants, conditions)):
+            bad[use.kinds] += count
     return make_tables(good, bad, len(evidence.template.parameters))
 
 
@@ -264,17 +254,17 @@ def _alone(
     rule: Hypothesis, evidence: Evidence, literal: Literal, sure: Collection[Literal]
 ) -> int:
     """Refusals of things of the right kinds for which this literal is the only reason."""
-    others = [one for one in rule.kept if one != literal]
+    others = [condition for condition in rule.conditions if condition != literal]
     return evidence.total(
         use
         for use in evidence.refused
         if _accounts(use, literal, sure)
-        and all(use.grants(one) for one in others)
+        and all(map(use.grants, others))
         and rule.tables.works(use.kinds)
     )
 
 
-def _split(rule: Hypothesis, evidence: Evidence) -> None:
+def _split(rule: Hypothesis, evidence: Evidence) -> Hypothesis:
     """No conjunction fits: look for a parameter that may be in one of several conditions.
 
     Sequential covering. A way must never have held in a refusal, and the ways together must leave
@@ -284,23 +274,19 @@ def _split(rule: Hypothesis, evidence: Evidence) -> None:
         ways = _ways(evidence, parameter)
         if not ways:
             continue
-        tried = Hypothesis(rule.template, ways=ways, about=parameter)
-        held = [use for use in evidence.refused if tried.allows(use)]
-        clearer = _decided(tried, evidence) > _decided(rule, evidence)
-        if evidence.total(held) < rule.unexplained + clearer:
-            rule.ways, rule.about, rule.kept, rule.tables = ways, parameter, [], Tables()
-            rule.tested, rule.unexplained = {}, evidence.total(held)
-            return
+        other = Hypothesis(rule.template, rule.accepted, rule.refused, ways=ways, about=parameter)
+        unexplained = evidence.total(use for use in evidence.refused if other.allows(use))
+        clearer = _decided(other, evidence) > _decided(rule, evidence)
+        if unexplained < rule.unexplained + clearer:
+            return replace(other, tables=Tables(unexplained=unexplained))
+    return rule
 
 
 def _decided(rule: Hypothesis, evidence: Evidence) -> float:
     """The share of accepted uses that the literals call possible, rather than leave open."""
-    sure = (
-        use
-        for use in evidence.accepted
-        if all(use.grants(one) for one in rule.kept) and rule.one_way(use)
-    )
-    return evidence.total(sure) / evidence.total(evidence.accepted)
+    accepted = evidence.accepted
+    sure = (use for use in accepted if all(map(use.grants, rule.conditions)) and rule.one_way(use))
+    return evidence.total(sure) / evidence.total(accepted)
 
 
 def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
@@ -312,16 +298,16 @@ def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
         if set(atom.arguments) == {parameter}
     ]
     clean = [one for one in mine if not any(use.grants(one) for use in evidence.refused)]
-    left, ways = evidence.accepted, list[Literal]()
-    while left:
-        gain = {one: evidence.total(use for use in left if use.grants(one)) for one in clean}
+    open_uses, ways = evidence.accepted, list[Literal]()
+    while open_uses:
+        gain = {one: evidence.total(use for use in open_uses if use.grants(one)) for one in clean}
         best = max(clean, key=lambda one: (gain[one], -mine.index(one)), default=None)
         if best is None or gain[best] < MIN_SUPPORT:
             break
         ways.append(best)
-        left = [use for use in left if not use.grants(best)]
+        open_uses = [use for use in open_uses if not use.grants(best)]
     # Where one way is undecided the use speaks against none of them.
-    undecided = all(any(not use.denies(way) for way in ways) for use in left)
+    undecided = all(any(not use.denies(way) for way in ways) for use in open_uses)
     return ways if undecided and len(ways) > 1 else []
 
 
@@ -333,17 +319,16 @@ def changes(evidence: Evidence) -> list[Literal]:
     can be said. States are another matter: a belief has one only once a text told of it, so one
     that was never known before the use and was there after every use is taken for its doing.
     """
-    uses = evidence.changes
-    total = sum(uses.values())
+    seen = evidence.changes
+    total = seen.total()
+    by_sign = {True: seen, False: {use.denied: count for use, count in seen.items()}}
     effects = []
     for number, atom in enumerate(evidence.template.atoms):
         bit = 1 << number
-        for positive in (True, False):
-            before, lacked = ("true", "false") if positive else ("false", "true")
-            then = {use: bool(getattr(use, f"then_{before}") & bit) for use in uses}
-            held = sum(count for use, count in uses.items() if then[use])
-            lost = any(getattr(use, f"then_{lacked}") & bit for use in uses)
-            turned = any(getattr(use, lacked) & bit and then[use] for use in uses)
+        for positive, uses in by_sign.items():
+            held = sum(count for use, count in uses.items() if use.then_true & bit)
+            lost = any(use.then_false & bit for use in uses)
+            turned = any(use.false & use.then_true & bit for use in uses)
             if positive and atom.name == "state":
                 new = not any(use.true & bit for use in uses)
                 turned = turned or (new and held == total >= MIN_SUPPORT)
@@ -374,7 +359,7 @@ class Hypotheses:
     @cached_property
     def world(self) -> World:
         """Which kinds of places may share a spot, for telling that one is *not* at another."""
-        return World({}, {}, may_share(self.experience), {}, {}, Wording())
+        return World({}, {}, may_share(self.experience))
 
     def judge(self, template: Template, names: Mapping[str, str], now: Snapshot) -> bool | None:
         """Whether a command is called possible; None where that is open, or nothing is known."""
@@ -398,12 +383,12 @@ def may_share(experience: Experience) -> list[frozenset[str]]:
     linked = {pair for pair in pairs if len(pair) == 2}
     groups: list[frozenset[str]] = [pair for pair in sorted(pairs, key=sorted) if len(pair) == 1]
     kinds = sorted({kind for pair in linked for kind in pair})
-    left = set(linked)
-    while left:
-        group = set(min(left, key=sorted))
+    ungrouped = set(linked)
+    while ungrouped:
+        group = set(min(ungrouped, key=sorted))
         for kind in kinds:
-            if kind not in group and all(frozenset((kind, one)) in linked for one in group):
+            if kind not in group and all(frozenset((kind, other)) in linked for other in group):
                 group.add(kind)
         groups.append(frozenset(group))
-        left = {pair for pair in left if not pair <= group}
-    return [one for one in groups if len(one) > 1 or not any(one < other for other in groups)]
+        ungrouped = {pair for pair in ungrouped if not pair <= group}
+    return [group for group in groups if len(group) > 1 or not any(group < g for g in groups)]

@@ -7,9 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rule_learning.evidence import Change, Evidence, Use
+from rpms.rule_learning.evidence import Change, Evidence, Literal, Template, Use
 from rpms.rule_learning.induction import changes, cover, induce, make_tables, survivors
-from rpms.rule_learning.templates import Literal, Template
 from rpms.rules.predicates import Predicate
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -51,19 +50,19 @@ def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evi
     return evidence
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(hidden, st.lists(masks, min_size=3, max_size=6), st.data())
 def test_a_hidden_rule_is_recovered(
     rule: list[Literal], bases: list[int], data: st.DataObject
 ) -> None:
     unknown = data.draw(st.lists(masks, min_size=len(bases), max_size=len(bases)))
-    found = induce(experience(rule, bases, unknown))
-    assert found is not None
-    assert set(found.kept) == set(rule)
-    assert not found.unexplained
+    learned = induce(experience(rule, bases, unknown))
+    assert learned is not None
+    assert set(learned.conditions) == set(rule)
+    assert not learned.unexplained
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(hidden, st.lists(st.tuples(masks, masks), min_size=1, max_size=30))
 def test_a_true_condition_is_never_deleted(
     rule: list[Literal], states: list[tuple[int, int]]
@@ -81,7 +80,7 @@ def test_a_true_condition_is_never_deleted(
         assert literal in alive or len(seen) * 50 <= len(evidence.accepted)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.builds(Use, masks, masks, st.just(("a", "b")), st.booleans()), max_size=20))
 def test_only_accepted_uses_delete(uses: list[Use]) -> None:
     uses = [one._replace(false=one.false & ~one.true) for one in uses]
@@ -110,9 +109,9 @@ def test_an_effect_is_a_change_and_not_a_discovery() -> None:
     evidence.uses[Use(0, opened, ("a",), True)] += 2
     # Being there was unknown before and is known now; the door was shut and is open.
     evidence.changes[Change(0, opened, opened | at, 0)] += 2
-    found = induce(evidence)
-    assert found is not None
-    assert found.effects == [Literal(numbers["open"], True)]
+    learned = induce(evidence)
+    assert learned is not None
+    assert learned.effects == [Literal(numbers["open"], True)]
 
 
 def test_one_of_several_ways() -> None:
@@ -123,10 +122,10 @@ def test_one_of_several_ways() -> None:
     evidence.uses[Use(holding, at, ("b",), True)] += 3
     evidence.uses[Use(0, at | holding, ("a",), False)] += 3
     evidence.uses[Use(0, at | holding, ("b",), False)] += 3
-    found = induce(evidence)
-    assert found is not None
-    assert found.ways == [Literal(numbers["at"], True), Literal(numbers["holding"], True)]
-    assert not found.kept and not found.unexplained
+    learned = induce(evidence)
+    assert learned is not None
+    assert learned.ways == [Literal(numbers["at"], True), Literal(numbers["holding"], True)]
+    assert not learned.conditions and not learned.unexplained
 
 
 def test_nothing_is_said_of_an_action_that_never_worked() -> None:
@@ -144,7 +143,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     evidence.uses[Use(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
     assert changes(evidence) == [Literal(number, True)]
-    # Known once before, it may have been found out rather than brought about.
+    # Known once before, it may have been learned out rather than brought about.
     evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
     assert changes(evidence) == []
 

@@ -17,8 +17,8 @@ from rpms.envs.alfworld.engine import Fact
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.alfworld.truth import disagreements, true_belief
 from rpms.envs.base import Task
-from rpms.rule_learning.player import draw_names
-from rpms.rule_learning.templates import Template
+from rpms.rule_learning.evidence import Template
+from rpms.rule_learning.explore import draw_names
 from rpms.vocabulary.belief import Belief
 
 Walks = Callable[[int], list[Any]]
