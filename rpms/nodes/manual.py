@@ -6,11 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext
 from rpms.rules import Manual, read_manual
 from rpms.rules.audit import refuse_unreadable
 from rpms.rules.leaving_out import leave_out, names_in
 from rpms.rules.overlay import overlay, rule_files
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import stamp_of
 
 Stamp = tuple[tuple[str, int, int], ...]

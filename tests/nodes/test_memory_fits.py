@@ -19,7 +19,6 @@ from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.blocks import Blocks, tokens, within_ceiling
-from rpms.nodes.context import CEILING, RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.prompt_build import NEW_TASK
 from rpms.nodes.rule_assembly import rule_assembly
@@ -28,6 +27,7 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, load_manual
 from rpms.rules.predicates import parse_predicate, phrase
 from rpms.vocabulary.belief import kind_of
+from rpms.vocabulary.context import CEILING, RunContext
 from rpms.vocabulary.recall import surviving
 from rpms.vocabulary.turn import Turn
 
