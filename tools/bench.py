@@ -48,14 +48,14 @@ from rpms.memory_store import MemoryIndex, load_index
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.context import Layout, RunContext
-from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.own import recall
+from rpms.nodes.memories.grounding import GroundingContext
+from rpms.nodes.memories.rpms import recall
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
 
 WORLD = get_environment("alfworld")
@@ -286,7 +286,7 @@ def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
     runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
     manual = load_manual(WORLD.name)
     began = time.perf_counter()
-    moment = Moment(manual, state["goal"], state["sub_goal"], state["belief"])
+    moment = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
     state["recalls"] = recall(index, moment, CONTEXT)
     state["recalls"] = scf(state, runtime)["recalls"]
     arbitration(state, runtime)

@@ -23,10 +23,10 @@ from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.graph import build_graph, run_episode
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_build import said
+from rpms.nodes.prompt_build import reply_of
 from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Message, Turn
 
@@ -70,7 +70,7 @@ def science_examples() -> Iterator[Example]:
             wanted.remove(family)
             messages = [Message(role="user", content=result["first_observation"])]
             for turn in result["history"]:
-                messages.append(Message(role="assistant", content=said(turn)))
+                messages.append(Message(role="assistant", content=reply_of(turn)))
                 messages.append(Message(role="user", content=turn["observation"]))
             yield family, {"goal_type": family, "task": task["id"], "messages": messages}
     if wanted:

@@ -46,7 +46,7 @@ def check(
     from rpms.envs import environment_names, get_environment
     from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import Finding, check_manual, load_manual
-    from rpms.nodes.shown import missing_prompts
+    from rpms.nodes.prompt_examples import missing_prompts
     from rpms.vocabulary.output import open_console
 
     findings = []

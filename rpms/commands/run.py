@@ -90,8 +90,8 @@ def play(
     from rpms.nodes.chat import open_chat
     from rpms.nodes.manual import manual_for
     from rpms.nodes.memories import check_memory
+    from rpms.nodes.prompt_examples import check_shown
     from rpms.nodes.reset_env import find_task
-    from rpms.nodes.shown import check_shown
 
     world = get_environment(env)
     split = split or world.splits()[0]

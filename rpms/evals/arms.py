@@ -23,9 +23,8 @@ from rpms.evals.conditions import letters, preset_contexts
 from rpms.evals.protocol_card import apply_protocol
 from rpms.graph.build import Swapped
 from rpms.models.opening import is_own
-from rpms.nodes.context import RunContext, condition_name
 from rpms.rules.loader import checked
-from rpms.vocabulary.context import declarations
+from rpms.vocabulary.context import RunContext, condition_name, declarations
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.imports import is_path, load_object, path_of

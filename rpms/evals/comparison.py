@@ -15,7 +15,7 @@ from rpms.evals.report.results import figure, gain
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 # What the card tells already, under names of its own.

@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.context import RunContext, condition_name, settings
 from rpms.nodes.memories import find_method
 from rpms.rules.loader import checked
+from rpms.vocabulary.context import RunContext, condition_name, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, read_yaml
 from rpms.vocabulary.spelling import Strict, offer

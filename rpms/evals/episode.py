@@ -37,11 +37,11 @@ from rpms.evals.rule_compliance import (
 from rpms.evals.step_counts import decision_counts, drift_counts, memory_counts, source_counts
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.goal import GoalSpec

@@ -22,11 +22,11 @@ from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
 from rpms.nodes.chat import open_chat, reply_cache
-from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory, check_trials
-from rpms.nodes.shown import check_shown
+from rpms.nodes.prompt_examples import check_shown
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 

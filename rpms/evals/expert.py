@@ -28,12 +28,12 @@ from rpms.envs import Task, get_environment
 from rpms.evals.arms import Paths, Variant, load_stages
 from rpms.graph.build import Swapped, build_graph
 from rpms.nodes.action_arbitration import situation
-from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.state import EpisodeInput, EpisodeState
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import forbidden_by, match_action
 from rpms.vocabulary.belief import fingerprint
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import surviving
 from rpms.vocabulary.turn import Message, Usage

@@ -12,9 +12,9 @@ from rpms.evals.arms import Variant, parse_arm
 from rpms.evals.expert import assign, refuse_judged, taught
 from rpms.evals.export_chat import Per, Written, write_chat
 from rpms.evals.plan import Selection
-from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory
+from rpms.vocabulary.context import RunContext, condition_name
 
 
 class Expertise(NamedTuple):

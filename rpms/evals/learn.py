@@ -27,10 +27,10 @@ from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
 from rpms.nodes.chat import reply_cache
-from rpms.nodes.context import RunContext, condition_name
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
-from rpms.nodes.memories.shape import takes_manual
+from rpms.nodes.memories.registry import takes_manual
+from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special
 from rpms.vocabulary.output import say

@@ -19,12 +19,12 @@ from rpms.evals.plan import RunPlan
 from rpms.evals.records import Hashes, Manifest, Memory, PlannedTask
 from rpms.memory_store import read_header
 from rpms.models.opening import CONTROLS, LABELS
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories import file_of
 from rpms.rules.ablate import names_in
 from rpms.rules.loader import rule_files
 from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact
 

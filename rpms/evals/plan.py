@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rpms.envs import Environment, Task, get_environment
 from rpms.evals.records import Episode, EpisodeLine, JobKey
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from rpms.envs import Environment, get_environment
 from rpms.evals.records import Manifest
-from rpms.nodes.context import RunContext, refuse_unknown
+from rpms.vocabulary.context import RunContext, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import Strict, offer
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rpms.envs import get_environment
 from rpms.evals.conditions import find_label
 from rpms.evals.run_folder import MANIFEST, Run, read_records, read_run
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder
 from rpms.vocabulary.turn import EpisodeRecord

@@ -35,10 +35,10 @@ from rpms.evals.records import JobKey
 from rpms.graph.build import RpmsGraph, Swapped, build_graph
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.chat import reply_cache
-from rpms.nodes.context import RunContext
 from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.safe_text import redact, visible
 
 SWITCH_S = 0.001

@@ -1,29 +1,32 @@
-"""Wiring the stages into a LangGraph."""
+"""Wiring the stages into a LangGraph, with a look at what comes into it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
-from langgraph.types import Checkpointer
+from langgraph.types import Checkpointer, Command
 
 import rpms.nodes as stages
 from rpms.graph import routing
-from rpms.graph.entry import RpmsGraph as RpmsGraph
-from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.stage import Stage, current, known
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import offer
 
 Swapped = Callable[..., Any] | Runnable[Any, Any]
+Builder = StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 
+KEYS = list(EpisodeInput.__annotations__)
 STAGES: tuple[str, ...] = (
     "reset_env",
     "belief_update",
@@ -36,6 +39,20 @@ STAGES: tuple[str, ...] = (
     "action_arbitration",
     "env_step",
 )
+
+
+class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]):
+    """What ``build_graph`` returns; every way of running a graph goes through these two."""
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """As LangGraph's own, for an input that makes sense."""
+        refuse_senseless(input, config, options.get("context"))
+        return super().stream(input, config, **options)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """As LangGraph's own, for an input that makes sense."""
+        refuse_senseless(input, config, options.get("context"))
+        return super().astream(input, config, **options)
 
 
 def build_graph(
@@ -57,20 +74,37 @@ def build_graph(
         reply_cache: file of model replies; what was asked before is answered from it, so that a
             run that is repeated or taken up again costs nothing twice.
     """
+    builder = make_builder(nodes, model=model, reply_cache=reply_cache)
+    compiled = builder.compile(checkpointer=checkpointer, store=store, name="rpms")
+    compiled.__class__ = RpmsGraph  # the same graph, which looks at what comes in
+    return cast(RpmsGraph, compiled)
+
+
+def make_builder(
+    nodes: Mapping[str, Swapped] | None = None,
+    *,
+    model: BaseChatModel | None = None,
+    reply_cache: str = "",
+) -> Builder:
+    """The graph before it is compiled; the arguments are those of ``build_graph``."""
     refuse_non_model(model)
     swapped = {name: _checked(name, stage) for name, stage in _known_stages(nodes or {}).items()}
-    builder: StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput] = StateGraph(
+    ours = {
+        "prompt_build": stages.make_prompt_build(model),
+        "llm_call": stages.make_llm_call(model, reply_cache),
+    }
+    builder = Builder(
         EpisodeState,
         context_schema=RunContext,
         input_schema=EpisodeInput,
         output_schema=EpisodeOutput,
     )
-    for name, stage in {**_own(model, reply_cache), **swapped}.items():
+    for name in STAGES:
+        stage = swapped.get(name) or ours.get(name) or Stage(name, getattr(stages, name))
         if name == "llm_call":
             # Whoever brings a stage of their own wants to see its errors, and soon.
-            own = name not in swapped
-            policy = RETRY if own else RETRY._replace(max_attempts=FIRST_TRIES)
-            ended: Any = stages.model_failed if own else None
+            policy = RETRY._replace(max_attempts=FIRST_TRIES) if name in swapped else RETRY
+            ended: Any = None if name in swapped else stages.model_failed
             builder.add_node(name, stage, retry_policy=policy, error_handler=ended)
         else:
             builder.add_node(name, stage)
@@ -79,8 +113,23 @@ def build_graph(
         builder.add_conditional_edges(name, route)
     builder.add_edge("arbitration", "prompt_build")
     builder.add_edge("prompt_build", "llm_call")
-    compiled = builder.compile(checkpointer=checkpointer, store=store, name="rpms")
-    return RpmsGraph(**vars(compiled))
+    return builder
+
+
+def refuse_senseless(input: Any, config: RunnableConfig | None, context: Any) -> None:
+    """Refuse an input with keys that the graph does not have; it would play the first task.
+
+    As a node of another graph it is handed the whole state of that one, where other keys are
+    nobody's mistake; only a state that has none of ours is refused there.
+    """
+    settings(context)
+    within = "langgraph_node" in ((config or {}).get("metadata") or {})
+    if isinstance(input, Mapping):
+        unknown = [str(key) for key in input if key not in KEYS]
+        if unknown and not (within and len(unknown) < len(input)):
+            raise RpmsError(f"unknown input key '{unknown[0]}'; {offer(unknown[0], KEYS)}")
+    elif not within and not isinstance(input, Command | None):
+        raise RpmsError(f"the input must be a dictionary of {', '.join(KEYS)}, not {input!r:.80}")
 
 
 def refuse_non_model(model: object) -> None:
@@ -92,17 +141,6 @@ def refuse_non_model(model: object) -> None:
         )
     if model is not None and not isinstance(model, BaseChatModel):
         raise RpmsError(f"model= takes a LangChain chat model, not a {type(model).__name__}")
-
-
-def _own(model: BaseChatModel | None, reply_cache: str) -> dict[str, Any]:
-    """Our own stages, in their order."""
-    made = {
-        "reset_env": stages.make_reset_env(),
-        "prompt_build": stages.make_prompt_build(model),
-        "llm_call": stages.make_llm_call(model, reply_cache),
-        "env_step": Stage("env_step", stages.env_step, stages.async_env_step),
-    }
-    return {name: made.get(name) or Stage(name, getattr(stages, name)) for name in STAGES}
 
 
 def _known_stages(nodes: Mapping[str, Swapped]) -> Mapping[str, Swapped]:
@@ -140,6 +178,6 @@ def _checked(name: str, stage: Swapped) -> Any:
     return call
 
 
-def _resolved(name: str, state: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _resolved(name: str, state: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """What LangGraph gives to a stage, with the settings that the episode goes on under."""
-    return given | {"runtime": current(name, state)} if "runtime" in given else given
+    return arguments | {"runtime": current(name, state)} if "runtime" in arguments else arguments

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import Decisions
+from rpms.vocabulary.context import RunContext
 
 USUAL = RunContext().plain
 

@@ -10,9 +10,9 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeInput, EpisodeOutput
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall

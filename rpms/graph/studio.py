@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph_sdk.runtime import ServerRuntime
 
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.nodes.context import RunContext, refuse_unknown
+from rpms.vocabulary.context import RunContext, refuse_unknown
 from rpms.vocabulary.imports import only_installed
 
 _graph = build_graph()

@@ -1,17 +1,18 @@
 """Episodic memory M: entries, frozen snapshots, retrieval by goal signature, database stores."""
 
-from rpms.memory_store.entries import Entry, parse_entry
+from rpms.memory_store.controls import controlled, controlled_notes
+from rpms.memory_store.entries import Entry, Note, parse_entry
 from rpms.memory_store.merging import merge_entries
-from rpms.memory_store.notes import Note, controlled_notes, read_notes, write_notes
 from rpms.memory_store.retrieval import Candidate, MemoryIndex
 from rpms.memory_store.snapshot import (
     Header,
     load_index,
     read_header,
+    read_notes,
     read_snapshot,
     write_snapshot,
 )
-from rpms.memory_store.stores import load_from_store, save_to_store
+from rpms.memory_store.stores import load_from_store, save_to_store, store_version
 
 __all__ = [
     "Candidate",
@@ -19,6 +20,7 @@ __all__ = [
     "Header",
     "MemoryIndex",
     "Note",
+    "controlled",
     "controlled_notes",
     "load_from_store",
     "load_index",
@@ -28,6 +30,6 @@ __all__ = [
     "read_notes",
     "read_snapshot",
     "save_to_store",
-    "write_notes",
+    "store_version",
     "write_snapshot",
 ]

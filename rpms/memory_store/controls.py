@@ -15,25 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any, get_args
 
-from rpms.memory_store.entries import Entry, Found, Schema, Success, parse_entry
+from rpms.memory_store.entries import Entry, Found, Note, Schema, Success, parse_entry
 from rpms.vocabulary.context import Control as Control
+from rpms.vocabulary.errors import RpmsError
 
 CONTROLS: tuple[Control, ...] = get_args(Control)
 _ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
-_ADVICE = ("actions", "lifted", "failed_action")
 
 
 def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> list[Entry]:
     """The entries as a control has them; ``filler`` leaves them alone until they are printed."""
+    spoil = {"shuffled": _shuffled, "irrelevant": _irrelevant, "corrupted": _corrupted}
     if control == "empty":
         return []
-    if control == "shuffled":
-        return _shuffled(entries, random.Random(seed))
-    if control == "irrelevant":
-        return _irrelevant(entries, random.Random(seed))
-    if control == "corrupted":
-        return _corrupted(entries, random.Random(seed))
-    return list(entries)
+    return spoil[control](entries, random.Random(seed)) if control in spoil else list(entries)
 
 
 def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
@@ -42,20 +37,20 @@ def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     A find is asked for by the object, so there the objects change names. Schemas belong to no goal
     and stay as they are.
     """
-    signatures = [one.goal_signature for one in entries if not isinstance(one, Schema | Found)]
+    signatures = [
+        entry.goal_signature for entry in entries if not isinstance(entry, Schema | Found)
+    ]
     chance.shuffle(signatures)
-    given = iter(signatures)
-    wrong = _ring(
-        {kind for one in entries if isinstance(one, Found) for kind in one.objects}, chance
-    )
-    found: list[Entry] = []
-    for one in entries:
-        if isinstance(one, Found):
-            objects = {wrong.get(kind, kind): count for kind, count in one.objects.items()}
-            found.append(one.model_copy(update={"objects": objects}))
-        else:
-            found.append(one if isinstance(one, Schema) else _filed(one, next(given)))
-    return found
+    others = iter(signatures)
+    kinds = {kind for entry in entries if isinstance(entry, Found) for kind in entry.objects}
+    wrong = _ring(kinds, chance)
+
+    def moved(entry: Entry) -> Entry:
+        if isinstance(entry, Found):
+            return entry.model_copy(update={"objects": _exchanged(entry.objects, wrong)})
+        return entry if isinstance(entry, Schema) else _filed(entry, next(others))
+
+    return [moved(entry) for entry in entries]
 
 
 def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
@@ -65,16 +60,16 @@ def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     unless that type is more than half of the memory: what is too many is left out. So are schemas
     and finds, which belong to no type and would tell about the goal at hand.
     """
-    owned = [one for one in entries if not isinstance(one, Schema | Found)]
+    owned = [entry for entry in entries if not isinstance(entry, Schema | Found)]
     chance.shuffle(owned)
-    owned.sort(key=lambda one: _type(one.goal_signature))
-    signatures = [one.goal_signature for one in owned]
+    owned.sort(key=lambda entry: _type(entry.goal_signature))
+    signatures = [entry.goal_signature for entry in owned]
     largest = max(Counter(map(_type, signatures)).values(), default=0)
     moved = signatures[largest:] + signatures[:largest]
     return [
-        _filed(one, other)
-        for one, other in zip(owned, moved, strict=True)
-        if _type(one.goal_signature) != _type(other)
+        _filed(entry, other)
+        for entry, other in zip(owned, moved, strict=True)
+        if _type(entry.goal_signature) != _type(other)
     ]
 
 
@@ -86,6 +81,10 @@ def _filed(entry: Entry, signature: str) -> Entry:
     return entry.model_copy(update={"goal_signature": signature})
 
 
+def _exchanged(counts: Mapping[str, int], wrong: Mapping[str, str]) -> dict[str, int]:
+    return {wrong.get(kind, kind): count for kind, count in counts.items()}
+
+
 def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     """Wrong in every entry: tools and places exchanged, success told as failure and back.
 
@@ -94,8 +93,8 @@ def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     of a schema as its effects.
     """
     wrong = _wrong_kinds(entries, chance)
-    steps = sorted({one.sub_goal_type for one in entries if isinstance(one, Success)})
-    return [parse_entry(_turned(one, wrong, steps, chance)) for one in entries]
+    steps = sorted({entry.sub_goal_type for entry in entries if isinstance(entry, Success)})
+    return [parse_entry(_turned(entry, wrong, steps, chance)) for entry in entries]
 
 
 def _turned(
@@ -104,19 +103,16 @@ def _turned(
     data = entry.model_dump(mode="json")
     if isinstance(entry, Schema):
         swapped = {"preconditions": data["effects"], "effects": data["preconditions"]}
-        kinds = {
-            name: {wrong.get(kind, kind): count for kind, count in counts.items()}
-            for name, counts in data["kinds"].items()
-        }
+        kinds = {name: _exchanged(counts, wrong) for name, counts in entry.kinds.items()}
         return {**data, **swapped, "kinds": kinds}
     if isinstance(entry, Found):
         return {**data, "place": wrong.get(entry.place, entry.place)}
-    kept = {
+    same = {
         name: data[name] for name in ("id", "retrieval_weight", "goal_signature", "state_signature")
     }
     if not isinstance(entry, Success):
         return {
-            **kept,
+            **same,
             "type": "success",
             "sub_goal_type": chance.choice(steps) if steps else entry.failed_action.split()[0],
             "actions": [entry.failed_action],
@@ -125,7 +121,7 @@ def _turned(
         }
     if chance.random() < 0.5:
         return {
-            **kept,
+            **same,
             "type": "failure",
             "failed_action": entry.actions[-1],
             "lifted": entry.lifted[-1] if entry.lifted else "",
@@ -133,23 +129,22 @@ def _turned(
             "corrective_rule": "it was refused every time",
             "occurrence_count": entry.success_count,
         }
-    for name in _ADVICE:
-        if name in data:
-            data[name] = [_renamed(action, wrong) for action in data[name]]
-    return data
+    advice = {name: [_renamed(action, wrong) for action in data[name]]
+              for name in ("actions", "lifted")}  # fmt: skip
+    return data | advice
 
 
 def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, str]:
     """Another kind for every kind of place or tool that the memory names, each used once."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
-    for one in entries:
-        if isinstance(one, Found):
-            groups["place"].add(one.place)
-        elif isinstance(one, Schema):
-            for parameter, kinds in one.kinds.items():
+    for entry in entries:
+        if isinstance(entry, Found):
+            groups["place"].add(entry.place)
+        elif isinstance(entry, Schema):
+            for parameter, kinds in entry.kinds.items():
                 groups[parameter] |= set(kinds)
-        elif isinstance(one, Success):
-            groups["place"].update(_ANY_OF_A_KIND.findall(" ".join(one.lifted)))
+        elif isinstance(entry, Success):
+            groups["place"].update(_ANY_OF_A_KIND.findall(" ".join(entry.lifted)))
     wrong: dict[str, str] = {}
     for parameter in sorted(groups, key=lambda name: (name != "place", name)):
         wrong |= _ring(groups[parameter] - set(wrong), chance)
@@ -157,7 +152,7 @@ def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, s
 
 
 def _ring(kinds: set[str], chance: random.Random) -> dict[str, str]:
-    """Another one for each, every one used once; nothing for one that stands alone."""
+    """Another for each, every one used once; nothing for one that stands alone."""
     ring = sorted(kinds)
     chance.shuffle(ring)
     return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
@@ -169,7 +164,31 @@ def _renamed(action: str, wrong: Mapping[str, str]) -> str:
         return action
     longest_first = sorted(wrong, key=len, reverse=True)
     kinds = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)")
-    return kinds.sub(lambda found: wrong[found[1]], action)
+    return kinds.sub(lambda match: wrong[match[1]], action)
+
+
+def controlled_notes(notes: Sequence[Note], control: Control, seed: int = 0) -> list[Note]:
+    """The notes as a control has them; filler is put in where they are printed.
+
+    Notes are free text, which cannot be made wrong by rule: ``corrupted`` is refused.
+    """
+    if control == "corrupted":
+        raise RpmsError("memory_control 'corrupted' is for the method 'rpms' alone")
+    if control == "empty":
+        return []
+    if control not in ("shuffled", "irrelevant"):
+        return list(notes)
+    chance = random.Random(seed)
+    places = [(note.goal, note.goal_type) for note in notes]
+    chance.shuffle(places)
+    moved = [
+        note.model_copy(update={"goal": goal, "goal_type": kind})
+        for note, (goal, kind) in zip(notes, places, strict=True)
+    ]
+    if control == "shuffled":
+        return moved
+    pairs = zip(notes, moved, strict=True)
+    return [new for old, new in pairs if old.goal_type != new.goal_type]
 
 
 def filler(text: str, neutral: str) -> str:

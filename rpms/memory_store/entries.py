@@ -1,7 +1,8 @@
-"""The kinds of memory: the paper's four, with the fields of its appendix, and finds.
+"""The kinds of memory: the paper's four, with the fields of its appendix, finds, and notes.
 
 Beside the recorded example an entry keeps what it says with roles for names (``lifted``), which is
-what another home can use. An entry written by hand may leave that out.
+what another home can use. An entry written by hand may leave that out. Notes are what other methods
+keep: a text each.
 """
 
 from __future__ import annotations
@@ -105,8 +106,33 @@ class Found(_Entry):
     objects: dict[str, int] = {}
 
 
+class Note(_Strict):
+    """One text and where it belongs.
+
+    Attributes:
+        id: unique within the file.
+        kind: what its method calls it: insight, workflow, trajectory.
+        text: as the prompt prints it.
+        goal: the task sentence it was learned from; empty if it is about all tasks.
+        goal_type: the type of that task.
+        votes: how often it was held to be right, where the method counts that.
+        actions: the commands it advises; None if they have to be read from its text.
+        state_signature: the state it was recorded in, where it is about one.
+    """
+
+    id: str = Field(min_length=1)
+    kind: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    goal: str = ""
+    goal_type: str = ""
+    votes: int = 0
+    actions: list[str] | None = None
+    state_signature: str | None = None
+
+
 Entry = Success | Failure | Schema | CriticalFailure | Found
 ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
+NOTES: TypeAdapter[Note] = TypeAdapter(Note)
 
 
 def parse_entry(data: object) -> Entry:

@@ -4,6 +4,12 @@ What makes two experiences the same is what they say with roles for names: two m
 desks are one way to take a thing. Of the recorded examples the first in order is kept. Merging is
 associative and commutative and ids come from the content, so the result of learning does not
 depend on the order of the trajectories, on rounds or on parallel workers.
+
+What an action needs and does is read from its uses and from nothing else. A literal such as
+``at(place)`` is a precondition if it held whenever the action worked, and if it is wanted to
+explain the refusals: those that explain most are taken first, until no refusal that can be
+explained is left. Effects are what held after every use that worked and was not there before every
+time, and the state of the hand, which most people guess wrongly.
 """
 
 from __future__ import annotations
@@ -11,10 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add
 from typing import Any
 
-from rpms.memory_store import schemas
 from rpms.memory_store.entries import Entry, Use, parse_entry
 from rpms.vocabulary.goal import PAPER, Keys
 
@@ -29,6 +35,10 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
 # What stands for the lifted form in an entry that has none.
 _EXAMPLE = {"success": "actions", "failure": "failed_action", "critical_failure": "failed_action"}
 _COUNTS = ("success_count", "failure_count", "occurrence_count", "looked")
+# What tells the state of the hand; said after every action that worked, changed or not.
+_HAND = ("holding(", "hand_empty")
+# What merely comes into sight is no effect of an action.
+_SIGHT = ("here(", "visible(")
 
 Data = dict[str, Any]
 
@@ -44,17 +54,16 @@ def merge_entries(entries: Iterable[Entry], keys: Keys = PAPER) -> list[Entry]:
         data["id"] = f"{data['type']}_{key}"
         if data["type"] == "schema" and data["uses"]:
             uses = [Use(**use) for use in data["uses"]]
-            data["preconditions"] = schemas.preconditions(uses)
-            data["effects"] = schemas.effects(uses)
-            data["confidence"] = schemas.confidence(uses)
+            data["preconditions"] = preconditions(uses)
+            data["effects"] = effects(uses)
+            data["confidence"] = confidence(uses)
     ordered = sorted(merged.values(), key=lambda data: (data["type"], data["id"]))
     return [parse_entry(data) for data in ordered]
 
 
 def identity(data: Mapping[str, Any], keys: Keys) -> str:
     """A short digest of what an entry says, apart from how often and where it was seen."""
-    fields = _IDENTITY[data["type"]]
-    content = {name: data[name] for name in fields}
+    content = {name: data[name] for name in _IDENTITY[data["type"]]}
     if "lifted" in content and not content["lifted"]:
         content["lifted"] = data[_EXAMPLE[data["type"]]]
     if data["type"] == "schema" and not data["uses"]:
@@ -65,41 +74,89 @@ def identity(data: Mapping[str, Any], keys: Keys) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _add(one: Data, other: Data) -> Data:
+def _add(entry: Data, other: Data) -> Data:
     """Both experiences as one: counts add up, and the smaller example stands for both."""
-    first, second = sorted((one, other), key=_example)
+    first, second = sorted((entry, other), key=_example)
     total = dict(first)
-    for field in _COUNTS:
+    for field, joined in _ADDED.items():
         if field in total:
-            total[field] = first[field] + second[field]
-    for field, add in _ADDED.items():
-        if field in total:
-            total[field] = add(first[field], second[field])
+            total[field] = joined(first[field], second[field])
     return total
 
 
 def _example(data: Data) -> str:
     """Orders entries by the home they were recorded in, which says nothing about their worth."""
     left_out = {"id", "uses", "kinds", "objects", "confidence", *_COUNTS}
-    told = {name: value for name, value in data.items() if name not in left_out}
-    return json.dumps(told, sort_keys=True, ensure_ascii=False)
+    example = {name: value for name, value in data.items() if name not in left_out}
+    return json.dumps(example, sort_keys=True, ensure_ascii=False)
 
 
-def _uses(one: list[Data], other: list[Data]) -> list[Data]:
+def _uses(uses: list[Data], others: list[Data]) -> list[Data]:
     counted: Counter[str] = Counter()
-    for use in [*one, *other]:
+    for use in [*uses, *others]:
         rest = {name: value for name, value in use.items() if name != "count"}
         counted[json.dumps(rest, sort_keys=True)] += use["count"]
     return [{**json.loads(text), "count": count} for text, count in sorted(counted.items())]
 
 
-def _kinds(one: dict[str, dict[str, int]], other: dict[str, dict[str, int]]) -> Data:
-    names = sorted({*one, *other})
-    return {name: _sum(one.get(name, {}), other.get(name, {})) for name in names}
+def _kinds(kinds: dict[str, dict[str, int]], others: dict[str, dict[str, int]]) -> Data:
+    names = sorted({*kinds, *others})
+    return {name: _sum(kinds.get(name, {}), others.get(name, {})) for name in names}
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted((Counter(one) + Counter(other)).items()))
+def _sum(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(counts) + Counter(others)).items()))
 
 
-_ADDED: dict[str, Callable[[Any, Any], Any]] = {"uses": _uses, "kinds": _kinds, "objects": _sum}
+_ADDED: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "objects": _sum
+}  # fmt: skip
+
+
+def preconditions(uses: Sequence[Use]) -> list[str]:
+    """The fewest literals, each true at every success, that explain the refusals."""
+    worked = [use for use in uses if use.worked]
+    if not worked:
+        return []
+    always = [name for name, held in worked[0].before.items() if held]
+    always = sorted(name for name in always if all(use.before.get(name) for use in worked))
+    unexplained = [use for use in uses if not use.worked]
+    needs: list[str] = []
+    while unexplained:
+        gains = {name: _explained(name, unexplained) for name in always}
+        best = max(gains, key=lambda name: (gains[name], name), default="")
+        if not best or not gains[best]:
+            break
+        needs.append(best)
+        unexplained = [use for use in unexplained if use.before.get(best) is not False]
+    return sorted(needs)
+
+
+def _explained(name: str, refused: Sequence[Use]) -> int:
+    return sum(use.count for use in refused if use.before.get(name) is False)
+
+
+def effects(uses: Sequence[Use]) -> list[str]:
+    """What every success left behind."""
+    worked = [use for use in uses if use.worked]
+    if not worked:
+        return []
+    after = set(worked[0].after).intersection(*(use.after for use in worked))
+    return sorted(
+        name
+        for name in after
+        if not name.startswith(_SIGHT)
+        and (name.startswith(_HAND) or any(use.before.get(name) is not True for use in worked))
+    )
+
+
+def confidence(uses: Sequence[Use]) -> float:
+    """The share of uses that went as the schema says: worked where its needs held, else not."""
+    needs = preconditions(uses)
+    total = sum(use.count for use in uses)
+    right = sum(
+        use.count
+        for use in uses
+        if use.worked == (not any(use.before.get(name) is False for name in needs))
+    )
+    return round(right / total, 4) if total else 0.0

@@ -19,7 +19,7 @@ the cost of a step does not grow with the store.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -61,7 +61,7 @@ class MemoryIndex:
 
         ``keys`` reads the signatures; a memory has many times fewer states than entries.
         """
-        self._read_goal = keys.goal
+        self._read_goal = lru_cache(maxsize=65536)(keys.goal)
         self._compat = lru_cache(maxsize=65536)(keys.compat)
         self._categories: dict[str, frozenset[str]] = defaultdict(frozenset)
         for name, kinds in (categories or {}).items():
@@ -70,9 +70,8 @@ class MemoryIndex:
         self._rows: list[bytes] = []
         self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
         self._schemas: dict[str, list[tuple[float, str, int]]] = defaultdict(list)
-        self._looked: dict[str, int] = {}
-        self._found: dict[str, dict[str, int]] = {}
-        self._signatures: dict[str, dict[Bucket, list[Ranked]]] = {}
+        self._looked: Counter[str] = Counter()
+        self._held: dict[str, Counter[str]] = {}
         self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
         self._best: dict[tuple[tuple[str, ...], int], list[Candidate]] = {}
 
@@ -102,16 +101,11 @@ class MemoryIndex:
             self._schemas[entry.action_type].append((-entry.confidence, entry.id, number))
             return
         if isinstance(entry, Found):
-            self._looked[entry.place] = self._looked.get(entry.place, 0) + entry.looked
+            self._looked[entry.place] += entry.looked
             for kind, count in entry.objects.items():
-                held = self._found.setdefault(kind, {})
-                held[entry.place] = held.get(entry.place, 0) + count
+                self._held.setdefault(kind, Counter())[entry.place] += count
             return
-        group = self._signatures.get(entry.goal_signature)
-        if group is None:
-            signature = self._read_goal(entry.goal_signature)
-            group = self._groups.setdefault(signature, {})
-            self._signatures[entry.goal_signature] = group
+        group = self._groups.setdefault(self._read_goal(entry.goal_signature), {})
         if isinstance(entry, Success):
             about, count = entry.sub_goal_type, entry.success_count
         else:
@@ -146,7 +140,7 @@ class MemoryIndex:
         if key not in self._best:
             rows = [self._schemas[action][0][2] for action in key[0] if action in self._schemas]
             entries = [self._entry(row) for row in rows[:k]]
-            self._best[key] = [Candidate(one, 1.0, one["success_count"]) for one in entries]
+            self._best[key] = [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
         return self._best[key]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
@@ -154,15 +148,12 @@ class MemoryIndex:
 
         What was never found itself is looked for where its category was.
         """
-        found = self._found.get(kind)
-        if not found:
-            mine = self._categories[kind]
-            alike = [other for other in self._found if self._categories[other] & mine]
-            found = {}
-            for other in alike:
-                for place, count in self._found[other].items():
-                    found[place] = found.get(place, 0) + count
-        return {place: (count, self._looked[place]) for place, count in found.items()}
+        held = self._held.get(kind)
+        if not held:
+            mine, held = self._categories[kind], Counter()
+            for other in [other for other in self._held if self._categories[other] & mine]:
+                held.update(self._held[other])
+        return {place: (count, self._looked[place]) for place, count in held.items()}
 
     def nearness(self, goal: GoalSignature, other: GoalSignature) -> float:
         """d_gamma, as the head of this file has it."""
@@ -171,10 +162,10 @@ class MemoryIndex:
         alike = OBJECT_SHARE * self._alike(goal.object, other.object)
         return alike + DESTINATION_SHARE * self._alike(goal.destination, other.destination)
 
-    def _alike(self, one: str, other: str) -> float:
-        if one == other or fuzz.ratio(one, other) >= SAME_WORD:
+    def _alike(self, word: str, other: str) -> float:
+        if word == other or fuzz.ratio(word, other) >= SAME_WORD:
             return 1.0
-        return SAME_CATEGORY if self._categories[one] & self._categories[other] else 0.0
+        return SAME_CATEGORY if self._categories[word] & self._categories[other] else 0.0
 
     def _find(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         most = CHOICE * k
@@ -187,23 +178,24 @@ class MemoryIndex:
                         for negated, name, row, weight in ranked[:most]
                         if score * weight >= theta
                     ]
-        found: list[Candidate] = []
-        for bucket in sorted(near):
-            found += self._merge(sorted(near[bucket]))[:most]
-        return sorted(found, key=lambda one: (-one.score, -one.seen, one.entry["id"]))
+        return _ranked(c for rows in near.values() for c in self._merge(sorted(rows))[:most])
 
     def _merge(self, ranked: Sequence[tuple[float, int, str, int]]) -> list[Candidate]:
         """One candidate for entries that say the same with roles for names."""
         merged: dict[str, Candidate] = {}
         for score, negated, _, row in ranked:
             entry = self._entry(row)
-            said = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
-            known = merged.get(said)
+            same = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
+            known = merged.get(same)
             if known is None:
-                merged[said] = Candidate(entry, -score, -negated)
+                merged[same] = Candidate(entry, -score, -negated)
             else:
-                merged[said] = known._replace(seen=known.seen - negated)
-        return sorted(merged.values(), key=lambda one: (-one.score, -one.seen, one.entry["id"]))
+                merged[same] = known._replace(seen=known.seen - negated)
+        return _ranked(merged.values())
 
     def _entry(self, row: int) -> dict[str, Any]:
         return ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")
+
+
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(candidates, key=lambda c: (-c.score, -c.seen, c.entry["id"]))

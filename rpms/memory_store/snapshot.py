@@ -1,4 +1,4 @@
-"""A frozen memory on disk: one JSON header line, then one entry per line.
+"""A frozen memory on disk: one JSON header line, then one entry or note per line.
 
 Readable, diffable and loaded whole. Evaluation never writes it. Writing is atomic: a process
 killed half-way leaves the old file as it was.
@@ -6,16 +6,15 @@ killed half-way leaves the old file as it was.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from rpms.memory_store.entries import ADAPTER, Entry
+from rpms.memory_store.entries import ADAPTER, NOTES, Entry, Note
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import open_plain, parse_json, reason_of, whole_file
@@ -25,6 +24,7 @@ FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
 OWN = "rpms"
 """The method whose memory this format was made for."""
+_OF_OTHERS = {"method", "written_by", "unread"}
 
 
 class Header(BaseModel):
@@ -53,28 +53,24 @@ class Header(BaseModel):
 def write_snapshot(
     file: Path,
     env: str,
-    entries: Sequence[Entry],
+    entries: Sequence[Entry | Note],
     sources: Sequence[str] = (),
     rounds: int = 0,
-    learned_by: Sequence[str] = (),
+    **about: Any,
 ) -> Header:
-    """Write a whole snapshot."""
-    counts = Counter(entry.type for entry in entries)
+    """Write a whole memory, ours or another method's; ``about`` is what else its header says."""
+    counts = Counter(entry.kind if isinstance(entry, Note) else entry.type for entry in entries)
     header = Header(
-        env=env, sources=list(sources), learned_by=list(learned_by), rounds=rounds,
-        entries=len(entries), counts=dict(sorted(counts.items())),
+        env=env, sources=list(sources), rounds=rounds, entries=len(entries),
+        counts=dict(sorted(counts.items())), **about,
     )  # fmt: skip
-    told = header.model_dump_json(exclude={"method", "written_by", "unread"})
-    write_lines(file, told, (entry.model_dump(mode="json") for entry in entries))
-    return header
-
-
-def write_lines(file: Path, header: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the whole beside the target, then put it in its place in one step."""
     with whole_file(file, durable=True) as out:
-        out.write(f"{header}\n".encode())
-        for row in rows:
+        left_out = _OF_OTHERS if header.method == OWN else set()
+        out.write(f"{header.model_dump_json(exclude=left_out)}\n".encode())
+        for entry in entries:
+            row = entry.model_dump(mode="json", exclude_defaults=isinstance(entry, Note))
             out.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode("utf-8", "replace"))
+    return header
 
 
 def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
@@ -82,19 +78,20 @@ def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
 
     So is the memory of another world than ``env``, where one is given.
     """
-    rows = read_lines(file, ADAPTER)
-    header = next(rows)
-    assert isinstance(header, Header)
-    check_header(file, header, env or header.env)
+    header, rows = _open(file, ADAPTER, env)
     return header, [entry for _, entry in rows]
+
+
+def read_notes(file: Path, env: str, method: str) -> list[Note]:
+    """Every note; a file of another world or method, or a wrong line, is refused."""
+    return [note for _, note in _open(file, NOTES, env, method)[1]]
 
 
 def read_header(file: Path) -> Header:
     """The first line alone: where a memory comes from."""
-    rows = read_lines(file, ADAPTER)
-    header = next(rows)
+    rows = _rows(file, ADAPTER)
+    header: Header = next(rows)
     rows.close()
-    assert isinstance(header, Header)
     return header
 
 
@@ -105,43 +102,36 @@ def load_index(
     keys: Keys = PAPER,
 ) -> MemoryIndex:
     """The snapshot as a searchable index; entries stay as text until they are recalled."""
-    rows = read_lines(file, ADAPTER)
-    header = next(rows)
-    assert isinstance(header, Header)
-    check_header(file, header, env)
     index = MemoryIndex(categories, keys)
-    # Nothing that is loaded becomes garbage, and looking for some again and again while a
-    # million entries come in takes longer than reading them.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        for line, entry in rows:
-            index.add(entry, line)
-        index.freeze()
-    finally:
-        if collecting:
-            gc.enable()
+    for line, entry in _open(file, ADAPTER, env)[1]:
+        index.add(entry, line)
+    index.freeze()
     return index
 
 
-def check_header(file: Path, header: Header, env: str, method: str = OWN) -> None:
-    """Refuse the memory of another world, or of another method."""
-    if header.env != env:
+def _open(
+    file: Path, adapter: TypeAdapter[Any], env: str, method: str = OWN
+) -> tuple[Header, Generator[Any, None, None]]:
+    """The header and the rows; the memory of another world or of another method is refused."""
+    rows = _rows(file, adapter)
+    header: Header = next(rows)
+    if env and header.env != env:
         raise RpmsError(f"{file}:1: this memory was learned in {header.env}, not in {env}")
     if header.method != method:
         raise RpmsError(
             f"{file}:1: a memory of the method '{header.method}', not of '{method}'; set "
             "memory_method to match, or give another file"
         )
+    return header, rows
 
 
-def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
+def _rows(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
     """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
         with open_plain(file, "memory file") as lines:
             header = _header(file, lines.readline())
             yield header
-            number, found = 1, 0
+            number = 1
             for number, line in enumerate(lines, start=2):
                 if not line.endswith(b"\n"):
                     raise RpmsError(f"{file}:{number}: the last line is cut short")
@@ -149,14 +139,13 @@ def read_lines(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, No
                     entry = adapter.validate_json(line)
                 except ValidationError as error:
                     raise RpmsError(f"{file}:{number}: {_problem(error)}") from error
-                found += 1
                 yield line, entry
     except OSError as error:
         raise RpmsError(f"cannot read memory file {file}: {reason_of(error)}") from error
-    if found != header.entries:
+    if number - 1 != header.entries:
         raise RpmsError(
             f"{file}:{number + 1}: the header announces {header.entries} entries, the file holds "
-            f"{found}; it was cut short or edited by hand"
+            f"{number - 1}; it was cut short or edited by hand"
         )
 
 

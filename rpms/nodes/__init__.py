@@ -3,8 +3,7 @@
 from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
-from rpms.nodes.context import RunContext
-from rpms.nodes.env_step import async_env_step, env_step
+from rpms.nodes.env_step import env_step
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.llm_call import make_llm_call, model_failed
 from rpms.nodes.prompt_build import make_prompt_build, prompt_build
@@ -13,6 +12,7 @@ from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.context import RunContext
 
 __all__ = [
     "EpisodeInput",
@@ -22,7 +22,6 @@ __all__ = [
     "Stage",
     "action_arbitration",
     "arbitration",
-    "async_env_step",
     "belief_update",
     "env_step",
     "goal_retrieval",

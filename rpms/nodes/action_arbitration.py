@@ -15,7 +15,6 @@ from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
 from rpms.nodes.blocks import render
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
@@ -23,6 +22,7 @@ from rpms.policy import DecisionPoint, Veto, serving_actions, veto
 from rpms.rules.repair import find_repair
 from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.turn import Choice, Decision, Message, Verdict
 
 # How many actions a prompt offers: few enough to read, enough to leave a choice.

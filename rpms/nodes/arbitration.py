@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
@@ -29,6 +28,7 @@ from rpms.rules import (
 from rpms.rules.actions_in_text import never_works
 from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import NOTE, Recall
 

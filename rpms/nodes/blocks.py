@@ -12,13 +12,13 @@ from jinja2 import Environment as Jinja
 
 from rpms.envs import Environment
 from rpms.memory_store.controls import filler
-from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import estimate
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION, RuleLine
-from rpms.vocabulary.files import parse_json, read_text
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Choice, Message
@@ -48,10 +48,10 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     if not (context.rules or context.memory):
         return Blocks("", "", "", "", "")
     goal = state["goal"]
-    kept = surviving(state["recalls"]) if context.memory else []
+    recalls = surviving(state["recalls"]) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
     method = find_method(context.memory_method)
-    memory = method.render(kept, partial(render, env.prompts)) if kept else ""
+    memory = method.render(recalls, partial(render, env.prompts)) if recalls else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(
@@ -72,9 +72,9 @@ def within_ceiling(
     """
     recalls = list(state.get("recalls", []))
     blocks = knowledge_blocks(state, context, env)
-    kept = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
-    while context.memory and kept and tokens(blocks) > context.ceiling:
-        number = kept.pop()
+    shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
+    while context.memory and shown and tokens(blocks) > context.ceiling:
+        number = shown.pop()
         recalls[number] = recalls[number].copy()
         recalls[number]["dropped_by"] = "budget"
         recalls[number]["reason"] = f"the blocks may take {context.ceiling} tokens"
@@ -128,9 +128,9 @@ def render(prompts: Path, template: str, **values: object) -> str:
 @cache
 def _template(prompts: Path, name: str) -> Template:
     """A template, compiled once, with Jinja's globals as one dictionary: a render copies them."""
-    found = _templates(prompts).get_template(name)
-    found.globals = dict(found.globals)
-    return found
+    template = _templates(prompts).get_template(name)
+    template.globals = dict(template.globals)
+    return template
 
 
 @cache
@@ -162,16 +162,3 @@ def _neutral() -> str:
 def load_system(prompts: Path) -> str:
     """SysInst of an environment, shared by all conditions."""
     return read_text(prompts / "system.md", "the system prompt").rstrip("\n")
-
-
-def example_file(prompts: Path, goal_type: str, number: int = 1) -> Path:
-    """Where an example of a goal type stands."""
-    return prompts / "examples" / f"{goal_type}{f'.{number}' if number > 1 else ''}.json"
-
-
-@cache
-def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Message, ...]:
-    """An example for a goal type, as turns that end with an observation."""
-    file = example_file(prompts, goal_type, number)
-    data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
-    return tuple(Message(role=m["role"], content=m["content"]) for m in data["messages"])

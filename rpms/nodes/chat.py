@@ -1,13 +1,24 @@
-"""The chat model that a run's settings name: one way to open it, for every stage that needs it."""
+"""The chat model that a run's settings name, and what its replies are held to.
+
+One way to open it, for every stage that needs it.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import get_environment
-from rpms.models import open_model
-from rpms.nodes.context import RunContext, call_s
-from rpms.nodes.reply_grammar import allowed_syntaxes
+from rpms.models import default_timeout, open_model
+from rpms.nodes.manual import manual_for
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
+
+
+def call_s(context: RunContext) -> float:
+    """How long one model call may take, as asked for or by the kind of model."""
+    return context.timeout_s or default_timeout(context.model)
 
 
 def reply_cache(context: RunContext, file: str) -> str:
@@ -38,3 +49,21 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         cache=cache,
         allowed_syntaxes=allowed_syntaxes(env, context),
     )
+
+
+def allowed_syntaxes(env: str, context: RunContext) -> tuple[str, ...]:
+    """The syntaxes replies are held to, from the manual's Tier 3; none when they are free.
+
+    The form alone comes from the manual: a run without rules in its prompt can be held to it
+    too, and learns nothing from it about what is possible now.
+    """
+    if context.constrain != "grammar" and context.guard != "policy":
+        return ()
+    return tuple(rule.syntax for rule in manual_for(env, context).actions)
+
+
+def choices_of(state: EpisodeState, context: RunContext) -> dict[str, Any]:
+    """The choices this one call is held to: the shortlist, where the procedure plays."""
+    if context.guard != "policy" or not state["shortlist"]:
+        return {}
+    return {"choices": [choice["action"] for choice in state["shortlist"]]}

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import get_environment
 from rpms.nodes.chat import open_chat
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from langgraph.runtime import Runtime
 
-from rpms.envs import Outcome, Task, get_environment
+from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import Reply, read_action
 from rpms.nodes.stage import compute
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import FailureMode, Turn
@@ -20,41 +18,25 @@ from rpms.vocabulary.turn import FailureMode, Turn
 NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
 
 
-def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read the reply; return the new observation, the turn, the counters and the verdict."""
-    thought, action = _read(state, runtime)
-    outcome = None
-    try:
-        if action:
-            outcome = episodes.play(
-                state["episode_id"], state["spec"], state["history"], action, state.get("world")
-            )
-        update = _conclude(state, runtime, thought, action, outcome)
-        if _listing(runtime, update):
-            update["commands"] = episodes.commands(*_now(state, update))
-    except EnvironmentFault as fault:
-        update = broken(fault)
-    if update["done"]:
-        episodes.finish(state["episode_id"], state["spec"])
-    return update
+async def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read the reply; return the new observation, the turn, the counters and the verdict.
 
-
-async def async_env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """The same stage for an event loop: other episodes go on while the simulator works."""
+    Other episodes go on while the simulator works.
+    """
+    episode = state["episode_id"], state["spec"]
     thought, action = await compute(_read, state, runtime)
     outcome = None
     try:
         if action:
-            outcome = await episodes.aplay(
-                state["episode_id"], state["spec"], state["history"], action, state.get("world")
-            )
+            outcome = await episodes.aplay(*episode, state["history"], action, state.get("world"))
         update = _conclude(state, runtime, thought, action, outcome)
-        if _listing(runtime, update):
-            update["commands"] = await episodes.acommands(*_now(state, update))
+        if settings(runtime.context).action_list and not update["done"]:
+            history = [*state["history"], *update["history"]]
+            update["commands"] = await episodes.acommands(*episode, history, update["world"])
     except EnvironmentFault as fault:
         update = broken(fault)
     if update["done"]:
-        await episodes.afinish(state["episode_id"], state["spec"])
+        await episodes.afinish(*episode)
     return update
 
 
@@ -63,19 +45,6 @@ def _read(state: EpisodeState, runtime: Runtime[RunContext]) -> Reply:
     manual = manual_for(state["env"], settings(runtime.context))
     thought, action = read_action(state["reply"], state["env"], manual)
     return Reply(thought, state["action"] or action)
-
-
-def _listing(runtime: Runtime[RunContext], update: EpisodeState) -> bool:
-    """Whether the next prompt shows what the world would accept."""
-    return settings(runtime.context).action_list and not update["done"]
-
-
-def _now(
-    state: EpisodeState, update: EpisodeState
-) -> tuple[str, Task, list[Turn], dict[str, Any] | None]:
-    """The episode as it stands after this step, as ``episodes`` asks for it."""
-    history = [*state["history"], *update["history"]]
-    return state["episode_id"], state["spec"], history, update["world"]
 
 
 def _conclude(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext, settings
-from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import manual_for
-from rpms.nodes.memories.method import Request
+from rpms.nodes.memories.grounding import GroundingContext
+from rpms.nodes.memories.method import RecallRequest
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 
 
@@ -26,7 +26,7 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
         )
     keys = get_environment(state["env"]).keys
     manual = manual_for(state["env"], context)
-    now = Moment(manual, state["goal"], state["sub_goal"], state["belief"], keys)
+    now = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"], keys)
     begun = bool(state.get("history"))
-    request = Request(state["env"], now, context, carried, runtime.store, begun)
+    request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
     return EpisodeState(recalls=method.recall(request))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables.config import ContextThreadPoolExecutor
 from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
 
@@ -21,19 +18,14 @@ from rpms.models import constrain
 from rpms.models.faults import fault_line
 from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.response_cache import REPLAYED
-from rpms.nodes.chat import open_chat, reply_tokens
-from rpms.nodes.context import RunContext, call_s
+from rpms.nodes.chat import allowed_syntaxes, call_s, choices_of, open_chat, reply_tokens
 from rpms.nodes.context_budget import estimate
-from rpms.nodes.reply_grammar import allowed_syntaxes, choices_of
-from rpms.nodes.retrying import pause_before_retry
+from rpms.nodes.retrying import pause_before_retry, within
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Message, Usage
-
-# Calls are made from here so that a synchronous run can give up on one that hangs; the context
-# goes with them, so that token streaming and tracing see the call.
-_calls = ContextThreadPoolExecutor(max_workers=64, thread_name_prefix="model-call")
 
 _KINDS: dict[str, type[BaseMessage]] = {
     "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
@@ -65,44 +57,21 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
         opened[env, context] = chat
         return chat
 
-    def heard(state: EpisodeState, context: RunContext, reply: BaseMessage) -> EpisodeState:
-        answered.add((context.model, context.base_url))
-        return _record(state, normalize_reply(reply, reply_tokens(state["env"], context)))
-
-    def pause(runtime: Runtime[RunContext], error: Exception) -> float:
-        server = (runtime.context.model, runtime.context.base_url)
-        return pause_before_retry(runtime, error, server in answered)
-
-    def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         env, context = state["env"], runtime.context
-        try:
-            chat = opened.get((env, context)) or find(env, context)
-            asked = _calls.submit(_ask, chat, _messages(state), choices_of(state, context))
-            try:
-                reply = asked.result(timeout=call_s(context))
-            except FutureTimeout:
-                raise _late(context) from None
-            return heard(state, context, reply)
-        except Exception as error:  # every client raises its own kinds
-            time.sleep(pause(runtime, error))
-            raise
-
-    async def allm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        env, context = state["env"], runtime.context
+        server = (context.model, context.base_url)
         try:
             if (chat := opened.get((env, context))) is None:
                 chat = await asyncio.to_thread(find, env, context)
-            try:
-                async with asyncio.timeout(call_s(context)):
-                    reply = await chat.ainvoke(_messages(state), **choices_of(state, context))
-            except TimeoutError:
-                raise _late(context) from None
-            return heard(state, context, reply)
+            call = chat.ainvoke(chat_messages(state["prompt"]), **choices_of(state, context))
+            reply = await within(call_s(context), call)
+            answered.add(server)
+            return _record(state, normalize_reply(reply, reply_tokens(env, context)))
         except Exception as error:  # every client raises its own kinds
-            await asyncio.sleep(pause(runtime, error))
+            await asyncio.sleep(pause_before_retry(runtime, error, server in answered))
             raise
 
-    return Stage("llm_call", llm_call, allm_call)
+    return Stage("llm_call", llm_call)
 
 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
@@ -114,22 +83,6 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
         error_place=place_of(error.error, error.node),
         done=True,
     )
-
-
-def _late(context: RunContext) -> TimeoutError:
-    return TimeoutError(f"no reply in {call_s(context):g} s")
-
-
-def _ask(chat: BaseChatModel, messages: list[BaseMessage], held: dict[str, Any]) -> BaseMessage:
-    """A synchronous call; a model that offers only the other kind gets a loop of its own."""
-    try:
-        return chat.invoke(messages, **held)
-    except NotImplementedError:
-        return asyncio.run(chat.ainvoke(messages, **held))
-
-
-def _messages(state: EpisodeState) -> list[BaseMessage]:
-    return chat_messages(state["prompt"])
 
 
 def chat_messages(prompt: Sequence[Message]) -> list[BaseMessage]:
@@ -160,15 +113,15 @@ def _record(state: EpisodeState, reply: AIMessage) -> EpisodeState:
 
 def read_usage(state: EpisodeState, reply: AIMessage) -> Usage:
     """Token counts come from the provider; where it reports none they are estimated."""
-    told: Mapping[str, Any] = reply.usage_metadata or {}
-    if told:
-        spent, written = told["input_tokens"], told["output_tokens"]
+    reported: Mapping[str, Any] = reply.usage_metadata or {}
+    if reported:
+        spent, written = reported["input_tokens"], reported["output_tokens"]
     else:
         spent = sum(map(estimate, state["prompt"]))
         written = count_tokens_approximately([reply])
     return Usage(
         prompt_tokens=spent,
-        cached_tokens=told.get("input_token_details", {}).get("cache_read", 0),
+        cached_tokens=reported.get("input_token_details", {}).get("cache_read", 0),
         output_tokens=written,
         replayed=bool(reply.response_metadata.get(REPLAYED)),
     )

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext
 from rpms.policy import ABOUT_CONDITIONS, WORDS
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of, leave_out, names_in
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, parse_predicate
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 

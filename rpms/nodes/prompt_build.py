@@ -21,11 +21,11 @@ from rpms.nodes.blocks import (
     tokens,
     within_ceiling,
 )
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.context_budget import fit, prompt_room
-from rpms.nodes.shown import NEW_TASK, listed_actions, load_examples
+from rpms.nodes.prompt_examples import NEW_TASK, listed_actions, load_examples
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.turn import Message, Turn
 
 # A reply without an action can be pages of text; the history keeps enough to learn from.
@@ -48,20 +48,17 @@ def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
     """
     rooms: dict[tuple[str, RunContext], int] = {}
 
-    def within(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    async def within(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         key = state["env"], runtime.context
         if key not in rooms:
             if len(rooms) >= KEPT_ROOMS:  # a server may see any number of settings
                 rooms.clear()
-            rooms[key] = prompt_room(*key, model)
-        return _build(state, runtime.context, rooms[key])
+            # A model is opened: not on the loop.
+            rooms[key] = await asyncio.to_thread(prompt_room, *key, model)
+        room = rooms[key]
+        return await compute(lambda *_: _build(state, runtime.context, room), state, runtime)
 
-    async def awithin(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        if (state["env"], runtime.context) not in rooms:  # a model is opened: not on the loop
-            return await asyncio.to_thread(within, state, runtime)
-        return await compute(within, state, runtime)
-
-    return Stage("prompt_build", within, awithin)
+    return Stage("prompt_build", within)
 
 
 def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
@@ -119,14 +116,14 @@ def _conversation(
         {"role": "user", "content": "\n\n".join(start)},
     ]
     for turn in history:
-        messages.append({"role": "assistant", "content": said(turn)})
+        messages.append({"role": "assistant", "content": reply_of(turn)})
         messages.append({"role": "user", "content": turn["observation"]})
     if history and closing:
         messages[-1]["content"] = "\n\n".join((*closing, messages[-1]["content"]))
     return messages
 
 
-def said(turn: Turn) -> str:
+def reply_of(turn: Turn) -> str:
     """A past turn in the reply format; an unreadable reply as it was, cut short."""
     if not turn["action"]:
         return turn["reply"][:REPLY_KEPT] or "(no reply)"

@@ -10,13 +10,13 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.env_step import broken
-from rpms.nodes.shown import check_shown
+from rpms.nodes.prompt_examples import check_shown
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState, afresh
 from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.turn import Usage
 
@@ -24,59 +24,42 @@ from rpms.vocabulary.turn import Usage
 DIGITS = 4
 
 
-def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+async def reset_env(
+    state: EpisodeState,
+    runtime: Runtime[RunContext],
+    find: Callable[[EpisodeState], Task] | None = None,
+) -> EpisodeState:
     """Read env, split and task; return a fresh episode with o_0, g and empty counters."""
-    return _reset(resolve(state), settings(runtime.context))
-
-
-def make_reset_env(find: Callable[[EpisodeState], Task] | None = None) -> Stage:
-    """The stage for plain runs and for an event loop with many episodes in flight.
-
-    ``find`` says which task a state asks for; whoever plays a whole split knows it without
-    listing the split again for every episode.
-    """
-
-    def known(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        return _reset((find or resolve)(state), runtime.context)
-
-    async def aknown(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        # Listing a split reads files: not on the event loop.
-        task = find(state) if find else await asyncio.to_thread(resolve, state)
-        fresh = _fresh(runtime.context, task)
-        try:
-            opened = _opened(fresh, await episodes.astart(fresh["episode_id"], task))
-            if runtime.context.action_list:
-                opened["commands"] = await episodes.acommands(fresh["episode_id"], task, [])
-            return opened
-        except EnvironmentFault as error:
-            return _broken(fresh, error)
-
-    return Stage("reset_env", known, aknown)
-
-
-def _reset(task: Task, context: RunContext) -> EpisodeState:
+    # Listing a split reads files: not on the event loop.
+    task = find(state) if find else await asyncio.to_thread(resolve, state)
+    context = settings(runtime.context)
     fresh = _fresh(context, task)
     try:
-        opened = _opened(fresh, episodes.start(fresh["episode_id"], task))
+        observation = await episodes.astart(fresh["episode_id"], task)
+        fresh |= {"first_observation": observation, "observation": observation}
         if context.action_list:
-            opened["commands"] = episodes.commands(fresh["episode_id"], task, [])
-        return opened
-    except EnvironmentFault as error:
-        return _broken(fresh, error)
+            fresh["commands"] = await episodes.acommands(fresh["episode_id"], task, [])
+        return fresh
+    except EnvironmentFault as fault:
+        return {**fresh, **broken(fault, "reset_env")}
+
+
+def make_reset_env(find: Callable[[EpisodeState], Task]) -> Stage:
+    """The stage for whoever plays a whole split and knows which task a state asks for.
+
+    The split is then not listed again for every episode.
+    """
+
+    async def known(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        return await reset_env(state, runtime, find)
+
+    return Stage("reset_env", known)
 
 
 def resolve(state: EpisodeState) -> Task:
     """The task a state asks for, with the first environment, split and task as defaults."""
     env = get_environment(state.get("env") or environment_names()[0])
     return find_task(env.name, state.get("split") or env.splits()[0], str(state.get("task") or 0))
-
-
-def _opened(fresh: EpisodeState, observation: str) -> EpisodeState:
-    return {**fresh, "first_observation": observation, "observation": observation}
-
-
-def _broken(fresh: EpisodeState, fault: EnvironmentFault) -> EpisodeState:
-    return {**fresh, **broken(fault, "reset_env")}
 
 
 def _fresh(context: RunContext, spec: Task) -> EpisodeState:
@@ -135,25 +118,24 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
 
 def find_task(env: str, split: str, task: str) -> Task:
     """A task by id, by the end of its id (the trial), or by index within the split."""
-    wanted = task.strip()
-    if wanted.isdecimal():
-        tasks = get_environment(env).tasks(split)
-        index = int(wanted) if len(wanted) <= DIGITS else 10**DIGITS
+    name = task.strip()
+    tasks = get_environment(env).tasks(split)
+    if name.isdecimal():
+        index = int(name) if len(name) <= DIGITS else 10**DIGITS
         if len(tasks) <= index < 10**DIGITS:
             # Generated splits grow on request: ask for as many as the index needs.
             tasks = get_environment(env).tasks(split, index + 1)
         if index < len(tasks):
             return tasks[index]
-        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {wanted[:20]}")
-    tasks = get_environment(env).tasks(split)
-    found = [t for t in tasks if t["id"] == wanted] or [
-        t for t in tasks if t["id"].endswith("/" + wanted)
+        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")
+    matching = [t for t in tasks if t["id"] == name] or [
+        t for t in tasks if t["id"].endswith(f"/{name}")
     ]
-    if not found:
+    if not matching:
         raise RpmsError(
-            f"no task '{wanted}' in split '{split}' of {env}; list them with: "
+            f"no task '{name}' in split '{split}' of {env}; list them with: "
             f"rpms tasks --env {env} --split {split}"
         )
-    if len(found) > 1:
-        raise RpmsError(f"'{wanted}' names {len(found)} tasks of '{split}'; give the whole id")
-    return found[0]
+    if len(matching) > 1:
+        raise RpmsError(f"'{name}' names {len(matching)} tasks of '{split}'; give the whole id")
+    return matching[0]

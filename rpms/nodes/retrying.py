@@ -13,16 +13,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import count
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 
-Reply = TypeVar("Reply")
+T = TypeVar("T")
 FIRST_TRIES = 4
 """What every call gets, also at a server that has never answered: a wrong address is soon told."""
 GIVEN_UP = "tried as often as the run's patience has it"
@@ -71,34 +70,39 @@ def pause_before_retry(runtime: Runtime[RunContext], error: Exception, answered:
     info = runtime.execution_info
     if info is None or not is_transient(error):
         return 0.0
-    left = runtime.context.patience_s - (time.time() - (info.node_first_attempt_time or 0.0))
-    if not should_retry(info.node_attempt, left, answered):
+    remaining = runtime.context.patience_s - (time.time() - (info.node_first_attempt_time or 0.0))
+    if not should_retry(info.node_attempt, remaining, answered):
         error.add_note(GIVEN_UP)
         return 0.0
     return asked_pause(error)
 
 
-def should_retry(tries: int, left_s: float, answered: bool) -> bool:
+def should_retry(tries: int, remaining_s: float, answered: bool) -> bool:
     """Whether a call that failed this often, with so much patience left, is made again."""
-    return tries < FIRST_TRIES or (answered and left_s > 0 and tries < RETRY.max_attempts)
+    return tries < FIRST_TRIES or (answered and remaining_s > 0 and tries < RETRY.max_attempts)
 
 
-async def retried(call: Callable[[], Awaitable[Reply]], call_s: float, patience_s: float) -> Reply:
+async def within(seconds: float, call: Awaitable[T]) -> T:
+    """The reply of a model, if it comes in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await call
+    except TimeoutError:
+        raise TimeoutError(f"no reply in {seconds:g} s") from None
+
+
+async def retried(call: Callable[[], Awaitable[T]], call_s: float, patience_s: float) -> T:
     """A call outside of the graph under the same policy, of a server that has answered before."""
-    began = time.monotonic()
-    for tries in count(1):
+    began, tries = time.monotonic(), 0
+    while True:
+        tries += 1
         try:
-            async with asyncio.timeout(call_s):
-                return await call()
-        except TimeoutError:
-            error: Exception = TimeoutError(f"no reply in {call_s:g} s")
-        except Exception as raised:  # every client raises its own kinds
-            error = raised
-        left = patience_s - (time.monotonic() - began)
-        if not is_transient(error) or not should_retry(tries, left, answered=True):
-            break
-        await asyncio.sleep(max(asked_pause(error), backoff(tries)))
-    raise error
+            return await within(call_s, call())
+        except Exception as error:  # every client raises its own kinds
+            remaining = patience_s - (time.monotonic() - began)
+            if not is_transient(error) or not should_retry(tries, remaining, answered=True):
+                raise
+            await asyncio.sleep(max(asked_pause(error), backoff(tries)))
 
 
 def backoff(tries: int) -> float:

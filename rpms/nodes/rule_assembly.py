@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import explain_refusal
+from rpms.vocabulary.context import RunContext, settings
 
 
 def rule_assembly(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:

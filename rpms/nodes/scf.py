@@ -11,11 +11,11 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, check_action
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.recall import Recall
 
 

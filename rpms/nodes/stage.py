@@ -1,32 +1,56 @@
 """One stage as LangGraph runs it: the same function for a plain run and for an event loop.
 
-A stage is a function of the state and the runtime that returns the keys it changes. Those that
-only compute have one form; those that wait (for the simulator, for the model) bring a coroutine
-too, so that other episodes go on meanwhile. LangGraph left to itself would hand every synchronous
-stage to a thread, eight hand-overs per step, more than the stages themselves take.
+A stage is a function of the state and the runtime that returns the keys it changes: a plain one
+where it only computes, a coroutine where it waits (for the simulator, for the model), so that other
+episodes go on meanwhile. A plain run has its coroutines run by a loop of their own. LangGraph left
+to itself would hand every plain stage to a thread, eight hand-overs per step, more than the stages
+themselves take.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from inspect import signature
-from typing import Any, TypeVar
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
+from inspect import iscoroutinefunction, signature
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import STATE_KEYS, Change, EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 
-Run = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
-Found = TypeVar("Found")
-ARun = Callable[[EpisodeState, Runtime[RunContext]], Awaitable[EpisodeState]]
+T = TypeVar("T")
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, for whoever has no event loop, or may not wait on theirs."""
+
+    async def outcome() -> tuple[T | None, Exception | None]:
+        # Handed over by hand: of a TimeoutError asyncio makes another one, without its notes.
+        try:
+            return await work, None
+        except Exception as error:
+            return None, error
+
+    result, error = asyncio.run_coroutine_threadsafe(outcome(), _loop()).result()
+    if error is not None:
+        raise error
+    return cast(T, result)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="stages", daemon=True).start()
+    return loop
 
 
 class Stage(Runnable[EpisodeState, EpisodeState]):
-    """A stage both ways.
+    """A stage for plain runs and for an event loop.
 
     It also keeps the settings in the state, where the edges look for them. An episode that is
     taken up goes on under those it has; whoever names others changes them, and that is noted.
@@ -34,26 +58,29 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
 
     name: str
 
-    def __init__(self, name: str, run: Callable[..., EpisodeState], arun: ARun | None = None):
-        """``run`` may do without the runtime; ``arun`` where the stage waits for something."""
+    def __init__(self, name: str, run: Callable[..., Any]):
+        """``run`` may do without the runtime; a coroutine function where the stage waits."""
         self.name = name
-        self._run: Run = run if len(signature(run).parameters) > 1 else lambda state, _: run(state)
-        self._arun = arun
+        self._run: Callable[..., Any] = run
+        if len(signature(run).parameters) < 2:
+            self._run = lambda state, _: run(state)
+        self._waits = iscoroutinefunction(run)
 
     def invoke(
         self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
     ) -> EpisodeState:
         """Run it here and now."""
         runtime = current(self.name, input)
-        return self._noted(input, runtime.context, self._run(input, runtime))
+        update = self._run(input, runtime)
+        return self._noted(input, runtime.context, finish(update) if self._waits else update)
 
     async def ainvoke(
         self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
     ) -> EpisodeState:
         """Run it on an event loop."""
         runtime = current(self.name, input)
-        if self._arun:
-            update = await self._arun(input, runtime)
+        if self._waits:
+            update = await self._run(input, runtime)
         else:
             update = await compute(self._run, input, runtime)
         return self._noted(input, runtime.context, update)
@@ -84,10 +111,10 @@ def current(stage: str, state: EpisodeState) -> Runtime[RunContext]:
 
 
 async def compute(
-    run: Callable[[EpisodeState, Runtime[RunContext]], Found],
+    run: Callable[[EpisodeState, Runtime[RunContext]], T],
     state: EpisodeState,
     runtime: Runtime[RunContext],
-) -> Found:
+) -> T:
     """A computing stage on an event loop: in place, except where the loop belongs to a server.
 
     Rules, memory and templates are read from files when they are first needed; LangGraph's server

@@ -13,10 +13,10 @@ from functools import cache, lru_cache
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import evaluate, parse_predicate, phrase
-from rpms.rules.roles import BLANK
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import empty_belief, kind_of
+from rpms.vocabulary.recall import BLANK
 
 _SENTENCE = re.compile(r"[.!?;\n]|->")
 _NEGATION = re.compile(

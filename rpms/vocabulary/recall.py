@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 Stage = Literal["", "scf", "arbitration", "budget"]
+BLANK = re.compile(r"\{([^{}]+)\}")
+"""A role where another home has a name of its own: ``{object}``."""
 NOTE = "note"
 """Type of an entry that is a text of another memory method; ``kind`` says what that calls it."""
 

@@ -16,7 +16,7 @@ from rpms.envs import get_environment
 from rpms.evals.conditions import load_presets
 from rpms.evals.protocol_card import load_protocols
 from rpms.models.opening import LABELS
-from rpms.nodes.context import CONDITIONS
+from rpms.vocabulary.context import CONDITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = f"""#!{sys.executable}

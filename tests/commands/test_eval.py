@@ -11,7 +11,7 @@ import pytest
 from rpms.evals.evaluate import ExecutionOptions
 from rpms.evals.plan import make_plan
 from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from tests.command_line import Done, Rpms
 from tests.commands.conftest import ROOT
 from tests.commands.runs import histories, keys, lines

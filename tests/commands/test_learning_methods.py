@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rpms.memory_store import Header, Note, read_header, read_notes, write_notes
+from rpms.memory_store import Note, read_header, read_notes, write_snapshot
 from tests.openai_server import Answer, OpenAIServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,9 +48,8 @@ def test_learned_without_a_model_and_evaluated_beside_ours(tmp_path: Path) -> No
     )  # fmt: skip
     assert code == 2 and "no memory of method 'expel'" in said and said.count("\n") == 1
     for method in ("expel", "reasoningbank"):
-        header = Header(env="alfworld", entries=0, counts={}, method=method)
         note = Note(id="n", kind="insight", text="Put the object in the microwave.")
-        write_notes(tmp_path / f"m.{method}.jsonl", header, [note])
+        write_snapshot(tmp_path / f"m.{method}.jsonl", "alfworld", [note], method=method)
     code, told, said = rpms(
         tmp_path, "eval", "--preset", "rivals", "--memory", str(tmp_path / "m.{method}.jsonl"),
         "--split", "generated_unseen", "--limit", "1", "--workers", "0", "--max-steps", "3",

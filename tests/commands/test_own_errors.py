@@ -128,18 +128,18 @@ def make():
     return Chat()
 """
 MEMORY = """
-from rpms.nodes.memories.own import OwnMemory
+from rpms.nodes.memories.rpms import RpmsMemory
 
 
-class Mine(OwnMemory):
+class Mine(RpmsMemory):
     def recall(self, request):
         return request.carried["here"]
 """
 CARRYING = """
-from rpms.nodes.memories.own import OwnMemory
+from rpms.nodes.memories.rpms import RpmsMemory
 
 
-class Mine(OwnMemory):
+class Mine(RpmsMemory):
     cumulative, needs_model = True, False
 
     async def carry(self, carried, record, ask):
@@ -267,10 +267,10 @@ def test_a_module_that_cannot_be_imported(
 
 
 LEARNING = """
-from rpms.nodes.memories.own import OwnMemory
+from rpms.nodes.memories.rpms import RpmsMemory
 
 
-class Mine(OwnMemory):
+class Mine(RpmsMemory):
     name = "mine"
     needs_model = False
 

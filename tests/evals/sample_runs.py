@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.evals.records import EpisodeLine
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 
 TYPES = (
     "look_at_obj_in_light", "pick_and_place_simple", "pick_clean_then_place_in_recep",

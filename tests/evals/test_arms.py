@@ -24,7 +24,7 @@ from rpms.evals.arms import (
     swapped_in,
 )
 from rpms.evals.run_folder import EPISODES
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 PLAN = """

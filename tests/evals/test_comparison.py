@@ -7,7 +7,7 @@ import pytest
 
 from rpms.evals.comparison import compare_runs, read_mapping, row_names
 from rpms.evals.run_folder import Run, read_run
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, task_id, write_run
 

@@ -22,9 +22,9 @@ from rpms.evals.conditions import (
 from rpms.evals.report import read_report
 from rpms.evals.report.source import names
 from rpms.memory_store.controls import CONTROLS
-from rpms.nodes.context import CONDITIONS, RunContext
 from rpms.nodes.memories import METHODS
 from rpms.rules.manual import TIERS
+from rpms.vocabulary.context import CONDITIONS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import write_run
 

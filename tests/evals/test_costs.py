@@ -17,7 +17,7 @@ from rpms.evals.records import Session, Spending
 from rpms.evals.run_folder import EPISODES, MANIFEST
 from rpms.evals.runner import Run, local_pool
 from rpms.models.prices import NOTHING, Rates
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 from tests.openai_server import Answer, OpenAIServer

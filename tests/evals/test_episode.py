@@ -18,8 +18,8 @@ from rpms.evals.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
 from rpms.models.controls import Replay
-from rpms.nodes.context import RunContext
 from rpms.nodes.reset_env import make_reset_env
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 
 LINE = {

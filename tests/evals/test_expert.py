@@ -28,10 +28,10 @@ from rpms.evals.expert import (
 )
 from rpms.graph import build_graph
 from rpms.models.controls import answer
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeInput
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.processes import children, wait_until, wait_until_gone
 

@@ -17,8 +17,8 @@ from rpms.evals.conditions import letters
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.run_folder import EPISODES
 from rpms.evals.runner import Run, local_pool
-from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import FIRST_TRIES, RETRY
+from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = pytest.mark.engine

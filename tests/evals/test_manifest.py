@@ -16,7 +16,7 @@ from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import Memory
 from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 

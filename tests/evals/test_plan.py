@@ -7,7 +7,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.evals.conditions import letters
 from rpms.evals.plan import RunPlan, Selection, evenly, make_plan, remaining
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import line
 

@@ -13,7 +13,7 @@ from rpms.evals.plan import make_plan
 from rpms.evals.progress import IN_FLIGHT, FlightNotes, InFlight, read_in_flight
 from rpms.evals.records import JobKey
 from rpms.evals.runner import Run, local_pool
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 
 FIRST, SECOND = JobKey("A", "one"), JobKey("B", "two", 2, 3)
 

@@ -16,8 +16,8 @@ from rpms.evals.protocol_card import apply_protocol, card_text, load_protocols, 
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
-from rpms.nodes.context import RunContext
-from rpms.nodes.shown import check_shown
+from rpms.nodes.prompt_examples import check_shown
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, write_run
 

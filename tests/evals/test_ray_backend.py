@@ -19,7 +19,7 @@ from rpms.evals.ray_backend import LOCAL, RayPool
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Run, Watch, local_pool
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 ray: Any = pytest.importorskip("ray")

@@ -20,7 +20,7 @@ from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.graph import run_episode
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 

@@ -14,7 +14,7 @@ from rpms.evals.training_episodes import (
     is_learning_split,
     round_context,
 )
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, write_run
 

@@ -14,7 +14,7 @@ from rpms.evals.costs import Budget
 from rpms.evals.records import Episode
 from rpms.evals.report import Report
 from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
 

@@ -21,7 +21,7 @@ from rpms.evals.progress import RunProgress
 from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Run, local_pool
 from rpms.evals.workers import drop
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
 

@@ -22,8 +22,8 @@ from rpms import (
     load_manual,
     run_episode,
 )
-from rpms.nodes.blocks import load_example
 from rpms.nodes.manual import check_manual
+from rpms.nodes.prompt_examples import load_example
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "examples.lighthouse.world:WORLD"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rpms.memory_store import Note, read_notes
-from rpms.nodes.memories import MemoryMethod, Request
-from rpms.nodes.memories.shape import ATTRIBUTES, made, takes_manual
+from rpms.nodes.memories import MemoryMethod, RecallRequest
+from rpms.nodes.memories.registry import ATTRIBUTES, checked_method, takes_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -63,7 +63,7 @@ def test_the_page_names_all_of_the_protocol() -> None:
     assert required and all(f'"{name}": ' in PAGE for name in required)
     for flag in ATTRIBUTES.keys() - {"name"}:
         assert f"`{flag}` = {getattr(MemoryMethod, flag)}" in protocol
-    for table, fields in ((request, Request._fields), (note, Note.model_fields)):
+    for table, fields in ((request, RecallRequest._fields), (note, Note.model_fields)):
         told = {name for row in re.findall(r"^\| (`.+?) \|", table, re.M)
                 for name in re.findall(r"`(\w+)`", row)}  # fmt: skip
         assert told == {*fields}
@@ -90,7 +90,7 @@ def test_a_mistake_in_the_shape_names_class_method_and_form(mistake: str, told: 
     names: dict[str, Any] = {"__name__": "mymodule"}
     exec(f"{block('python')}\n\nclass Mine(Slogan):\n    {mistake}\n", names)
     with pytest.raises(RpmsError, match=r"^memory method 'mymodule:Mine': Mine[.(]") as error:
-        made("mymodule:Mine", names["Mine"])
+        checked_method("mymodule:Mine", names["Mine"])
     assert told in str(error.value) and "\n" not in str(error.value)
 
 
@@ -99,9 +99,9 @@ def test_what_is_missing_is_named_and_rules_may_be_asked_for() -> None:
     ruled = "class Ruled(Slogan):\n    async def learn(self, records, ask, manual): ...\n"
     exec(f"{block('python')}\n\nclass Mine(NoteMethod):\n    name = 'm'\n\n{ruled}", names)
     with pytest.raises(RpmsError, match=r"Mine has no 'learn'; write 'async def learn\(self, rec"):
-        made("mymodule:Mine", names["Mine"])
-    assert takes_manual(made("mymodule:Ruled", names["Ruled"]))
-    assert not takes_manual(made("mymodule:Slogan", names["Slogan"]))
+        checked_method("mymodule:Mine", names["Mine"])
+    assert takes_manual(checked_method("mymodule:Ruled", names["Ruled"]))
+    assert not takes_manual(checked_method("mymodule:Slogan", names["Slogan"]))
 
 
 def test_the_commands_refuse_it_before_anything_is_played(

@@ -15,7 +15,6 @@ from rpms.graph import STAGES, build_graph
 from rpms.graph.run import run_episode
 from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
-from rpms.vocabulary.errors import RpmsError
 
 ADDED = {"__start__", "__end__", "__error_handler__llm_call"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
@@ -46,8 +45,8 @@ EDGES = {
 
 
 def visited(**settings: Any) -> list[str]:
-    """Stages in the order they ran, over one decision."""
-    context = RunContext(max_steps=1, **settings)
+    """Stages in the order they ran, over two decisions."""
+    context = RunContext(max_steps=2, **settings)
     stream = build_graph().stream({"task": "0"}, context=context, stream_mode="updates")
     return [name for part in stream for name in part]
 
@@ -82,42 +81,15 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
         ({"memory": False}, MEMORY_STAGES),
         ({"rules": False, "memory": False}, {"rule_assembly", *MEMORY_STAGES}),
         ({"scf": "off"}, {"scf"}),
-        ({"scf": "preconditions"}, set()),
         ({"arbitration": "none"}, {"arbitration"}),
-        ({"arbitration": "soft"}, set()),
         ({"scf": "off", "arbitration": "none"}, {"scf", "arbitration"}),
         ({"rules": False, "scf": "off"}, {"rule_assembly", "scf", "arbitration"}),
     ],
 )
 def test_a_stage_that_is_off_is_not_visited(settings: dict[str, Any], skipped: set[str]) -> None:
     off = skipped if "guard" in settings else {*skipped, "action_arbitration"}
-    assert visited(**settings) == [name for name in STAGES if name not in off]
-
-
-@pytest.mark.engine
-def test_each_decision_passes_all_stages_again() -> None:
-    context = RunContext.for_condition("B", max_steps=3)
-    stream = build_graph().stream({"task": "5"}, context=context, stream_mode="updates")
-    names = [name for part in stream for name in part]
-    loop = ["belief_update", "rule_assembly", "prompt_build", "llm_call", "env_step"]
-    assert names == ["reset_env", *loop * 3]
-
-
-@pytest.mark.engine
-def test_a_stage_can_be_swapped() -> None:
-    seen: list[list[Any]] = []
-
-    def drop_everything(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        assert isinstance(runtime.context, RunContext)
-        seen.append(state["recalls"])
-        return EpisodeState(
-            recalls=[{**r, "dropped_by": "scf", "reason": "no"} for r in state["recalls"]]
-        )
-
-    graph = build_graph(nodes={"scf": drop_everything})
-    result = run_episode(0, context=RunContext(max_steps=2), graph=graph)
-    assert len(seen) == 2
-    assert result["steps"] == 2
+    loop = [name for name in STAGES[1:] if name not in off]
+    assert visited(**settings) == ["reset_env", *loop, *loop]
 
 
 @pytest.mark.engine
@@ -128,18 +100,13 @@ def test_every_stage_can_be_swapped(stage: str) -> None:
     class Reached(Exception):
         pass
 
-    def mine(state: EpisodeState) -> EpisodeState:
+    def mine(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        assert isinstance(runtime.context, RunContext)
         raise Reached
 
+    context = RunContext(max_steps=1, guard="offer")
     with pytest.raises(Reached):
-        context = RunContext(max_steps=1, guard="offer")
         run_episode(0, context=context, graph=build_graph(nodes={stage: mine}))
-
-
-def test_an_unknown_stage_is_refused() -> None:
-    with pytest.raises(RpmsError) as caught:
-        build_graph(nodes={"scff": lambda state: state, "zz": lambda state: state})
-    assert str(caught.value).startswith("no stage called scff, zz; the stages are reset_env, ")
 
 
 def test_schemas_are_apart() -> None:
@@ -178,13 +145,13 @@ def test_the_input_is_a_form() -> None:
 @pytest.mark.engine
 def test_everything_in_the_state_is_plain_json() -> None:
     states = build_graph().stream(
-        {"task": "8"}, context=RunContext(max_steps=6), stream_mode="values"
+        {"task": "8"}, context=RunContext(max_steps=3), stream_mode="values"
     )
     count = 0
     for state in states:
         assert json.loads(json.dumps(state)) == state
         count += 1
-    assert count > 40
+    assert count > 20
 
 
 def test_checkpointer_and_store_are_taken_over() -> None:

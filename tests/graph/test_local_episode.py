@@ -13,8 +13,8 @@ import pytest
 from rpms import arun_episode
 from rpms.commands import main as cli
 from rpms.models import open_model
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
+from rpms.vocabulary.context import RunContext
 
 pytestmark = [pytest.mark.local, pytest.mark.engine]
 STEPS = 3

@@ -14,8 +14,8 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from rpms.graph import arun_episode, astream_episode, build_graph, run_episode, stream_episode
-from rpms.nodes.context import RunContext
 from rpms.nodes.stage import Stage
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 MODEL = GenericFakeChatModel(messages=iter([]))

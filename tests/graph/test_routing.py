@@ -9,8 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Overwrite
 
 from rpms.graph import build_graph
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeInput
+from rpms.vocabulary.context import RunContext
 
 ASKED = EpisodeInput(split="generated_unseen", task=0)
 

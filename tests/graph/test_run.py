@@ -47,33 +47,28 @@ def test_an_episode_in_one_call() -> None:
 
 
 def test_defaults_are_the_full_method_on_the_first_unseen_home() -> None:
-    result = run_episode()
+    short = RunContext(max_steps=2)
+    result = run_episode(context=short)
     assert result["condition"] == "D"
-    assert result["task_id"] == run_episode("0", split="generated_unseen")["task_id"]
+    assert result == run_episode("0", split="generated_unseen", context=short)
 
 
-async def test_the_same_asynchronously() -> None:
-    assert await arun_episode(1, context=B) == run_episode(1, context=B)
-
-
-def test_step_by_step() -> None:
-    *events, last = stream_episode(2, context=B)
-    assert last == run_episode(2, context=B)
+async def test_the_four_ways_of_running_give_the_same() -> None:
+    whole = run_episode(2, context=B)
+    assert await arun_episode(2, context=B) == whole
+    *events, last = parts = list(stream_episode(2, context=B))
+    assert last == whole
     assert [event["turn"] for event in events] == last["history"]
     assert all(event["rules"] > 20 for event in events)
-
-
-async def test_step_by_step_asynchronously() -> None:
-    parts = [part async for part in astream_episode(2, context=B)]
-    assert parts == list(stream_episode(2, context=B))
+    assert [part async for part in astream_episode(2, context=B)] == parts
 
 
 async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """More episodes than the registry keeps open, so some are rebuilt on the way."""
-    monkeypatch.setattr(live, "KEPT", 4)
-    tasks = [(task, condition) for task in range(3) for condition in "AB"]
+    monkeypatch.setattr(live, "KEPT", 2)
+    tasks = [(task, condition) for task in range(2) for condition in "AB"]
     assert len(tasks) > live.KEPT
-    contexts = [RunContext.for_condition(c, max_steps=8) for _, c in tasks]
+    contexts = [RunContext.for_condition(c, max_steps=4) for _, c in tasks]
     together = await asyncio.gather(
         *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))
     )
@@ -106,19 +101,11 @@ async def test_a_failing_model_does_not_hold_up_the_others(
     assert waited == [True, True]
 
 
-CONTEXTS = {
-    letter: RunContext.for_condition(letter, max_steps=12) for letter in "ABCDE"
-} | {
-    "off": RunContext(scf="off", arbitration="none", max_steps=12),
-    "no scf": RunContext(scf="off", max_steps=12),
-    "late": RunContext(layout="cache_friendly", scf="preconditions", max_steps=12),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CONTEXTS)
-async def test_a_loop_gives_what_a_plain_run_gives(name: str) -> None:
+@pytest.mark.parametrize("condition", ["A", "D", "E"])
+async def test_a_loop_gives_what_a_plain_run_gives(condition: str) -> None:
     """The same stages are visited in the same order, and every update is the same."""
-    context, asked = CONTEXTS[name], EpisodeInput(split="generated_unseen", task=4)
+    context = RunContext.for_condition(condition, max_steps=6)
+    asked = EpisodeInput(split="generated_unseen", task=4)
     graph = build_graph()
     plain = list(graph.stream(asked, context=context, stream_mode="updates"))
     final: dict[str, Any] = {}
@@ -193,15 +180,6 @@ def test_only_the_settings_that_are_named_change(context: Any) -> None:
     assert result["changes"] == [{"step": 3, "setting": "max_steps", "before": 6, "now": 4}]
 
 
-def test_bad_input_is_an_error_of_the_users_kind() -> None:
-    with pytest.raises(RpmsError, match="unknown environment 'mars'"):
-        run_episode(env="mars")
-    with pytest.raises(RpmsError, match="no task 'x'"):
-        run_episode("x")
-    with pytest.raises(RpmsError, match="layout='wide'"):
-        run_episode(context=RunContext(layout="wide"))  # type: ignore[arg-type]
-
-
 @pytest.fixture(params=["memory", "sqlite"])
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCheckpointSaver[Any]]:
     if request.param == "memory":
@@ -223,31 +201,16 @@ def test_after_a_crash_the_episode_goes_on_by_replay(
     whole = run_episode(5, context=B, model=gold)
     assert whole["success"] and whole["steps"] > 6
     graph = build_graph(checkpointer=saver, model=gold)
-    given: Any = {"task": "5", "split": "generated_unseen"}
-    for stop in range(whole["steps"]):
-        graph.invoke(given, config("a"), context=B, interrupt_before=["env_step"])
-        given = None
+    episode: Any = {"task": "5", "split": "generated_unseen"}
+    for stop in range(7):
+        graph.invoke(episode, config("a"), context=B, interrupt_before=["env_step"])
+        episode = None
         if stop in (0, 3, 6):
             live.close_all()  # every simulator of this process is gone
+    graph = build_graph(checkpointer=saver, model=gold)  # as a new process has it
     result = graph.invoke(None, config("a"), context=B)
     assert result == whole
-    assert "unregistered type" not in caplog.text
     assert not caplog.records
-
-
-def test_a_new_process_finds_the_episode_in_the_file(tmp_path: Path) -> None:
-    """Another connection, another graph, no simulator: only the file is the same."""
-    file = tmp_path / "episodes.sqlite"
-    with SqliteSaver.from_conn_string(str(file)) as saver:
-        first = build_graph(checkpointer=saver)
-        first.invoke({"task": "2", "split": "generated_unseen"}, config("t"), context=B,
-                     interrupt_after=["env_step"])  # fmt: skip
-        first.invoke(None, config("t"), context=B, interrupt_after=["env_step"])
-    live.close_all()
-    with SqliteSaver.from_conn_string(str(file)) as saver:
-        second = build_graph(checkpointer=saver)
-        assert second.get_state(config("t")).values["steps"] == 2
-        assert second.invoke(None, config("t"), context=B) == run_episode(2, context=B)
 
 
 def test_an_earlier_checkpoint_can_be_taken_up_again() -> None:
@@ -271,10 +234,8 @@ def test_a_record_that_does_not_fit_the_world_is_never_continued() -> None:
     graph.update_state(config("t"), {"history": Overwrite([forged])}, as_node="env_step")
     live.close_all()
     result = graph.invoke(None, config("t"), context=B)
-    assert result["failure_mode"] == "infrastructure_error"
+    assert (result["failure_mode"], result["success"]) == ("infrastructure_error", False)
     assert "not taken after 'You see a dragon.'" in result["error"]
-    assert "dragon" in result["error"]
-    assert not result["success"]
 
 
 def test_a_thread_can_play_one_episode_after_another() -> None:
@@ -309,7 +270,7 @@ def test_a_fault_while_playing_ends_the_episode(monkeypatch: pytest.MonkeyPatch)
     def broken(*_: Any) -> Any:
         raise EnvironmentFault("the engine died")
 
-    monkeypatch.setattr(live, "play", broken)
+    monkeypatch.setattr(live, "aplay", broken)
     result = run_episode(0, context=B)
     assert (result["failure_mode"], result["error"]) == ("infrastructure_error", "the engine died")
     assert result["steps"] == 0

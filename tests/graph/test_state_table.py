@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.graph import STAGES, build_graph
-from rpms.graph.build import _own
+from rpms.graph.build import make_builder
 from rpms.graph.routing import ROUTES
-from rpms.nodes.context import RunContext
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeState
+from rpms.vocabulary.context import RunContext
 
 ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 Keys = dict[str, set[str]]
@@ -49,11 +50,11 @@ class Watched(dict[str, Any]):
 def table() -> tuple[Keys, Keys]:
     """The table of the document: stage, keys read, keys written."""
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", ARCHITECTURE.read_text(), re.M)
-    found = [(name, reads, writes) for name, reads, writes in rows if name in STAGES]
-    assert [name for name, _, _ in found] == list(STAGES)
+    stages = [row for row in rows if row[0] in STAGES]
+    assert [name for name, _, _ in stages] == list(STAGES)
     return (
-        {name: keys(reads) for name, reads, _ in found},
-        {name: keys(writes) for name, _, writes in found},
+        {name: keys(reads) for name, reads, _ in stages},
+        {name: keys(writes) for name, _, writes in stages},
     )
 
 
@@ -68,8 +69,9 @@ def recorded() -> tuple[Keys, Keys]:
     writes: Keys = defaultdict(set)
 
     def watch(name: str, stage: Stage) -> Stage:
-        def run(state: EpisodeState, runtime: Any) -> EpisodeState:
-            update = stage._run(Watched(state, reads[name]), runtime)  # type: ignore[arg-type]
+        async def run(state: EpisodeState, runtime: Any) -> EpisodeState:
+            update = stage._run(Watched(state, reads[name]), runtime)
+            update = await update if iscoroutine(update) else update
             writes[name] |= update.keys()
             return update
 
@@ -77,7 +79,8 @@ def recorded() -> tuple[Keys, Keys]:
 
     for context in CONTEXTS:
         model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 4]))
-        own = {name: watch(name, stage) for name, stage in _own(model, "").items()}
+        stages: Any = make_builder(model=model).nodes
+        own = {name: watch(name, stages[name].runnable) for name in STAGES}
         asked = EpisodeInput(split="generated_unseen", task=0)
         result = build_graph(nodes=own).invoke(asked, context=context)
         assert result["steps"] == 5 and not result["error"]
@@ -87,16 +90,16 @@ def recorded() -> tuple[Keys, Keys]:
 @pytest.mark.engine
 def test_the_table_says_what_the_stages_do() -> None:
     """Whoever swaps a stage reads there what it is given and what is expected of it."""
-    told, done = table(), recorded()
+    documented, done = table(), recorded()
     for name in STAGES:
-        assert told[0][name] == done[0][name], f"{name} reads"
-        assert told[1][name] == done[1][name], f"{name} writes"
+        assert documented[0][name] == done[0][name], f"{name} reads"
+        assert documented[1][name] == done[1][name], f"{name} writes"
 
 
 def test_the_edges_read_what_the_document_says() -> None:
     graph = build_graph()
-    told = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
-    assert told
+    sentence = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
+    assert sentence
     branches = [branch for name in ROUTES for branch in graph.builder.branches[name].values()]
     read = {key for branch in branches for key in graph.builder.schemas[branch.input_schema]}  # type: ignore[index]
-    assert read == keys(told[1])
+    assert read == keys(sentence[1])

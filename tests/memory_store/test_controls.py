@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
 
-from rpms.memory_store import Entry, MemoryIndex, read_snapshot
-from rpms.memory_store.controls import CONTROLS, Control, controlled, filler
+from rpms.memory_store import (
+    Entry,
+    MemoryIndex,
+    Note,
+    controlled,
+    controlled_notes,
+    read_snapshot,
+)
+from rpms.memory_store.controls import CONTROLS, Control, filler
 from rpms.memory_store.entries import CriticalFailure, Failure, Found, Schema, Success
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import read_signature
 
 SNAPSHOT = Path(__file__).parents[2] / "rpms" / "memory_store" / "snapshots" / "alfworld.jsonl"
@@ -26,26 +33,17 @@ def of_goals(entries: list[Entry]) -> dict[str, Success | Failure | CriticalFail
     return {one.id: one for one in entries if not isinstance(one, Schema | Found)}
 
 
-def test_the_setting_knows_every_control() -> None:
-    assert CONTROLS == ("none", "empty", "shuffled", "irrelevant", "corrupted", "filler")
-    for control in CONTROLS:
-        assert RunContext().with_(memory_control=control).memory_control == control
-
-
 @pytest.mark.parametrize("control", CONTROLS)
 def test_controls_are_pure_and_seeded(memory: list[Entry], control: Control) -> None:
-    before = [one.model_dump_json() for one in memory]
+    before = [entry.model_dump_json() for entry in memory]
     first = controlled(memory, control, seed=3)
     assert first == controlled(memory, control, seed=3)
-    assert [one.model_dump_json() for one in memory] == before
+    assert [entry.model_dump_json() for entry in memory] == before
     if control in ("shuffled", "irrelevant", "corrupted"):
         assert first != controlled(memory, control, seed=4)
         assert first != memory
-
-
-def test_empty_has_nothing_and_filler_looks_in_the_memory_itself(memory: list[Entry]) -> None:
-    assert controlled(memory, "empty") == []
-    assert controlled(memory, "none") == controlled(memory, "filler") == memory
+    else:
+        assert first == ([] if control == "empty" else memory)
 
 
 def test_shuffled_keeps_every_entry_and_every_goal_but_not_together(memory: list[Entry]) -> None:
@@ -93,51 +91,56 @@ def test_irrelevant_of_one_type_is_nothing(memory: list[Entry]) -> None:
     assert len(mine) > 3 and controlled(mine, "irrelevant") == []
 
 
-def test_corrupted_tells_success_as_failure_and_back(memory: list[Entry]) -> None:
-    after = of_goals(controlled(memory, "corrupted"))
-    turned = []
-    for name, one in of_goals(memory).items():
-        other = after[name]
-        assert (other.goal_signature, other.state_signature) == (
-            one.goal_signature, one.state_signature
-        )  # fmt: skip
-        if not isinstance(one, Success):
-            assert isinstance(other, Success) and other.actions == [one.failed_action]
-        elif isinstance(other, Failure):
-            turned.append(one)
-            assert other.failed_action == one.actions[-1] and other.lifted == one.lifted[-1]
-    snippets = sum(isinstance(one, Success) for one in of_goals(memory).values())
-    assert 0.35 < len(turned) / snippets < 0.65
-
-
-def test_corrupted_sends_to_the_wrong_tool_and_place(memory: list[Entry]) -> None:
-    found = controlled(memory, "corrupted")
-    after = of_goals(found)
+def test_corrupted_is_wrong_in_every_entry(memory: list[Entry]) -> None:
+    """Success told as failure and back; the wrong tool and place; effects where needs are."""
+    spoiled = controlled(memory, "corrupted")
     tools = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
-    seen = 0
-    for one in of_goals(memory).values():
-        other = after[one.id]
-        if not (isinstance(one, Success) and isinstance(other, Success)):
-            continue
-        for step, wrong in zip(one.lifted, other.lifted, strict=True):
-            assert step.split()[0] == wrong.split()[0]
-            tool = tools.get(step.split()[0])
-            if tool:
-                seen += 1
-                assert f"{{a {tool}}}" in step and f"{{a {tool}}}" not in wrong
-    assert seen > 20
-    places = [[one.place for one in side if isinstance(one, Found)] for side in (memory, found)]
-    assert len(places[0]) == len(set(places[1])) > 10
-    assert all(one != other for one, other in zip(*places, strict=True))
+    turned, snippets, tools_seen, finds = 0, 0, 0, []
+    for entry, other in zip(memory, spoiled, strict=True):
+        assert entry.id == other.id
+        if isinstance(entry, Found) and isinstance(other, Found):
+            finds.append(other.place)
+            assert entry.place != other.place
+        elif isinstance(entry, Schema) and isinstance(other, Schema):
+            assert (other.preconditions, other.effects) == (entry.effects, entry.preconditions)
+        elif isinstance(entry, Success) and isinstance(other, Success):
+            snippets += 1
+            for step, wrong in zip(entry.lifted, other.lifted, strict=True):
+                assert step.split()[0] == wrong.split()[0]
+                if tool := tools.get(step.split()[0]):
+                    tools_seen += 1
+                    assert f"{{a {tool}}}" in step and f"{{a {tool}}}" not in wrong
+        elif isinstance(entry, Success):
+            snippets, turned = snippets + 1, turned + 1
+            assert isinstance(other, Failure) and other.failed_action == entry.actions[-1]
+            assert other.lifted == entry.lifted[-1]
+        else:
+            assert isinstance(entry, Failure | CriticalFailure)
+            assert isinstance(other, Success) and other.actions == [entry.failed_action]
+            assert other.goal_signature == entry.goal_signature
+            assert other.state_signature == entry.state_signature
+    assert 0.35 < turned / snippets < 0.65 and tools_seen > 20
+    assert len(finds) == len(set(finds)) > 10
 
 
-def test_corrupted_schemas_say_the_effect_where_the_need_is(memory: list[Entry]) -> None:
-    after = {one.id: one for one in controlled(memory, "corrupted") if isinstance(one, Schema)}
-    before = [one for one in memory if isinstance(one, Schema)]
-    assert before and any(one.effects for one in before)
-    for one in before:
-        assert after[one.id].preconditions == one.effects
-        assert after[one.id].effects == one.preconditions
+def test_controls_of_notes() -> None:
+    """Free text cannot be made wrong by rule."""
+    notes = [
+        Note(id=f"n{n}", kind="insight", text=f"text {n}", goal=f"goal {n}", goal_type=f"{n % 3}")
+        for n in range(9)
+    ]
+    assert controlled_notes(notes, "none") == controlled_notes(notes, "filler") == notes
+    assert controlled_notes(notes, "empty") == []
+    shuffled = controlled_notes(notes, "shuffled", 1)
+    assert shuffled != notes and shuffled == controlled_notes(notes, "shuffled", 1)
+    assert sorted(note.goal for note in shuffled) == sorted(note.goal for note in notes)
+    types = {note.id: note.goal_type for note in notes}
+    wrong = controlled_notes(notes, "irrelevant", 1)
+    assert wrong and all(note.goal_type != types[note.id] for note in wrong)
+    texts = {note.id: note.text for note in notes}
+    assert all(note.text == texts[note.id] for note in [*shuffled, *wrong])
+    with pytest.raises(RpmsError, match="for the method 'rpms' alone"):
+        controlled_notes(notes, "corrupted")
 
 
 NEUTRAL = "The quick brown fox jumps over nothing."

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.memory_store import merge_entries, parse_entry
-from rpms.memory_store.entries import Entry
+from rpms.memory_store.entries import Entry, Use
+from rpms.memory_store.merging import confidence, effects, preconditions
 
 words = st.sampled_from(["mug", "apple", "plate"])
 
@@ -80,3 +81,36 @@ def test_two_homes_that_teach_the_same_are_one_entry() -> None:
     (one,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
     assert one.type == "success" and one.success_count == 2
     assert one.actions == ["take mug 1 from fridge 3"]
+
+
+def use(worked: bool, count: int = 1, after: tuple[str, ...] = (), **before: bool) -> Use:
+    named = {name.replace("_", "(") + ")": held for name, held in before.items()}
+    return Use(before=named, worked=worked, after=list(after), count=count)
+
+
+AFTERWARDS = ("holding(object)", "at(place)")
+COOL = [
+    use(True, 5, AFTERWARDS, holding_object=True, at_place=True, open_place=True),
+    use(True, 2, AFTERWARDS, holding_object=True, at_place=True, open_place=False),
+    use(False, 3, holding_object=True, at_place=False),
+    use(False, 1, holding_object=False, at_place=True),
+]
+
+
+def test_needs_held_at_every_success_and_explain_the_refusals() -> None:
+    """Schemas are told by uses alone: no manual is asked."""
+    assert preconditions(COOL) == ["at(place)", "holding(object)"]
+    assert preconditions(COOL[:2]) == []  # without refusals nothing is known to be needed
+    assert preconditions([]) == [] and effects([]) == []
+    odd = use(False, 9, holding_object=True, at_place=True)  # nothing explains it
+    assert preconditions([*COOL, odd]) == ["at(place)", "holding(object)"]
+    assert confidence([*COOL, odd]) == 0.55
+    assert confidence(COOL) == 1.0
+
+
+def test_effects() -> None:
+    """The paper's headline: after cooling the object is still held."""
+    assert effects(COOL) == ["holding(object)"]
+    opened = [use(True, 2, ("open(place)", "here(place)"), open_place=False)]
+    assert effects(opened) == ["open(place)"]
+    assert effects([*opened, use(True, 1, (), open_place=False)]) == []

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from rpms.graph import run_episode
 from rpms.models import open_model
 from rpms.models.controls import Replay
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from tests.gold import household_gold, science_gold
 
 PROMPT = """[Task Goal]

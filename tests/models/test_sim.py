@@ -28,8 +28,8 @@ from rpms.graph import build_graph, run_episode
 from rpms.models import SimPlanner, sim
 from rpms.models.sim import LABEL
 from rpms.nodes import prompt_build
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(sim.__file__).read_text(encoding="utf-8")

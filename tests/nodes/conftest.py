@@ -17,8 +17,8 @@ from langgraph.runtime import Runtime
 from rpms.envs import live
 from rpms.envs.base import Outcome, Task
 from rpms.graph import build_graph
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeOutput, EpisodeState
+from rpms.vocabulary.context import RunContext
 from tests.openai_server import OpenAIServer
 from tests.paper_entries import PAPER
 

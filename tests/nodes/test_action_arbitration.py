@@ -15,10 +15,10 @@ from langchain_core.messages import AIMessage
 from rpms.envs import get_environment
 from rpms.graph.run import run_episode
 from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
-from rpms.nodes.context import RunContext
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.state import EpisodeState, follow
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Decision, Message
 
 Play = Callable[..., list[EpisodeState]]

@@ -9,11 +9,11 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.context import RunContext
-from rpms.nodes.instantiation import Moment, instantiate
 from rpms.nodes.manual import load_manual
+from rpms.nodes.memories.grounding import GroundingContext, ground
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
@@ -191,9 +191,9 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
         "actions": ["put mug 2 in/on fridge 3", "take mug 2 from fridge 3",
                     "cool mug 2 with fridge 3"],
     }  # fmt: skip
-    moment = Moment(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
+    moment = GroundingContext(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
     entry["actions"] = ["put mug 2 in/on fridge 3"]
-    advice = instantiate(entry, moment)
+    advice = ground(entry, moment)
     assert advice is not None and advice["actions"] == ["put cup 1 in/on fridge 1"]
     sentence = "cool some cup and put it in countertop"
     judged = judge(new_recall(entry, 1.0, 1, advice), sentence, now)

@@ -12,15 +12,15 @@ from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.nodes.blocks import (
     Blocks,
     knowledge_blocks,
-    load_example,
     load_system,
     render_rules,
     tokens,
 )
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
+from rpms.nodes.prompt_examples import load_example
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Advice, Recall, new_advice, new_recall
 

@@ -5,7 +5,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.models.constrained import ConstrainedModel
 from rpms.nodes.chat import open_chat
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 
 SERVER = RunContext(model="openai:small", base_url="http://127.0.0.1:9/v1")
 

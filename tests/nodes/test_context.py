@@ -6,7 +6,8 @@ from dataclasses import asdict, fields
 import pytest
 from pydantic import TypeAdapter
 
-from rpms.nodes.context import CONDITIONS, RunContext, call_s, settings
+from rpms.nodes.chat import call_s
+from rpms.vocabulary.context import CONDITIONS, RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 
 

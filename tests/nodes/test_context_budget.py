@@ -19,9 +19,9 @@ from rpms.evals.episode import play_job
 from rpms.evals.plan import Job
 from rpms.graph import build_graph
 from rpms.nodes import make_reset_env, prompt_build
-from rpms.nodes.context import RunContext
 from rpms.nodes.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
 

@@ -6,20 +6,22 @@ from typing import Any
 import pytest
 from langgraph.runtime import Runtime
 
-from rpms.envs import live
 from rpms.envs.base import Outcome
 from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
-from rpms.nodes.context import RunContext
 from rpms.nodes.env_step import NO_ACTION
+from rpms.nodes.stage import finish
 from rpms.nodes.state import EpisodeState, follow
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
+from tests.nodes.conftest import put_underneath
 
 Play = Callable[..., list[EpisodeState]]
 REFUSED = Outcome("Nothing happens.", False, False, 0.0)
 FINE = Outcome("You are not carrying anything.", False, False, 0.0)
 WON = Outcome("You put the mug 1 in/on the desk 1.", True, True, 1.0)
 LOST = Outcome("The house burns down.", True, False, -1.0)
+LOOK, HANDS = "Action: look", "Action: inventory"
 
 
 class World:
@@ -51,8 +53,7 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
     def begin(*outcomes: Outcome | Exception) -> tuple[World, Callable[..., EpisodeState]]:
         state = play_script("B")[0]
         world = World(outcomes)
-        monkeypatch.setattr(live, "play", world.play)
-        monkeypatch.setattr(live, "finish", world.finish)
+        put_underneath(monkeypatch, play=world.play, finish=world.finish)
 
         def step(*replies: str, chosen: str = "", **settings: Any) -> EpisodeState:
             context = RunContext.for_condition("B", **settings)
@@ -61,7 +62,7 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
             for reply in replies:
                 assert not current["done"]
                 current = EpisodeState(**{**current, "reply": reply})
-                follow(current, env_step(current, runtime))  # type: ignore[arg-type]
+                follow(current, finish(env_step(current, runtime)))  # type: ignore[arg-type]
             return current
 
         return world, step
@@ -72,126 +73,90 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 def test_an_action_chosen_since_the_reply_is_played_once(start: Any) -> None:
     """By the guard, or by a person in Studio; the next reply counts again."""
     world, step = start(FINE, FINE)
-    step("Action: inventory", "Action: look", chosen="go to desk 1")
+    step(HANDS, LOOK, chosen="go to desk 1")
     assert world.played == ["go to desk 1", "look"]
 
 
 def test_one_step(start: Any) -> None:
     world, step = start(FINE)
     state = step("Thought: Hands?\nAction: Check inventory.")
-    assert world.played == ["inventory"]
+    assert world.played == ["inventory"] and world.finished == []
     assert state["history"] == [
-        {
-            "step": 1,
-            "thought": "Hands?",
-            "action": "inventory",
-            "observation": FINE.observation,
-            "failed": False,
-            "reply": "",
-        }
-    ]
+        {"step": 1, "thought": "Hands?", "action": "inventory", "observation": FINE.observation,
+         "failed": False, "reply": ""}
+    ]  # fmt: skip
     assert state["action"] == ""  # it was played
     assert state["observation"] == FINE.observation
     assert (state["steps"], state["invalid_actions"], state["format_errors"]) == (1, 0, 0)
     assert (state["done"], state["success"], state["failure_mode"]) == (False, False, None)
-    assert world.finished == []
 
 
 def test_counters(start: Any) -> None:
+    """An unreadable reply counts, and never reaches the world."""
     world, step = start(REFUSED, FINE, REFUSED)
-    state = step("Action: open mug 1", "no idea", "Action: inventory", "Action: dance")
-    assert state["steps"] == 4
-    assert state["invalid_actions"] == 3
-    assert state["format_errors"] == 1
-    assert [turn["failed"] for turn in state["history"]] == [True, True, False, True]
-    assert [turn["step"] for turn in state["history"]] == [1, 2, 3, 4]
+    state = step("Action: open mug 1", "no idea", HANDS, "Action: dance")
+    assert (state["steps"], state["invalid_actions"], state["format_errors"]) == (4, 3, 1)
+    history = state["history"]
+    assert [turn["failed"] for turn in history] == [True, True, False, True]
+    assert [turn["step"] for turn in history] == [1, 2, 3, 4]
     assert world.played == ["open mug 1", "inventory", "dance"]
+    unread = history[1]
+    assert (unread["reply"], unread["action"]) == ("no idea", "")
+    assert unread["observation"] == NO_ACTION
 
 
-def test_an_unreadable_reply_never_reaches_the_world(start: Any) -> None:
-    world, step = start()
-    state = step("I am lost.")
-    assert world.played == []
-    assert state["observation"] == NO_ACTION
-    assert state["history"][0]["reply"] == "I am lost."
-    assert state["history"][0]["action"] == ""
-
-
-def test_winning(start: Any) -> None:
-    world, step = start(REFUSED, WON)
-    state = step("Action: look", "Action: put mug 1 on desk 1")
-    assert (state["done"], state["success"], state["score"]) == (True, True, 1.0)
-    assert state["failure_mode"] is None
-    assert world.finished == [state["episode_id"]]
-
-
-def test_winning_with_the_last_step_is_success(start: Any) -> None:
-    _, step = start(REFUSED, WON)
-    state = step("Action: look", "Action: put mug 1 in/on desk 1", max_steps=2)
-    assert (state["success"], state["failure_mode"]) == (True, None)
-
-
-def test_done_without_winning_is_wrong_termination(start: Any) -> None:
-    world, step = start(LOST)
-    state = step("Action: use stove 1")
-    assert (state["done"], state["success"], state["score"]) == (True, False, -1.0)
-    assert state["failure_mode"] == "wrong_termination"
-    assert world.finished == [state["episode_id"]]
-
-
-def test_running_out_of_steps_is_a_timeout(start: Any) -> None:
-    world, step = start(FINE, FINE, FINE)
-    state = step(*["Action: inventory"] * 3, max_steps=3)
-    assert (state["done"], state["failure_mode"], state["steps"]) == (True, "timeout", 3)
-    assert world.finished == [state["episode_id"]]
-
-
-def test_the_budget_is_the_environments_own_by_default(start: Any) -> None:
-    _, step = start(*[FINE] * 50)
-    assert not step(*["Action: inventory"] * 49)["done"]
-    _, step = start(*[FINE] * 50)
-    assert step(*["Action: inventory"] * 50)["failure_mode"] == "timeout"
+PUT = "Action: put mug 1 in/on desk 1"
 
 
 @pytest.mark.parametrize(
-    ("unreadable", "mode"), [(0, "timeout"), (2, "timeout"), (3, "format"), (4, "format")]
+    ("outcomes", "replies", "most", "mode", "score"),
+    [
+        ([REFUSED, WON], [LOOK, PUT], 0, None, 1.0),
+        ([REFUSED, WON], [LOOK, PUT], 2, None, 1.0),  # with the last step
+        ([LOST], ["Action: use stove 1"], 0, "wrong_termination", -1.0),
+        ([FINE] * 3, [HANDS] * 3, 3, "timeout", 0.0),
+        ([FINE] * 4, [HANDS] * 4, 4, "timeout", 0.0),
+        ([FINE] * 4, ["?"] * 2 + [HANDS] * 2, 4, "timeout", 0.0),
+        ([FINE] * 4, ["?"] * 3 + [HANDS], 4, "format", 0.0),  # mostly unreadable
+        ([FINE] * 4, ["?"] * 4, 4, "format", 0.0),
+        ([FINE] * 50, [HANDS] * 50, 0, "timeout", 0.0),  # the world's own budget
+    ],
 )
-def test_mostly_unreadable_replies_are_a_format_failure(
-    unreadable: int, mode: str, start: Any
-) -> None:
-    _, step = start(*[FINE] * 4)
-    replies = ["?"] * unreadable + ["Action: inventory"] * (4 - unreadable)
-    state = step(*replies, max_steps=4)
-    assert state["failure_mode"] == mode
-    assert state["format_errors"] == unreadable
+def test_how_an_episode_ends(
+    outcomes: list[Outcome], replies: list[str], most: int, mode: str | None, score: float,
+    start: Any,
+) -> None:  # fmt: skip
+    world, step = start(*outcomes)
+    if len(replies) > 1:
+        assert not step(*replies[:-1], max_steps=most)["done"] and world.finished == []
+    world, step = start(*outcomes)
+    state = step(*replies, max_steps=most)
+    assert (state["done"], state["success"]) == (True, mode is None)
+    assert (state["failure_mode"], state["score"]) == (mode, score)
+    assert state["format_errors"] == replies.count("?")
+    assert world.finished == [state["episode_id"]]
 
 
 def test_a_fault_of_the_simulator_is_nobody_elses(start: Any) -> None:
     world, step = start(FINE, EnvironmentFault("the engine died"))
-    state = step("Action: inventory", "Action: look")
+    state = step(HANDS, LOOK)
     assert (state["done"], state["success"]) == (True, False)
-    assert state["failure_mode"] == "infrastructure_error"
-    assert state["error"] == "the engine died"
-    assert state["steps"] == 1
-    assert state["invalid_actions"] == 0
+    assert (state["failure_mode"], state["error"]) == ("infrastructure_error", "the engine died")
+    assert (state["steps"], state["invalid_actions"]) == (1, 0)
     assert world.finished == [state["episode_id"]]
 
 
-def test_a_viewer_sees_each_step(start: Any) -> None:
+def test_a_viewer_sees_each_step(start: Any, play_script: Play) -> None:
     world, step = start(FINE, REFUSED)
-    state = step("Action: inventory", "Action: look")
+    state = step(HANDS, LOOK)
     assert [event["turn"] for event in world.events] == state["history"]
     event = world.events[0]
     assert set(event) == set(StepEvent.__annotations__)
-    assert event["rules"] > 20
-    assert event["knowledge_tokens"] > 500
-
-
-def test_memories_are_counted_by_fate(start: Any, play_script: Play) -> None:
+    assert event["rules"] > 20 and event["knowledge_tokens"] > 500
     full = play_script("D")[-1]
-    kept = sum(not recall["dropped_by"] for recall in full["recalls"])
+    shown = sum(not recall["dropped_by"] for recall in full["recalls"])
     world, _ = start(FINE)
     runtime = Runtime(context=RunContext(), stream_writer=world.events.append)
-    env_step(EpisodeState(**{**full, "reply": "Action: inventory"}), runtime)
-    assert world.events[-1]["memories"] == kept > 0
-    assert world.events[-1]["dropped"] == len(full["recalls"]) - kept > 0
+    finish(env_step(EpisodeState(**{**full, "reply": HANDS}), runtime))
+    assert world.events[-1]["memories"] == shown > 0
+    assert world.events[-1]["dropped"] == len(full["recalls"]) - shown > 0

@@ -9,9 +9,9 @@ from langgraph.store.memory import InMemoryStore
 
 from rpms.envs import get_environment
 from rpms.memory_store import parse_entry, read_snapshot, save_to_store, write_snapshot
-from rpms.nodes.context import RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 

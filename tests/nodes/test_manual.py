@@ -17,16 +17,16 @@ from rpms.envs import get_environment
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes.action_arbitration import action_arbitration, shortlist
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.context import RunContext
+from rpms.nodes.chat import allowed_syntaxes
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import Reply
-from rpms.nodes.reply_grammar import allowed_syntaxes
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual
 from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from rpms.vocabulary.turn import Turn
@@ -221,7 +221,7 @@ def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.Mo
         runtime.server_info = served
         now = state(HOLDING, spec=None, episode_id="", score=0.0, format_errors=0,
                     invalid_actions=0, rules={}, recalls=[], knowledge_tokens=0)  # fmt: skip
-        asyncio.run(module.async_env_step(now, runtime))
+        asyncio.run(module.env_step(now, runtime))
         assert seen.pop() == in_place
 
 

@@ -19,7 +19,6 @@ from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.blocks import Blocks, tokens, within_ceiling
-from rpms.nodes.context import CEILING, RunContext
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_build import NEW_TASK
@@ -29,6 +28,7 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual
 from rpms.rules.predicates import parse_predicate, phrase
 from rpms.vocabulary.belief import kind_of
+from rpms.vocabulary.context import CEILING, RunContext
 from rpms.vocabulary.recall import surviving
 from rpms.vocabulary.turn import Turn
 

@@ -9,10 +9,10 @@ import pytest
 
 from rpms.memory_store import Note
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.context import RunContext
-from rpms.nodes.memories.noted import candidate
+from rpms.nodes.memories.note_method import candidate
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from tests.nodes.memories.samples import ENV, request
 

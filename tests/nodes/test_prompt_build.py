@@ -18,10 +18,11 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.graph import build_graph, stream_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.blocks import knowledge_blocks, load_example, load_system
-from rpms.nodes.context import RunContext
-from rpms.nodes.prompt_build import NEW_TASK, REPLY_KEPT, said
+from rpms.nodes.blocks import knowledge_blocks, load_system
+from rpms.nodes.prompt_build import NEW_TASK, REPLY_KEPT, reply_of
+from rpms.nodes.prompt_examples import load_example
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
 from tests.gold import household_gold
@@ -108,7 +109,7 @@ def test_paper_layout_follows_the_equation(step: int, play_script: Play) -> None
         "[Current State]",
         "[Past Experience - Learned from History]",
         state["first_observation"],
-        *[said(turn) for turn in state["history"][-1:]],
+        *[reply_of(turn) for turn in state["history"][-1:]],
         *[turn["observation"] for turn in state["history"][-1:]],
     ]
     positions = [text.index(mark) for mark in marks[:-2]] if state["history"] else []
@@ -230,11 +231,11 @@ def turn(**changes: Any) -> Turn:
 
 
 def test_past_turns_are_shown_in_the_reply_format() -> None:
-    assert said(turn()) == "Action: look"
-    assert said(turn(thought="Hm.")) == "Thought: Hm.\nAction: look"
-    assert said(turn(action="", reply="no idea")) == "no idea"
-    assert said(turn(action="", reply="x" * 5000)) == "x" * REPLY_KEPT
-    assert said(turn(action="", reply="")) == "(no reply)"
+    assert reply_of(turn()) == "Action: look"
+    assert reply_of(turn(thought="Hm.")) == "Thought: Hm.\nAction: look"
+    assert reply_of(turn(action="", reply="no idea")) == "no idea"
+    assert reply_of(turn(action="", reply="x" * 5000)) == "x" * REPLY_KEPT
+    assert reply_of(turn(action="", reply="")) == "(no reply)"
 
 
 def test_a_goal_type_without_an_example_is_a_clear_error(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from rpms.envs.base import Task
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.nodes.blocks import knowledge_blocks
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 from tests.nodes.conftest import write_memories
 from tests.nodes.test_prompt_build import GOLDEN, LAYOUTS, as_text, without_blocks
 from tests.paper_entries import PAPER

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.nodes.context import RunContext
+from rpms.nodes.chat import allowed_syntaxes
 from rpms.nodes.manual import load_manual
-from rpms.nodes.reply_grammar import allowed_syntaxes
+from rpms.vocabulary.context import RunContext
 
 
 def test_replies_are_free_by_default() -> None:

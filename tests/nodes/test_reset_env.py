@@ -3,18 +3,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from importlib import import_module
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from langgraph.runtime import Runtime
 
-from rpms.envs import Task, get_environment, live
+from rpms.envs import Task, get_environment
 from rpms.graph import run_episode
 from rpms.nodes import reset_env
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.reset_env import find_task
+from rpms.nodes.stage import finish
 from rpms.nodes.state import EpisodeInput, EpisodeState
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from tests.nodes.conftest import put_underneath
 
 MakeRuntime = Callable[..., Runtime[RunContext]]
 ENV, SPLIT = "alfworld", "generated_unseen"
@@ -84,14 +86,22 @@ def test_unknown_names() -> None:
 
 
 @pytest.fixture
-def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "start", lambda episode_id, spec: f"opening of {spec['id']}")
+def reset(monkeypatch: pytest.MonkeyPatch, runtime: MakeRuntime) -> Callable[..., EpisodeState]:
+    """The stage, with an opening for every task instead of a game."""
+    put_underneath(monkeypatch, start=lambda episode_id, spec: f"opening of {spec['id']}")
+
+    def stage(condition: str = "D", k: int = 3, **given: Any) -> EpisodeState:
+        return finish(reset_env(EpisodeState(**given), runtime(condition, k=k)))
+
+    return stage
 
 
-@pytest.mark.usefixtures("no_engine")
-def test_sets_every_key_anew(runtime: MakeRuntime) -> None:
+Reset = Callable[..., EpisodeState]
+
+
+def test_sets_every_key_anew(reset: Reset) -> None:
     """A thread that is run a second time must not see anything of the first episode."""
-    update = reset_env(EpisodeState(env=ENV, split=SPLIT, task="1"), runtime("B"))
+    update = reset("B", env=ENV, split=SPLIT, task="1")
     state_only = set(get_type_hints(EpisodeState)) - set(get_type_hints(EpisodeInput))
     assert state_only - set(update) == WRITTEN_NEXT
     assert update["task_id"] == update["spec"]["id"]
@@ -103,41 +113,30 @@ def test_sets_every_key_anew(runtime: MakeRuntime) -> None:
     assert not any(update["rules"].values())
 
 
-@pytest.mark.usefixtures("no_engine")
-def test_an_empty_input_plays_the_first_task(runtime: MakeRuntime) -> None:
-    update = reset_env(EpisodeState(), runtime())
+def test_what_the_input_leaves_open(reset: Reset) -> None:
+    update = reset()
     world = get_environment(update["env"])
     assert update["spec"] == world.tasks(world.splits()[0])[0]
+    assert len({reset(task="0")["episode_id"] for _ in range(3)}) == 3
+    for task in (1, "1", " 1 "):
+        assert reset(task=task)["spec"]["index"] == 1
 
 
-@pytest.mark.usefixtures("no_engine")
-def test_each_episode_has_its_own_id(runtime: MakeRuntime) -> None:
-    ids = {reset_env(EpisodeState(task="0"), runtime())["episode_id"] for _ in range(3)}
-    assert len(ids) == 3
-
-
-@pytest.mark.usefixtures("no_engine")
-@pytest.mark.parametrize("task", [1, "1", " 1 "])
-def test_an_index_may_be_a_number_or_text(runtime: MakeRuntime, task: str | int) -> None:
-    assert reset_env(EpisodeState(task=task), runtime())["spec"]["index"] == 1
-
-
-@pytest.mark.usefixtures("no_engine")
-def test_the_settings_of_the_run_are_copied_into_the_state(runtime: MakeRuntime) -> None:
-    update = reset_env(EpisodeState(), runtime("C", k=1))
+def test_the_settings_of_the_run_are_copied_into_the_state(reset: Reset) -> None:
+    update = reset("C", k=1)
     assert settings(update["settings"]) == RunContext.for_condition("C", k=1)
     assert json.loads(json.dumps(update["settings"])) == update["settings"]
 
 
 def test_an_unreadable_goal_starts_no_simulator(
-    runtime: MakeRuntime, monkeypatch: pytest.MonkeyPatch
+    reset: Reset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(live, "start", lambda episode_id, spec: started.append(episode_id))
+    put_underneath(monkeypatch, start=lambda episode_id, spec: started.append(episode_id))
     task = Task(**{**find_task(ENV, SPLIT, "0"), "goal": "dance"})
     monkeypatch.setattr(import_module("rpms.nodes.reset_env"), "find_task", lambda *_: task)
     with pytest.raises(RpmsError, match="cannot read the goal 'dance'"):
-        reset_env(EpisodeState(task="0"), runtime())
+        reset(task="0")
     assert not started
 
 
@@ -147,7 +146,7 @@ def test_a_world_that_does_not_start_is_an_infrastructure_error(
     def broken(episode_id: str, spec: Task) -> str:
         raise EnvironmentFault("the simulator did not start")
 
-    monkeypatch.setattr(live, "start", broken)
+    put_underneath(monkeypatch, start=broken)
     result = run_episode(0)
     assert (result["failure_mode"], result["success"]) == ("infrastructure_error", False)
     assert result["error"] == "the simulator did not start" and result["steps"] == 0

@@ -12,7 +12,6 @@ import pytest
 from langgraph.runtime import ExecutionInfo, Runtime
 
 from rpms.models.openai_chat import GarbledReply
-from rpms.nodes.context import RunContext
 from rpms.nodes.retrying import (
     LONGEST_PAUSE_S,
     RETRY,
@@ -21,6 +20,7 @@ from rpms.nodes.retrying import (
     is_transient,
     pause_before_retry,
 )
+from rpms.vocabulary.context import RunContext
 
 
 def limited(body: Any = None, **headers: str) -> openai.RateLimitError:

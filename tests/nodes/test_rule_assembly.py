@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from rpms.nodes import rule_assembly
-from rpms.nodes.context import RunContext
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
 
 Play = Callable[..., list[EpisodeState]]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 
 GOAL = get_environment("alfworld").parse_goal("put a hot mug in cabinet")

@@ -15,7 +15,7 @@ from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
 from rpms.evals.runner import Run, local_pool
 from rpms.graph.build import STAGES
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
 from tools import bench

@@ -13,7 +13,7 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.tasks import data_root
 from rpms.evals.records import EpisodeLine, Manifest
 from rpms.evals.run_folder import EPISODES, MANIFEST, RunWriter
-from rpms.memory_store.snapshot import write_lines
+from rpms.memory_store import write_snapshot
 from rpms.models.prices import rates_for
 from rpms.models.response_cache import default_file
 from rpms.vocabulary.errors import RpmsError
@@ -200,7 +200,7 @@ def test_files_are_for_whom_the_umask_says(
         writer.write_manifest(Manifest.model_construct())
         writer.append(EpisodeLine.model_construct(condition="A", task="t"), b"steps")
         writer.close()
-        write_lines(tmp_path / "memory.jsonl", "{}", [])
+        write_snapshot(tmp_path / "memory.jsonl", "alfworld", [])
         get_environment("alfworld").tasks("generated_unseen", 1)
     finally:
         os.umask(before)

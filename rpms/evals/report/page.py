@@ -31,7 +31,7 @@ from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
 from rpms.evals.tables import Cell, Table
 from rpms.nodes.manual import load_manual
-from rpms.nodes.shown import NEW_TASK
+from rpms.nodes.prompt_examples import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError

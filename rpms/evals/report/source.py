@@ -9,7 +9,7 @@ from rpms.envs import get_environment
 from rpms.evals.protocol_card import NONE, joined
 from rpms.evals.records import Manifest
 from rpms.evals.run_folder import Run
-from rpms.nodes.context import RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.safe_text import redact
 
 LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E policy"}

@@ -1,8 +1,14 @@
 """Memory methods: our own and other people's, behind one small protocol."""
 
-from rpms.nodes.memories.method import Ask, Learned, MemoryMethod, Origin, Request
-from rpms.nodes.memories.registry import METHODS, check_memory, file_of, find_method
-from rpms.nodes.memories.trials import after_trial, check_trials
+from rpms.nodes.memories.method import Ask, Learned, MemoryMethod, Origin, RecallRequest
+from rpms.nodes.memories.registry import (
+    METHODS,
+    after_trial,
+    check_memory,
+    check_trials,
+    file_of,
+    find_method,
+)
 from rpms.nodes.memories.writing import Writer, can_write
 
 __all__ = [
@@ -11,7 +17,7 @@ __all__ = [
     "Learned",
     "MemoryMethod",
     "Origin",
-    "Request",
+    "RecallRequest",
     "Writer",
     "after_trial",
     "can_write",

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rpms.memory_store import Note
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate
-from rpms.nodes.memories.trajectories import goal_type, told
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate
+from rpms.nodes.memories.trajectories import goal_type, transcript
 from rpms.nodes.memories.writing import list_items, tidy, writing_prompt
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -33,13 +32,6 @@ _FORM = re.compile(
 )  # fmt: skip
 
 
-class Abstractions(NamedTuple):
-    """What could be read of a reply."""
-
-    texts: list[str]
-    unread: int
-
-
 class Clin(NoteMethod):
     """The abstractions of this very task; in its first trial those of its type."""
 
@@ -49,7 +41,7 @@ class Clin(NoteMethod):
     needs_file = False
     needs_model = True
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """The latest memory of this task, in the order it was written."""
         if request.context.memory_control == "empty":
             return []
@@ -58,13 +50,12 @@ class Clin(NoteMethod):
             notes = [_note(number, text) for number, text in enumerate(trials[-1]["abstractions"])]
             return [candidate(note, request, here=True) for note in notes]
         frozen = self.frozen(request.env, request.context)
-        wanted = request.now.goal["type"]
-        return [candidate(note, request) for note in frozen if note.goal_type == wanted]
+        kind = request.now.goal["type"]
+        return [candidate(note, request) for note in frozen if note.goal_type == kind]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """Task after task as in trials; then the best memories of each type are summed up."""
-        if ask is None:
-            raise RpmsError("memory method 'clin' needs a language model to write its abstractions")
+        ask = self.writer(ask)
         memories: dict[str, dict[str, Any]] = {}
         types: dict[str, str] = {}
         for record in records:
@@ -79,9 +70,10 @@ class Clin(NoteMethod):
         notes: list[Note] = []
         for kind, best_of in sorted(grouped.items()):
             chosen = sorted(best_of, key=lambda trial: -trial["score"])[:BEST]
-            found = read_abstractions(await ask(writing_prompt("clin_meta.j2", memories=chosen)))
-            unread += found.unread
-            notes += [_note(len(notes) + n, text, kind) for n, text in enumerate(found.texts)]
+            reply = await ask(writing_prompt("clin_meta.j2", memories=chosen))
+            texts, formless = read_abstractions(reply)
+            unread += formless
+            notes += [_note(len(notes) + n, text, kind) for n, text in enumerate(texts)]
         return Learned(notes, unread)
 
     async def carry(
@@ -91,38 +83,29 @@ class Clin(NoteMethod):
         trials = list(carried.get("trials", []))
         score = record.get("score", float(record["success"]))
         prompt = writing_prompt(
-            "clin.j2", episode=told(record), won=record["success"], score=score,
+            "clin.j2", episode=transcript(record), won=record["success"], score=score,
             trials=trials[-LAST:],
         )  # fmt: skip
-        found = read_abstractions(await ask(prompt))
-        trials.append(
-            {
-                "task": record["goal"],
-                "won": record["success"],
-                "score": score,
-                "abstractions": found.texts,
-            }
-        )
-        return {"trials": trials[-LAST:], "unread": carried.get("unread", 0) + found.unread}
+        texts, formless = read_abstractions(await ask(prompt))
+        trials.append({"task": record["goal"], "won": record["success"], "score": score,
+                       "abstractions": texts})  # fmt: skip
+        return {"trials": trials[-LAST:], "unread": carried.get("unread", 0) + formless}
 
 
 def _note(number: int, text: str, kind: str = "") -> Note:
     """One that says what does not help advises nothing."""
-    denied = is_negative(text)
-    return Note(
-        id=f"{KIND}_{number + 1}", kind=KIND, text=text, goal_type=kind,
-        actions=[] if denied else None,
-    )  # fmt: skip
+    actions: list[str] | None = [] if is_negative(text) else None
+    return Note(id=f"{KIND}_{number + 1}", kind=KIND, text=text, goal_type=kind, actions=actions)
 
 
 def is_negative(text: str) -> bool:
     """Whether an abstraction says that something is not needed."""
-    found = _FORM.search(text)
-    return found is not None and any(found.groupdict().values())
+    form = _FORM.search(text)
+    return form is not None and any(form.groupdict().values())
 
 
-def read_abstractions(reply: str) -> Abstractions:
+def read_abstractions(reply: str) -> tuple[list[str], int]:
     """The items of the list that have one of the four forms; the others are counted."""
     items = list(dict.fromkeys(tidy(item) for item in list_items(reply)))
     texts = [item for item in items if _FORM.search(item)]
-    return Abstractions(texts, len(items) - len(texts) if items else 1)
+    return texts, len(items) - len(texts) if items else 1

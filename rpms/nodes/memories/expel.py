@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.memory_store import Note
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate, likeness
-from rpms.nodes.memories.trajectories import similar, told, won_trajectories
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate, likeness
+from rpms.nodes.memories.trajectories import similar, transcript, won_trajectories
 from rpms.nodes.memories.writing import tidy, writing_prompt
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -29,8 +28,6 @@ _OPERATION = re.compile(
     r"^[^\w\n]*(ADD|EDIT|AGREE|DISAGREE|REMOVE)\b(?:[ \t#]*(\d+))?[^\w\n]*[:.][ \t*]*(.*)$",
     re.I | re.M,
 )
-
-
 _ORDER = ("DISAGREE", "REMOVE", "AGREE", "EDIT", "ADD")
 
 
@@ -48,7 +45,7 @@ class ExpeL(NoteMethod):
     heading = "Past Experience - Insights and Solved Tasks"
     needs_model = True
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """Trajectories come last: they are long, and go first for want of room."""
         notes = self.frozen(request.env, request.context)
         insights = [candidate(note, request) for note in notes if note.kind == KIND]
@@ -56,23 +53,22 @@ class ExpeL(NoteMethod):
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """One call per pair of a loss with a win, then one per group of wins."""
-        if ask is None:
-            raise RpmsError("memory method 'expel' needs a language model to write its insights")
+        ask = self.writer(ask)
         insights: list[Insight] = []
         unread = 0
         for won, lost in comparisons(records):
             prompt = writing_prompt(
                 "expel.j2",
-                won=[told(one) for one in won],
-                lost=told(lost) if lost else "",
-                insights=[one.text for one in insights],
+                won=[transcript(record) for record in won],
+                lost=transcript(lost) if lost else "",
+                insights=[insight.text for insight in insights],
                 full=len(insights) >= FULL,
             )
-            insights, left_out = vote(insights, await ask(prompt))
-            unread += left_out
+            insights, senseless = vote(insights, await ask(prompt))
+            unread += senseless
         notes = [
-            Note(id=f"{KIND}_{number}", kind=KIND, text=one.text, votes=one.votes)
-            for number, one in enumerate(insights, start=1)
+            Note(id=f"{KIND}_{number}", kind=KIND, text=insight.text, votes=insight.votes)
+            for number, insight in enumerate(insights, start=1)
         ]
         return Learned([*notes, *won_trajectories(records)], unread)
 
@@ -81,14 +77,14 @@ def comparisons(
     records: Sequence[EpisodeRecord],
 ) -> Iterator[tuple[list[EpisodeRecord], EpisodeRecord | None]]:
     """Each loss with a win of the same task, else of the most similar one; then wins in groups."""
-    won = sorted((one for one in records if one["success"]), key=lambda one: one["task"])
-    lost = sorted((one for one in records if not one["success"]), key=lambda one: one["task"])
-    for one in lost:
-        if won:
+    by_task = sorted(records, key=lambda record: record["task"])
+    won = [record for record in by_task if record["success"]]
+    for lost in by_task:
+        if won and not lost["success"]:
             best = max(
-                won, key=lambda w: (w["task"] == one["task"], likeness(w["goal"], one["goal"]))
+                won, key=lambda w: (w["task"] == lost["task"], likeness(w["goal"], lost["goal"]))
             )
-            yield [best], one
+            yield [best], lost
     for start in range(0, len(won), GROUP):
         yield won[start : start + GROUP], None
 
@@ -99,13 +95,13 @@ def vote(insights: Sequence[Insight], reply: str) -> tuple[list[Insight], int]:
     Votes first, then edits, then additions: so the numbers mean the list that was shown.
     """
     numbered = dict(enumerate(insights, start=1))
-    read = _OPERATION.findall(reply)
-    found = [(name.upper(), int(n or 0), tidy(text)) for name, n, text in read]
+    lines = _OPERATION.findall(reply)
+    operations = [(name.upper(), int(n or 0), tidy(text)) for name, n, text in lines]
     against = FULL_STRENGTH if len(insights) >= FULL else 1
-    unread = 0 if found else 1
+    unread = 0 if operations else 1
     added: list[Insight] = []
-    for name, number, text in sorted(found, key=lambda one: _ORDER.index(one[0])):
-        known = {one.text for one in [*numbered.values(), *added]}
+    for name, number, text in sorted(operations, key=lambda line: _ORDER.index(line[0])):
+        known = {insight.text for insight in [*numbered.values(), *added]}
         if name == "ADD" and text and text not in known:
             added.append(Insight(text, NEW))
         elif name == "ADD" or number not in numbered or (name == "EDIT" and not text):
@@ -115,5 +111,5 @@ def vote(insights: Sequence[Insight], reply: str) -> tuple[list[Insight], int]:
         else:
             change = 1 if name == "AGREE" else -against
             numbered[number] = numbered[number]._replace(votes=numbered[number].votes + change)
-    left = [one for one in [*numbered.values(), *added] if one.votes > 0]
-    return sorted(left, key=lambda one: -one.votes)[:FULL], unread
+    upheld = [insight for insight in [*numbered.values(), *added] if insight.votes > 0]
+    return sorted(upheld, key=lambda insight: -insight.votes)[:FULL], unread

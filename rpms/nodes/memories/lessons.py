@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from rpms.envs import Environment, get_environment
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
-from rpms.nodes.wording import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
+from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
+from rpms.nodes.memories.roles import goes_nowhere, lift
 from rpms.rules import (
     Manual,
     check_action,
@@ -25,7 +26,6 @@ from rpms.rules import (
     needed_actions,
 )
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.roles import goes_nowhere, lift
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, kind_of

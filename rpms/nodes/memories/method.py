@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from rpms.memory_store import Header
-from rpms.nodes.context import RunContext
-from rpms.nodes.instantiation import Moment
+from rpms.memory_store import Header, write_snapshot
+from rpms.nodes.memories.grounding import GroundingContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord, Message
 
@@ -25,7 +25,7 @@ Ask = Callable[[list[Message]], Awaitable[str]]
 Fill = Callable[..., str]
 
 
-class Request(NamedTuple):
+class RecallRequest(NamedTuple):
     """What a method is asked with at one step.
 
     Attributes:
@@ -38,7 +38,7 @@ class Request(NamedTuple):
     """
 
     env: str
-    now: Moment
+    now: GroundingContext
     context: RunContext
     carried: Mapping[str, Any] = {}
     store: BaseStore | None = None
@@ -81,7 +81,7 @@ class MemoryMethod(ABC):
     needs_model: ClassVar[bool] = False
 
     @abstractmethod
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """What is remembered for this step, best first; the last goes first for want of room."""
 
     @abstractmethod
@@ -100,9 +100,11 @@ class MemoryMethod(ABC):
         given the run's rules.
         """
 
-    @abstractmethod
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
         """Freeze what was learned, in one step."""
+        return write_snapshot(
+            file, env, learned.entries, method=self.name, unread=learned.unread, **origin._asdict()
+        )
 
     async def carry(
         self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask

@@ -10,11 +10,10 @@ import re
 from collections.abc import Sequence
 
 from rpms.memory_store import Note
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
-from rpms.nodes.memories.trajectories import goal_type, told
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate, nearest
+from rpms.nodes.memories.trajectories import goal_type, transcript
 from rpms.nodes.memories.writing import tidy, writing_prompt
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -32,7 +31,7 @@ class ReasoningBank(NoteMethod):
     heading = "Past Experience - Strategies"
     needs_model = True
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """Whole tasks are chosen, then all their items are shown."""
         notes = self.frozen(request.env, request.context)
         scored = nearest(notes, request.now.goal["sentence"])
@@ -41,22 +40,21 @@ class ReasoningBank(NoteMethod):
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """One call per episode, asking why it was won or why it was lost."""
-        if ask is None:
-            raise RpmsError("memory method 'reasoningbank' needs a language model to write items")
+        ask = self.writer(ask)
         notes: list[Note] = []
         unread = 0
         for record in records:
             prompt = writing_prompt(
-                "reasoning_bank.j2", episode=told(record), won=record["success"], most=MOST
+                "reasoning_bank.j2", episode=transcript(record), won=record["success"], most=MOST
             )
-            found, left_out = read_items(await ask(prompt))
-            unread += left_out
+            items, incomplete = read_items(await ask(prompt))
+            unread += incomplete
             notes += [
                 Note(
                     id=f"{KIND}_{len(notes) + number}", kind=KIND, text=text,
                     goal=record["goal"], goal_type=goal_type(record),
                 )
-                for number, text in enumerate(found, start=1)
+                for number, text in enumerate(items, start=1)
             ]  # fmt: skip
         return Learned(notes, unread)
 
@@ -64,16 +62,16 @@ class ReasoningBank(NoteMethod):
 def read_items(reply: str) -> tuple[list[str], int]:
     """Items with title, description and content, a line each; incomplete ones are counted."""
     _, *parts = _ITEM.split(reply)
-    found: list[str] = []
+    items: list[str] = []
     unread = 0 if parts else 1
     for part in parts:
         _, *pieces = _FIELD.split(part)
-        said = {
+        fields = {
             name.lower(): tidy(text) for name, text in zip(pieces[::2], pieces[1::2], strict=True)
         }
-        if all(said.get(name) for name in ("title", "description", "content")):
-            text = f"{said['title']}: {said['description']} {said['content']}"
-            found.append(" ".join(text.replace("`", "").split()))
+        if all(fields.get(name) for name in ("title", "description", "content")):
+            text = f"{fields['title']}: {fields['description']} {fields['content']}"
+            items.append(" ".join(text.replace("`", "").split()))
         else:
             unread += 1
-    return list(dict.fromkeys(found))[:MOST], unread
+    return list(dict.fromkeys(items))[:MOST], unread

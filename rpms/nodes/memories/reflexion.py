@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rpms.memory_store import Note
-from rpms.nodes.context import RunContext
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate
-from rpms.nodes.memories.trajectories import told
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate
+from rpms.nodes.memories.trajectories import transcript
 from rpms.nodes.memories.writing import tidy, writing_prompt
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -38,7 +38,7 @@ class Reflexion(NoteMethod):
         if context.memory_file:
             raise RpmsError(_NOT_FROZEN + "; leave the memory file out")
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """The newest first, so that an old one goes first for want of room."""
         if request.context.memory_control == "empty":
             return []
@@ -60,7 +60,7 @@ class Reflexion(NoteMethod):
         """One more reflection after a loss; a won task needs none."""
         plans, unread = list(carried.get("reflections", [])), carried.get("unread", 0)
         if not record["success"]:
-            prompt = writing_prompt("reflexion.j2", episode=told(record), plans=plans[-LAST:])
+            prompt = writing_prompt("reflexion.j2", episode=transcript(record), plans=plans[-LAST:])
             text = read_plan(await ask(prompt))
             plans, unread = ([*plans, text], unread) if text else (plans, unread + 1)
         return {"reflections": plans, "unread": unread}

@@ -1,28 +1,35 @@
-"""Memory methods by name, or by the import path of a class of one's own."""
+"""Memory methods by name or by the import path of a class, and what a run asks of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from inspect import Signature, iscoroutinefunction, isfunction, signature
 from pathlib import Path
+from typing import Any
 
 from rpms.envs import get_environment
-from rpms.nodes.context import RunContext
 from rpms.nodes.memories.clin import Clin
 from rpms.nodes.memories.expel import ExpeL
 from rpms.nodes.memories.method import MemoryMethod
-from rpms.nodes.memories.own import OwnMemory
 from rpms.nodes.memories.reasoning_bank import ReasoningBank
 from rpms.nodes.memories.reflexion import Reflexion
-from rpms.nodes.memories.shape import made
+from rpms.nodes.memories.rpms import RpmsMemory
 from rpms.nodes.memories.trajectories import Trajectories
 from rpms.nodes.memories.workflows import Workflows
+from rpms.nodes.memories.writing import Writer, refuse_mute
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object
+from rpms.vocabulary.turn import EpisodeRecord, Message
 
 METHODS: dict[str, type[MemoryMethod]] = {
-    one.name: one
-    for one in (OwnMemory, Trajectories, Reflexion, ExpeL, Clin, Workflows, ReasoningBank)
+    method.name: method
+    for method in (RpmsMemory, Trajectories, Reflexion, ExpeL, Clin, Workflows, ReasoningBank)
 }
+ATTRIBUTES = {
+    "name": str, "cumulative": bool, "learns": bool, "needs_file": bool, "needs_model": bool
+}  # fmt: skip
 
 
 @cache
@@ -35,7 +42,58 @@ def find_method(name: str) -> MemoryMethod:
             f"unknown memory method '{name}'; choose from {', '.join(METHODS)}, or give the import "
             "path of a class, package.module:Class"
         )
-    return made(name, load_object(name, "memory method"))
+    return checked_method(name, load_object(name, "memory method"))
+
+
+def checked_method(path: str, kind: Any) -> MemoryMethod:
+    """The method of a user's class, if it can be asked as one; else its first fault in one line."""
+    where = f"memory method '{path}'"
+    if not (isinstance(kind, type) and issubclass(kind, MemoryMethod)):
+        raise RpmsError(f"{where} is no subclass of rpms.nodes.memories.MemoryMethod")
+    where += f": {kind.__name__}"
+    for name, type_ in ATTRIBUTES.items():
+        value = getattr(kind, name, None)
+        if not isinstance(value, type_) or value == "":
+            example = "a name, such as 'mine'" if type_ is str else "True or False"
+            raise RpmsError(f"{where}.{name} is {value!r}; it must be {example}")
+    for name in sorted(kind.__abstractmethods__):
+        raise RpmsError(f"{where} has no '{name}'; {_form(name)}")
+    if fault := _misfit(signature(kind)):
+        raise RpmsError(f"{where}() is made without arguments: {fault}")
+    for name in filter(lambda name: isfunction(getattr(MemoryMethod, name)), vars(MemoryMethod)):
+        if fault := _fault(name, getattr(kind(), name)):
+            raise RpmsError(f"{where}.{name}: {fault}; {_form(name)}")
+    return kind()
+
+
+def _fault(name: str, method: Any) -> str:
+    if not callable(method):
+        return "it is no method"
+    ours = getattr(MemoryMethod, name)
+    if iscoroutinefunction(ours) != iscoroutinefunction(method):
+        return "it is not async" if iscoroutinefunction(ours) else "it must not be async"
+    also = {"manual"} & {*signature(method).parameters} if name == "learn" else ()
+    arguments = list(signature(ours).parameters)[1:]
+    return _misfit(signature(method), *arguments, **dict.fromkeys(also, ""))
+
+
+def _misfit(form: Signature, *arguments: str, **named: str) -> str:
+    try:
+        form.bind(*arguments, **named)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def _form(name: str) -> str:
+    ours = getattr(MemoryMethod, name)
+    word = "async def" if iscoroutinefunction(ours) else "def"
+    return f"write '{word} {name}({', '.join(signature(ours).parameters)})'"
+
+
+def takes_manual(method: MemoryMethod) -> bool:
+    """Whether a method learns by the run's rules, too."""
+    return "manual" in signature(method.learn).parameters
 
 
 def check_memory(env: str, context: RunContext) -> None:
@@ -48,5 +106,39 @@ def file_of(env: str, context: RunContext) -> Path | None:
     """The frozen memory a run reads; None if its method does without one."""
     if context.memory_file:
         return Path(context.memory_file)
-    own = context.memory_method == OwnMemory.name
-    return get_environment(env).memory if own else None
+    return get_environment(env).memory if context.memory_method == RpmsMemory.name else None
+
+
+def check_trials(context: RunContext) -> None:
+    """Refuse trials between which nobody could write what the method carries."""
+    method = find_method(context.memory_method)
+    if context.memory and method.cumulative and method.needs_model:
+        refuse_mute(context.model, method.name)
+
+
+async def after_trial(
+    env: str,
+    context: RunContext,
+    carried: Mapping[str, Any],
+    record: EpisodeRecord,
+    cache: str = "",
+) -> dict[str, Any]:
+    """The ``carried`` of the next trial, as JSON data; empty for a method that carries nothing.
+
+    The run's model is opened here, and what goes wrong with it is raised. What its texts cost, over
+    all trials of the task so far, stands under ``spent``.
+    """
+    method = find_method(context.memory_method)
+    if not context.memory or not method.cumulative:
+        return {}
+    if not method.needs_model:
+        return {**await method.carry(carried, record, _nobody), "method": method.name}
+    writer = Writer(env, context, method.name, cache)
+    following = await method.carry(carried, record, writer)
+    before = carried.get("spent", {})
+    spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
+    return {**following, "method": method.name, "spent": spent}
+
+
+async def _nobody(messages: list[Message]) -> str:
+    raise RpmsError("a memory method asked for a text without 'needs_model = True' in its class")

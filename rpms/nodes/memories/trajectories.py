@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from rpms.envs import get_environment
 from rpms.memory_store import Note
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate, nearest
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate, nearest
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -25,7 +25,7 @@ class Trajectories(NoteMethod):
     name = "trajectories"
     heading = "Past Experience - Solved Tasks"
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """By the words of the task sentence."""
         return similar(self.frozen(request.env, request.context), request)
 
@@ -34,11 +34,11 @@ class Trajectories(NoteMethod):
         return Learned(won_trajectories(records))
 
 
-def similar(notes: Iterable[Note], request: Request) -> list[Recall]:
+def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
     """The k trajectories whose tasks are most alike."""
-    kept = (note for note in notes if note.kind == KIND)
-    found = nearest(kept, request.now.goal["sentence"])[: request.context.k]
-    return [candidate(note, request, score) for score, note in found]
+    whole = (note for note in notes if note.kind == KIND)
+    alike = nearest(whole, request.now.goal["sentence"])[: request.context.k]
+    return [candidate(note, request, score) for score, note in alike]
 
 
 def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
@@ -80,6 +80,6 @@ def steps(record: EpisodeRecord, longest: int = LINE, refused: bool = True) -> s
     return "\n".join(line for line in lines if line)
 
 
-def told(record: EpisodeRecord) -> str:
+def transcript(record: EpisodeRecord) -> str:
     """A whole episode as a writing prompt shows it."""
     return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"

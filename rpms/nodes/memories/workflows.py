@@ -15,12 +15,12 @@ from typing import NamedTuple
 from rpms.envs import get_environment
 from rpms.memory_store import Note
 from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.method import Ask, Learned, Request
-from rpms.nodes.memories.noted import NoteMethod, candidate
-from rpms.nodes.memories.trajectories import goal_type, told
+from rpms.nodes.memories.method import Ask, Learned, RecallRequest
+from rpms.nodes.memories.note_method import NoteMethod, candidate
+from rpms.nodes.memories.roles import lift
+from rpms.nodes.memories.trajectories import goal_type, transcript
 from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.rules import Manual, needed_actions
-from rpms.rules.roles import lift
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -46,12 +46,12 @@ class Workflows(NoteMethod):
     name = "awm"
     heading = "Past Experience - Workflows"
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         """What belongs to no type of task fits them all."""
         notes = self.frozen(request.env, request.context)
-        wanted = request.now.goal["type"]
-        scored = [(1.0 if note.goal_type in ("", wanted) else 0.5, note) for note in notes]
-        ordered = sorted(scored, key=lambda one: -one[0])
+        fitting = ("", request.now.goal["type"])
+        scored = [(1.0 if note.goal_type in fitting else 0.5, note) for note in notes]
+        ordered = sorted(scored, key=lambda pair: -pair[0])
         return [candidate(note, request, score) for score, note in ordered]
 
     async def learn(
@@ -65,11 +65,11 @@ class Workflows(NoteMethod):
         texts: list[str] = []
         unread = 0
         for start in range(0, len(shown), EXAMPLES):
-            episodes = [told(record) for record in shown[start : start + EXAMPLES]]
+            episodes = [transcript(record) for record in shown[start : start + EXAMPLES]]
             prompt = writing_prompt("workflows.j2", episodes=episodes, workflows=texts)
-            found, left_out = read_workflows(await ask(prompt))
-            texts += [text for text in found if text not in texts]
-            unread += left_out
+            workflows, too_short = read_workflows(await ask(prompt))
+            texts += [text for text in workflows if text not in texts]
+            unread += too_short
         notes = [Note(id=f"{KIND}_{n}", kind=KIND, text=text) for n, text in enumerate(texts, 1)]
         return Learned(notes, unread)
 
@@ -77,7 +77,7 @@ class Workflows(NoteMethod):
 def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     """The shortest win of each type of task: what the original calls a task template."""
     best: dict[str, EpisodeRecord] = {}
-    for record in sorted(won, key=lambda one: (len(one["history"]), one["task"])):
+    for record in sorted(won, key=lambda record: (len(record["history"]), record["task"])):
         best.setdefault(goal_type(record), record)
     return [record for _, record in sorted(best.items())]
 
@@ -85,15 +85,15 @@ def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
 def read_workflows(reply: str) -> tuple[list[str], int]:
     """Each "Workflow N: title" with at least two steps; shorter ones are counted."""
     _, *parts = _TITLE.split(reply)
-    found: list[str] = []
+    workflows: list[str] = []
     unread = 0 if parts else 1
     for title, body in zip(parts[::2], parts[1::2], strict=True):
         steps = [line for line in tidy(body).splitlines() if line.strip("`-* \t")]
         if title.strip() and len(steps) > 1:
-            found.append(tidy("\n".join([title.strip(), *steps])))
+            workflows.append(tidy("\n".join([title.strip(), *steps])))
         else:
             unread += 1
-    return found, unread
+    return workflows, unread
 
 
 def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[Note]:
@@ -104,18 +104,18 @@ def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[
         for routine, state in routines(record, manual):
             counted[routine] += 1
             began.setdefault(routine, state)
-    kept: defaultdict[tuple[str, str], list[tuple[Routine, int]]] = defaultdict(list)
-    for routine, count in sorted(counted.items(), key=lambda one: (-one[1], one[0])):
-        group = kept[routine.goal_type, routine.compat]
+    groups: defaultdict[tuple[str, str], list[tuple[Routine, int]]] = defaultdict(list)
+    for routine, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        group = groups[routine.goal_type, routine.compat]
         if len(group) < VARIANTS:
             group.append((routine, count))
-    found = [one for _, group in sorted(kept.items()) for one in group]
+    frequent = [item for _, group in sorted(groups.items()) for item in group]
     return [
         Note(
             id=f"{KIND}_{number}", kind=KIND, text="\n".join(routine.steps), votes=count,
             goal_type=routine.goal_type, state_signature=began[routine],
         )
-        for number, (routine, count) in enumerate(found, start=1)
+        for number, (routine, count) in enumerate(frequent, start=1)
     ]  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def routines(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[tu
     goal = env.parse_goal(record["goal"])
     gamma = env.read_signature(goal["signature"])
     belief = env.first_belief(record["first_observation"])
-    wanted = set(manual.domain.advances.values())
+    goals = set(manual.domain.advances.values())
     began, played = env.print_state(belief), list[str]()
     for number, turn in enumerate(record["history"], start=1):
         belief = env.update_belief(belief, turn["action"], turn["observation"])
@@ -134,7 +134,7 @@ def routines(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[tu
         now = env.print_state(belief)
         if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
             continue
-        steps = lift(manual, gamma, needed_actions(manual, played, wanted)) or []
+        steps = lift(manual, gamma, needed_actions(manual, played, goals)) or []
         if len(steps) > 1:
             yield Routine(goal["type"], env.compat_key(began), tuple(steps)), began
         began, played = now, []

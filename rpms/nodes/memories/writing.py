@@ -14,10 +14,10 @@ from rpms.models.faults import fault_line
 from rpms.models.opening import LABELS
 from rpms.models.replies import normalize_reply
 from rpms.models.response_cache import REPLAYED
-from rpms.nodes.chat import open_chat
-from rpms.nodes.context import RunContext, call_s
+from rpms.nodes.chat import call_s, open_chat
 from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import retried
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Message
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from rpms.evals.report import read_report
 from rpms.evals.report.page import write_report
-from rpms.nodes.shown import NEW_TASK
+from rpms.nodes.prompt_examples import NEW_TASK
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import SYSTEM, write_run
 

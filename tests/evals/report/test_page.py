@@ -33,9 +33,9 @@ from rpms.evals.report.page import (
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.source import settings_of
 from rpms.evals.run_folder import read_run
-from rpms.nodes.context import RunContext
 from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from rpms import RunContext, run_episode
 from rpms.envs import get_environment
-from rpms.nodes.instantiation import Moment
 from rpms.nodes.manual import load_manual
-from rpms.nodes.memories import Learned, MemoryMethod, Origin, Request, Writer
+from rpms.nodes.memories import Learned, MemoryMethod, Origin, RecallRequest, Writer
+from rpms.nodes.memories.grounding import GroundingContext
 from rpms.vocabulary.turn import EpisodeRecord
 from tests.openai_server import OpenAIServer
 
@@ -74,13 +74,13 @@ def played(count: int = 6) -> list[EpisodeRecord]:
 
 def request(
     goal: str = "put a hot mug in cabinet.", carried: dict[str, Any] | None = None, **settings: Any
-) -> Request:
+) -> RecallRequest:
     parsed = ENV.parse_goal(goal)
     belief = ENV.first_belief(HOME)
-    now = Moment(
+    now = GroundingContext(
         load_manual("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief, ENV.keys
     )
-    return Request("alfworld", now, RunContext(**settings), carried or {})
+    return RecallRequest("alfworld", now, RunContext(**settings), carried or {})
 
 
 def frozen(method: MemoryMethod, learned: Learned, folder: Path) -> str:

@@ -31,22 +31,22 @@ LIST = "Here:\n1. go to desk 1 SHOULD BE NECESSARY to find the mug.\n2. Open doo
 
 
 def test_only_items_of_the_four_forms_are_kept() -> None:
-    found = read_abstractions(LIST)
-    assert found.texts == [
+    texts, formless = read_abstractions(LIST)
+    assert texts == [
         "go to desk 1 SHOULD BE NECESSARY to find the mug.",
         "put mug 1 in/on shelf 1 DOES NOT CONTRIBUTE to the task.",
     ]
-    assert found.unread == 1 and [is_negative(text) for text in found.texts] == [False, True]
+    assert formless == 1 and [is_negative(text) for text in texts] == [False, True]
     assert read_abstractions("no list") == ([], 1)
     for text in ("X may be neccessary to Y", "X is not necessary for Y", "X may contribute to Y"):
-        assert read_abstractions(f"1. {text}").texts == [text]
+        assert read_abstractions(f"1. {text}") == ([text], 0)
 
 
 @given(st.lists(st.text(max_size=40)), st.text())
 def test_no_reply_breaks_the_reading(items: list[str], rest: str) -> None:
     reply = "\n".join(f"{number}. {text}" for number, text in enumerate(items, 1)) + rest
-    found = read_abstractions(reply)
-    assert found.unread >= 0 and all("\n\n" not in text and text for text in found.texts)
+    texts, formless = read_abstractions(reply)
+    assert formless >= 0 and all("\n\n" not in text and text for text in texts)
 
 
 async def test_every_trial_rewrites_the_memory(openai_server: OpenAIServer) -> None:

@@ -11,8 +11,16 @@ import pytest
 from rpms import RunContext
 from rpms.envs import get_environment
 from rpms.memory_store import Note
-from rpms.nodes.memories import METHODS, Ask, Learned, Request, check_memory, file_of, find_method
-from rpms.nodes.memories.noted import NoteMethod, candidate
+from rpms.nodes.memories import (
+    METHODS,
+    Ask,
+    Learned,
+    RecallRequest,
+    check_memory,
+    file_of,
+    find_method,
+)
+from rpms.nodes.memories.note_method import NoteMethod, candidate
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -25,7 +33,7 @@ class Slogan(NoteMethod):
     name = "slogan"
     needs_file = False
 
-    def recall(self, request: Request) -> list[Recall]:
+    def recall(self, request: RecallRequest) -> list[Recall]:
         return [candidate(Note(id="s", kind="slogan", text="Keep calm."), request)]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:

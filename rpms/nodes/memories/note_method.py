@@ -11,11 +11,16 @@ from typing import Any, ClassVar
 from rapidfuzz import fuzz
 
 from rpms.envs import get_environment
-from rpms.memory_store import Header, Note, controlled_notes, read_notes, write_notes
+from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
-from rpms.nodes.context import RunContext
-from rpms.nodes.memories.method import Fill, Learned, MemoryMethod, Origin, Request
+from rpms.nodes.memories.method import (
+    Ask,
+    Fill,
+    MemoryMethod,
+    RecallRequest,
+)
 from rpms.rules.actions_in_text import mentioned_actions
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall
@@ -47,18 +52,15 @@ class NoteMethod(MemoryMethod):
         file = Path(context.memory_file)
         return _open(file, env, self.name, stamp_of(file), context.memory_control, context.seed)
 
+    def writer(self, ask: Ask | None) -> Ask:
+        """The model that writes the texts; learning without it is refused."""
+        if ask is None:
+            raise RpmsError(f"memory method '{self.name}' needs a language model to write it")
+        return ask
+
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
         """One line or paragraph per note."""
         return fill("notes.j2", recalls=recalls, heading=self.heading)
-
-    def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
-        """A file of notes."""
-        header = Header(
-            env=env, sources=list(origin.sources), learned_by=list(origin.learned_by),
-            rounds=origin.rounds, entries=0, counts={}, method=self.name,
-            written_by=origin.written_by, unread=learned.unread,
-        )  # fmt: skip
-        return write_notes(file, header, learned.entries)
 
 
 @lru_cache(maxsize=8)
@@ -73,7 +75,9 @@ def _open(
     return controlled_notes(read_notes(file, env, method), control, seed)
 
 
-def candidate(note: Note, request: Request, score: float = 1.0, *, here: bool = False) -> Recall:
+def candidate(
+    note: Note, request: RecallRequest, score: float = 1.0, *, here: bool = False
+) -> Recall:
     """A note as state filter, arbiter and prompt see it.
 
     ``here`` says that it was written about this very home, so that its names are those of now.
@@ -83,15 +87,14 @@ def candidate(note: Note, request: Request, score: float = 1.0, *, here: bool = 
         actions = list(mentioned_actions(manual, note.text, goal["object"], goal["destination"]))
     else:
         actions = transferred(note.actions, note.goal, request)
-    entry: dict[str, Any] = {
-        "id": note.id, "type": NOTE, "kind": note.kind, "text": note.text, "here": here
-    }  # fmt: skip
+    entry: dict[str, Any] = {**note.model_dump(include={"id", "kind", "text"}), "type": NOTE,
+                             "here": here}  # fmt: skip
     if note.state_signature is not None:
         entry["state_signature"] = note.state_signature
     return new_recall(entry, round(score, 4), max(note.votes, 1), new_advice(list(actions)))
 
 
-def transferred(actions: Sequence[str], goal: str, request: Request) -> list[str]:
+def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> list[str]:
     """The steps of another task as they would be done for this one: its objects for the others.
 
     That is what a trajectory advises, and what the rules can judge.
@@ -99,15 +102,12 @@ def transferred(actions: Sequence[str], goal: str, request: Request) -> list[str
     if not goal:
         return list(actions)
     theirs, ours = get_environment(request.env).parse_goal(goal), request.now.goal
-    roles = {
-        theirs["destination"]: ours["destination"],
-        theirs["object"]: ours["object"],
-    }
+    roles = {theirs[role]: ours[role] for role in ("destination", "object")}
     known = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
     if not known:
         return list(actions)
     pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)")
-    return [pattern.sub(lambda found: roles[found[1]], action) for action in actions]
+    return [pattern.sub(lambda name: roles[name[1]], action) for action in actions]
 
 
 def likeness(goal: str, other: str) -> float:
@@ -118,4 +118,4 @@ def likeness(goal: str, other: str) -> float:
 def nearest(notes: Iterable[Note], goal: str) -> list[tuple[float, Note]]:
     """The notes by how alike their tasks are to this one, most alike first."""
     scored = [(likeness(goal, note.goal), note) for note in notes]
-    return sorted(scored, key=lambda one: (-one[0], one[1].id))
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.nodes.manual import load_manual
-from rpms.rules.roles import fill, lift
+from rpms.nodes.memories.roles import fill, lift
 from rpms.vocabulary.goal import GoalSignature
 
 HOME, LAB = load_manual("alfworld"), load_manual("scienceworld")

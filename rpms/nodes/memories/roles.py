@@ -21,11 +21,11 @@ from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSignature
+from rpms.vocabulary.recall import BLANK
 
-BLANK = re.compile(r"\{([^{}]+)\}")
 OBJECT, DESTINATION, NAMED_OBJECT = "object", "destination", "the object"
-# Preconditions that only a place can meet.
-_OF_PLACES = {"place", "accessible", "can_contain", "adjacent"}
+# Conditions that only a place can meet.
+_OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
 
 
 def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[str] | None:
@@ -155,13 +155,13 @@ def is_place(rule: ActionRule, parameter: str) -> bool:
 # By the words themselves: asked of the same few rules for every memory at every step.
 @lru_cache(maxsize=1024)
 def _places(texts: tuple[str, ...]) -> frozenset[str]:
-    found: set[str] = set()
+    places: set[str] = set()
     for predicate in map(parse_predicate, texts):
-        if predicate.name in {"at", *_OF_PLACES}:
-            found.update(predicate.arguments[:1])
+        if predicate.name in _OF_PLACES:
+            places.update(predicate.arguments[:1])
         if predicate.name == "in":
-            found.update(predicate.arguments[1:])
-    return frozenset(found)
+            places.update(predicate.arguments[1:])
+    return frozenset(places)
 
 
 def _alone(rule: ActionRule, parameter: str) -> bool:
@@ -190,6 +190,6 @@ def blanks(template: str) -> tuple[str, ...]:
     return tuple(BLANK.findall(template))
 
 
-def fill(template: str, cast: Mapping[str, str]) -> str:
+def fill(template: str, players: Mapping[str, str]) -> str:
     """The template with names for roles; a role that nothing plays here becomes ``?``."""
-    return BLANK.sub(lambda blank: cast.get(blank[1], "?"), template)
+    return BLANK.sub(lambda blank: players.get(blank[1], "?"), template)

@@ -7,13 +7,14 @@ for byte, as if this file were not there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from rpms.envs import Environment, environment_names, get_environment
-from rpms.nodes.blocks import example_file, load_example, render
-from rpms.nodes.context import RunContext
+from rpms.nodes.blocks import render
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_file
+from rpms.vocabulary.files import is_file, parse_json, read_text
 from rpms.vocabulary.turn import Message
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="
@@ -40,8 +41,21 @@ def missing_prompts(world: Environment, examples: int = 1) -> Iterator[tuple[Pat
     for number in range(1, examples + 1):
         for goal_type in world.goal_types():
             if not is_file(file := example_file(world.prompts, goal_type, number)):
-                told = "a solved task" if number == 1 else "another solved task"
-                yield file, f"write {told} of '{goal_type}', or play with examples={number - 1}"
+                what = "a solved task" if number == 1 else "another solved task"
+                yield file, f"write {what} of '{goal_type}', or play with examples={number - 1}"
+
+
+def example_file(prompts: Path, goal_type: str, number: int = 1) -> Path:
+    """Where an example of a goal type stands."""
+    return prompts / "examples" / f"{goal_type}{f'.{number}' if number > 1 else ''}.json"
+
+
+@cache
+def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Message, ...]:
+    """An example for a goal type, as turns that end with an observation."""
+    file = example_file(prompts, goal_type, number)
+    data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
+    return tuple(Message(role=m["role"], content=m["content"]) for m in data["messages"])
 
 
 def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:

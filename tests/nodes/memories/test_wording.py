@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rpms.nodes.manual import load_manual
-from rpms.nodes.wording import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, in_words, reason
+from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, in_words, reason
 from rpms.rules import Manual
 from rpms.rules.predicates import PREDICATES, World, parse_predicate, phrase
 from rpms.rules.schema import Wording
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "memory.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "memory.md"
 LIGHTHOUSE = "examples.lighthouse.world:WORLD"
 WORLDS = ["alfworld", "scienceworld", LIGHTHOUSE]
 

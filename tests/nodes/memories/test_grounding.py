@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.nodes.instantiation import Moment, instantiate
 from rpms.nodes.manual import load_manual
+from rpms.nodes.memories.grounding import GroundingContext, ground
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.turn import Turn
 
@@ -26,15 +26,17 @@ PLAN = {
 }  # fmt: skip
 
 
-def moment(sentence: str = "put a hot cup in cabinet", done: str = "", **fields: Any) -> Moment:
+def moment(
+    sentence: str = "put a hot cup in cabinet", done: str = "", **fields: Any
+) -> GroundingContext:
     now = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
     goal = ENV.parse_goal(sentence)
     turn = Turn(step=1, thought="", action=done, observation="", failed=False, reply="")
-    return Moment(MANUAL, goal, ENV.sub_goal(goal, now, [turn] if done else []), now)
+    return GroundingContext(MANUAL, goal, ENV.sub_goal(goal, now, [turn] if done else []), now)
 
 
-def said(entry: dict[str, Any], now: Moment) -> list[str] | None:
-    advice = instantiate(entry, now)
+def said(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:
+    advice = ground(entry, now)
     return advice and advice["actions"]
 
 
@@ -62,8 +64,8 @@ def test_what_was_said_before_in_a_moment_changes_nothing() -> None:
     held_now = {**PLAN, "lifted": HEATED[3:]}
     entries = [PLAN, held_now, PLAN, {**PLAN, "lifted": ["go to {a fridge}"]}]
     assert [said(one, shared) for one in entries] == [said(one, moment(**SEEN)) for one in entries]
-    assert shared.cast["object"] == "cup 2" and len(shared.left) == 3
-    first, again = instantiate(PLAN, shared), instantiate(PLAN, shared)
+    assert shared.players["object"] == "cup 2" and len(shared.undone) == 3
+    first, again = ground(PLAN, shared), ground(PLAN, shared)
     assert first and again and first["actions"] is not again["actions"]
 
 
@@ -109,24 +111,24 @@ def lesson(lifted: str, *violated: str) -> dict[str, Any]:
 def test_a_lesson_is_said_where_it_would_happen_again() -> None:
     entry = lesson("heat {object} with {a microwave}", "at(place)")
     away = moment(holding=["cup 2"], location="fridge 1")
-    advice = instantiate(entry, away)
+    advice = ground(entry, away)
     assert advice is not None
     assert (advice["actions"], advice["needs"]) == (
         ["heat cup 2 with microwave 1"], ["only when at microwave 1"],
     )  # fmt: skip
-    assert instantiate(entry, moment(holding=["cup 2"], location="microwave 1")) is None
-    assert instantiate(lesson("go to {a safe}", "not at(place)"), away) is None  # none here
-    walked = instantiate(lesson("go to {a fridge}", "not at(place)"), away)
+    assert ground(entry, moment(holding=["cup 2"], location="microwave 1")) is None
+    assert ground(lesson("go to {a safe}", "not at(place)"), away) is None  # none here
+    walked = ground(lesson("go to {a fridge}", "not at(place)"), away)
     assert walked is not None and walked["actions"] == ["go to fridge 1"]
 
 
 def test_only_what_is_missing_now_is_said() -> None:
     entry = lesson("put {object} in/on {destination}", "at(place)", "accessible(place)")
     now = {"holding": ["cup 2"], "location": "cabinet 1"}
-    shut = instantiate(entry, moment(**now, containers={"cabinet 1": "closed"}))
+    shut = ground(entry, moment(**now, containers={"cabinet 1": "closed"}))
     assert shut is not None and shut["needs"] == ["only when cabinet 1 is not shut"]
     never = lesson("heat {object} with {a fridge}", "kind(place, microwave)")
-    advice = instantiate(never, moment(holding=["cup 2"]))
+    advice = ground(never, moment(holding=["cup 2"]))
     assert advice is not None and advice["needs"] == ["fridge 1 is no microwave"]
 
 
@@ -143,7 +145,7 @@ def test_only_what_is_missing_now_is_said() -> None:
 )
 def test_a_lesson_about_no_place_or_of_another_manual_is_not_said(entry: dict[str, Any]) -> None:
     now = {"location": "desk 1", "holding": ["cup 2"], "last_seen": {"book 1": "desk 1"}}
-    assert instantiate(entry, moment(**now)) is None
+    assert ground(entry, moment(**now)) is None
 
 
 def test_a_schema_speaks_of_the_thing_at_hand() -> None:
@@ -152,11 +154,11 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
         "effects": ["holding(object)"], "kinds": {"object": {"egg": 4}, "place": {"microwave": 4}},
         "uses": [{"before": {"holding(object)": True}, "worked": True, "after": [], "count": 4}],
     }  # fmt: skip
-    advice = instantiate(entry, moment(holding=["cup 2"]))
+    advice = ground(entry, moment(holding=["cup 2"]))
     assert advice is not None
     assert advice["actions"] == ["heat cup 2 with microwave 1"]
     assert advice["needs"] == ["at microwave 1"] and advice["then"] == ["still holding cup 2"]
-    assert instantiate(entry, moment()) is None  # no cup is known yet
+    assert ground(entry, moment()) is None  # no cup is known yet
 
 
 @pytest.mark.parametrize(
