@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from rpms.envs import Environment, get_environment, live
-from rpms.evals.costs import Meter, cost_of, nothing_spent
+from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.manifest import now
 from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
@@ -47,6 +47,7 @@ from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.safe_text import redact
 
+NOTHING = Tokens()
 STEPPING = 2
 """Two, so that one can compute while the simulator works for the other."""
 
@@ -94,7 +95,7 @@ class ComputeSlot:
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
-    "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
+    "usage": Tokens()._asdict(), "seconds": 0.0,
     "cost_usd": None, "proposal": "", "judged": [], "lacked": "",
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
@@ -137,12 +138,10 @@ class StepLog:
 
     def answered(self, state: EpisodeState, seconds: float, cost_usd: float | None) -> None:
         """The reply has come; the cost is None when no price is known."""
-        usage = state["usage"]
-        counts = ("prompt_tokens", "cached_tokens", "output_tokens")
         self.steps[-1].update(
             reply=state["reply"],
-            usage={name: usage[name] for name in counts},  # type: ignore[literal-required]
-            replayed=usage["replayed"],
+            usage=Tokens.of(state["usage"])._asdict(),
+            replayed=state["usage"]["replayed"],
             seconds=round(seconds, 4),
             cost_usd=cost_usd,
         )
@@ -222,15 +221,20 @@ class Recorder:
     """Follows one episode through the graph's updates."""
 
     def __init__(
-        self, job: Job, truth: bool, rates: Rates | None = None, meter: Meter | None = None
+        self,
+        job: Job,
+        truth: bool,
+        rates: Rates | None = None,
+        meter: Meter | None = None,
+        spent: Tokens = NOTHING,
     ) -> None:
-        """Nothing has happened yet."""
+        """Nothing has happened yet; ``spent`` are tokens of what was written for the episode."""
         self.job = job
         self.env = get_environment(job.task["env"])
         self.log = StepLog(job.condition, job.task["id"], self.env)
         self.state: dict[str, Any] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.spent = nothing_spent()
+        self.spent = spent
         self._rates, self._meter = rates, meter
         self.started = now()
         self._truth = truth
@@ -262,11 +266,8 @@ class Recorder:
 
     def _spend(self, state: EpisodeState) -> float | None:
         """Count one reply; what it cost."""
-        usage, call = state["usage"], nothing_spent()
-        if not usage["replayed"]:
-            for name in call:
-                call[name] = usage[name]  # type: ignore[literal-required]
-                self.spent[name] += usage[name]  # type: ignore[literal-required]
+        call = NOTHING if state["usage"]["replayed"] else Tokens.of(state["usage"])
+        self.spent = self.spent.plus(call)
         cost = cost_of(call, self._rates)
         if self._meter:
             self._meter.add(call, cost)
@@ -318,7 +319,7 @@ class Recorder:
             **{name: self.state.get(name, 0) for name in COUNTS},
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
-            **{f"spent_{name}": count for name, count in self.spent.items()},
+            **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
             "cost_usd": cost_of(self.spent, self._rates),
             **drift_counts(steps),
             **memory_counts(steps),
@@ -344,6 +345,7 @@ async def play_job(
     slots: ComputeSlots | None = None,
     rates: Rates | None = None,
     meter: Meter | None = None,
+    spent: Tokens = NOTHING,
 ) -> EpisodeResult:
     """Play one episode; whatever goes wrong in it is its result, never the run's end.
 
@@ -352,14 +354,14 @@ async def play_job(
     """
     place = ComputeSlot(slots or ComputeSlots())
     await place.start()
-    recorder = Recorder(job, truth, rates, meter)
-    asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    recorder = Recorder(job, truth, rates, meter, spent)
+    begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.carried:
-        asked["carried"] = dict(job.carried)
+        begin["carried"] = dict(job.carried)
     try:
         # The graph does not go on before the next update is asked for, so that waiting here
         # for a place holds the episode between two stages.
-        async for update in graph.astream(asked, context=context, stream_mode="updates"):
+        async for update in graph.astream(begin, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():
                 recorder.arrived(stage)
                 await place.passed(stage)

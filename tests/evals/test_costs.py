@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rpms.evals.conditions import letters
-from rpms.evals.costs import Budget, Meter, Spent, Total, cost_of, nothing_spent, spent_before
+from rpms.evals.costs import Budget, Meter, Tokens, Total, cost_of, spent_before
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import Session, Spending
 from rpms.evals.run_folder import EPISODES, MANIFEST
@@ -22,20 +22,20 @@ from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 from tests.openai_server import Answer, OpenAIServer
 
-PRICED = Spent(prompt_tokens=1000, cached_tokens=600, output_tokens=10)
+PRICED = Tokens(prompt_tokens=1000, cached_tokens=600, output_tokens=10)
 
 
-SMALL = Spent(prompt_tokens=1, cached_tokens=0, output_tokens=0)
+SMALL = Tokens(prompt_tokens=1, cached_tokens=0, output_tokens=0)
 
 
 def test_cost_is_the_sum_over_kinds_of_tokens_and_no_price_is_not_nothing() -> None:
-    assert cost_of(PRICED, None) is None and cost_of(nothing_spent(), None) is None
+    assert cost_of(PRICED, None) is None and cost_of(Tokens(), None) is None
     assert cost_of(PRICED, NOTHING) == 0.0
     assert cost_of(PRICED, Rates(10, 1, 100)) == round((400 * 10 + 600 + 1000) / 1e6, 9)
     assert cost_of(SMALL, Rates(0.03, 0.03, 0.05)) == 3e-8, "small calls are not rounded away"
 
 
-CALL = Spent(prompt_tokens=90, cached_tokens=50, output_tokens=10)
+CALL = Tokens(prompt_tokens=90, cached_tokens=50, output_tokens=10)
 
 
 def test_a_meter_counts_tokens_once_and_dollars_where_known() -> None:

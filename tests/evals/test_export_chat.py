@@ -10,8 +10,16 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.expert import Decided, Lesson
-from rpms.evals.export_chat import Per, Written, about_file, export_chat, lines_of, write_chat
+from rpms.evals.export_chat import (
+    Decided,
+    Lesson,
+    Per,
+    Written,
+    about_file,
+    export_chat,
+    lines_of,
+    write_chat,
+)
 from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message

@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,11 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(text) for text in (folder / EPISODES).read_text().splitlines()]
 
 
-class Scripted:
+class Scripted(Pool):
     """A pool without processes: each worker dies or answers as its script says."""
 
     def __init__(self, workers: int, deadly: str = "", killed: int = 0) -> None:
-        self.count = self.size = workers
+        super().__init__(WorkerSettings.of(plan()), workers)
         self.deadly, self.kills = deadly, killed
         self.held: dict[int, list[Job]] = {}
         self.most = 0
@@ -61,8 +62,8 @@ class Scripted:
         self.closed = False
 
     def start(self) -> Sequence[int]:
-        self.held = {n: [] for n in range(self.count)}
-        return range(self.count)
+        self.held = {n: [] for n in range(self.size)}
+        return range(self.size)
 
     def submit(self, worker: int, job: Job) -> None:
         self.held[worker].append(job)
@@ -93,11 +94,8 @@ class Scripted:
 
 
 def dispatch(pool: Scripted, count: int, capacity: int = 4) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    Dispatcher(pool, capacity, lambda job, one: kept.append(one.line.data())).run(
-        plan("A", count).jobs(), lambda: None
-    )
-    return kept
+    dispatcher = Dispatcher(pool, capacity, plan("A", count).jobs())
+    return [result.line.data() for _, result in dispatcher.play()]
 
 
 def test_every_job_is_played_once_and_no_worker_gets_too_many() -> None:
@@ -233,7 +231,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
     def kill(progress: RunProgress) -> None:
         """As soon as an episode is on disk, while the run waits for this to return."""
         if progress.done and not killed:
-            killed.append(pool.pids()[0])
+            killed.append(active_children()[0].pid or 0)
             os.kill(killed[0], signal.SIGKILL)
             assert 0 < len(lines(tmp_path / "run")) < 8, "it was not in the middle"
 
