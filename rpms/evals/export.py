@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from rpms.evals.conditions import find_label
 from rpms.evals.records import Episode
-from rpms.evals.rule_compliance import in_prompt, shown_rules
 from rpms.evals.run_folder import Run, read_log
+from rpms.evals.step_analysis import in_prompt, shown_rules
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import whole_file
 from rpms.vocabulary.turn import Message

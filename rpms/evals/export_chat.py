@@ -23,7 +23,7 @@ from rpms.evals.arms import Variant, parse_arm
 from rpms.evals.episode import EpisodeResult
 from rpms.evals.expert import llm_call, refuse_judged
 from rpms.evals.export import LoggedEpisodes, known_conditions, prompt_of
-from rpms.evals.plan import Job, RunPlan, Selection, evenly
+from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import Run
 from rpms.evals.runner import Dispatcher, local_pool
@@ -242,8 +242,7 @@ def export_expert(
     ``conditions`` and ``arms`` take turns; one that is named twice gets twice as much.
     ``progress`` is given the number of tasks and makes what is told of each line.
     """
-    world = get_environment(play.env)
-    split = play.split or world.learning_split
+    split = play.split or get_environment(play.env).learning_split
     refuse_judged(play.env, split)
     base = play.settings
     letters = conditions or ([] if arms else ["A", "B", "C", "D"])
@@ -255,7 +254,7 @@ def export_expert(
     plan = RunPlan(
         play.env,
         split,
-        Selection(play.limit, play.spread).of(world, split),
+        choose_tasks(play.env, split, play.limit, play.spread),
         {label: arm.settings().with_(temperature=play.mistakes) for label, arm in mix},
         truth=False,
         nodes={label: {**arm.paths(), "llm_call": path_of(llm_call, "")} for label, arm in mix},
