@@ -90,8 +90,7 @@ def export(
     """
     from rpms.evals.arms import condition_names
     from rpms.evals.export import CHAT, export_run
-    from rpms.evals.export_chat import PER, export_chat
-    from rpms.evals.export_expert import Expertise, export_expert
+    from rpms.evals.export_chat import PER, Expertise, export_chat, export_expert
     from rpms.evals.run_folder import read_run
     from rpms.vocabulary.errors import RpmsError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rpms.evals.conditions import ON_THE_CARD, effective, find_label
 from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks
@@ -18,6 +18,7 @@ from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
+T = TypeVar("T")
 # What the card tells already, under names of its own.
 _ON_THE_CARD = {"max_steps", "seed", "temperature", "trials", "repeats", "limit"}
 
@@ -85,27 +86,27 @@ def compare_runs(
     first, others = runs[0], runs[1:]
     called = ("first", "second") if len(runs) == 2 else tuple(row_names(runs))
     sides = [Side(name, run, _shared(first, run)) for name, run in zip(called, runs, strict=True)]
-    protocols = [_protocol_differences(first, side.run, side.shared) for side in sides[1:]]
-    if any(protocols) and not allow_differences:
-        raise RpmsError(
-            f"the protocols differ, {_told(others, protocols)}: the figures are not comparable; "
-            "give --allow-differences (allow_differences=True) to see them side by side"
-        )
-    alone = len(others) == 1
     differences: list[str] = []
-    for side, protocol in zip(sides[1:], protocols, strict=True):
-        lines = [*protocol, *_differences(first, side.run, side.shared)]
-        differences += lines if alone else [f"{side.name}: {line}" for line in lines]
-    metric = metric_of(first.manifest.env)
-    models = models_table(runs, row_names(runs), metric)
-    if alone:
-        before, after = sides
-        tables = [summary(before, after, metric), changes(before, after, metric), models]
-    else:
-        tables = [models, against_first(sides, metric)]
+    protocols: list[str] = []
+    for name, run, shared in sides[1:]:
+        cards = [protocol_card(side.manifest, shared) for side in (first, run)]
+        if departures := card_differences(*cards):
+            protocols.append(f"{run.folder}: {', '.join(departures)}")
+        lines = [*departures, *_differences(first, run, shared)]
+        differences += lines if len(others) == 1 else [f"{name}: {line}" for line in lines]
     text = card_text(protocol_card(first.manifest))
-    if any(protocols):
-        text += f". The protocols DIFFER, {_told(others, protocols)}"
+    if protocols:
+        if not allow_differences:
+            raise RpmsError(
+                f"the protocols differ, {'; '.join(protocols)}: the figures are not comparable; "
+                "give --allow-differences (allow_differences=True) to see them side by side"
+            )
+        text += f". The protocols DIFFER, {'; '.join(protocols)}"
+    metric = metric_of(first.manifest.env)
+    models, pairs = models_table(runs, metric), pairs_table(sides, metric)
+    tables = [models, pairs]
+    if len(others) == 1:
+        tables = [pairs, changes_table(sides[0], sides[1], metric), models]
     return Comparison(
         tuple(source_of(run) for run in runs),
         called,
@@ -120,7 +121,8 @@ def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
     known = dict.fromkeys(label for run in runs for label in run.conditions)
     for old in mapping:
         if old not in known:
-            raise RpmsError(f"--map: no run has a condition '{old}'; {_listed(known)}")
+            there = ", ".join(known)
+            raise RpmsError(f"--map: no run has a condition '{old}'; there are: {there}")
     return [_relabel(run, mapping) for run in runs]
 
 
@@ -129,12 +131,14 @@ def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     known = dict.fromkeys(label for run in runs for label in run.conditions)
     mapping: dict[str, str] = {}
     for word in words:
-        cuts = [i for i, sign in enumerate(word)
-                if sign == "=" and find_label(word[:i].strip(), known) in known]  # fmt: skip
-        if not cuts or not word[cuts[-1] + 1 :].strip():
-            raise RpmsError(f"--map {word}: give OLD=NEW with a condition first; {_listed(known)}")
-        old, new = word[: cuts[-1]].strip(), word[cuts[-1] + 1 :].strip()
-        mapping[find_label(old, known)] = find_label(new, known)
+        signs = [place for place, sign in enumerate(word) if sign == "="]
+        cuts = [place for place in signs if find_label(word[:place].strip(), known) in known]
+        old, new = (word[: cuts[-1]], word[cuts[-1] + 1 :]) if cuts else ("", "")
+        if not new.strip():
+            raise RpmsError(
+                f"--map {word}: give OLD=NEW with a condition first; there are: {', '.join(known)}"
+            )
+        mapping[find_label(old.strip(), known)] = find_label(new.strip(), known)
     return mapping
 
 
@@ -151,29 +155,25 @@ def row_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _relabel(run: Run, mapping: Mapping[str, str]) -> Run:
-    def name(label: str) -> str:
-        return mapping.get(label, label)
+    def renamed(by_label: Mapping[str, T]) -> dict[str, T]:
+        return {mapping.get(label, label): value for label, value in by_label.items()}
 
-    conditions = {name(label): context for label, context in run.manifest.conditions.items()}
-    if len(conditions) < len(run.conditions):
+    manifest = run.manifest
+    if len(renamed(manifest.conditions)) < len(run.conditions):
         raise RpmsError(
             f"--map would give two conditions of {run.folder} one name: {', '.join(run.conditions)}"
         )
-    hashes, swapped = run.manifest.hashes, run.manifest.swapped
-    memory = {name(label): digest for label, digest in hashes.memory.items()}
-    rules_of = {name(label): digest for label, digest in hashes.rules_of.items()}
-    changed = {
-        "conditions": conditions,
-        "hashes": hashes.model_copy(update={"memory": memory, "rules_of": rules_of}),
-        "swapped": {name(label): found for label, found in swapped.items()},
-    }
-    episodes = {
-        key._replace(condition=name(key[0])): episode.model_copy(
-            update={"condition": name(key.condition)}
-        )
-        for key, episode in run.episodes.items()
-    }
-    return replace(run, manifest=run.manifest.model_copy(update=changed), episodes=episodes)
+    hashes = manifest.hashes.model_copy(
+        update={name: renamed(getattr(manifest.hashes, name)) for name in ("memory", "rules_of")}
+    )
+    changes = {name: renamed(getattr(manifest, name)) for name in ("conditions", "swapped")}
+    episodes = {}
+    for episode in run.episodes.values():
+        label = mapping.get(episode.condition, episode.condition)
+        moved = episode.model_copy(update={"condition": label})
+        episodes[moved.key] = moved
+    changed = manifest.model_copy(update={**changes, "hashes": hashes})
+    return replace(run, manifest=changed, episodes=episodes)
 
 
 def _shared(first: Run, second: Run) -> list[str]:
@@ -197,23 +197,6 @@ def _shared(first: Run, second: Run) -> list[str]:
     return shared
 
 
-def _protocol_differences(first: Run, second: Run, shared: Sequence[str]) -> list[str]:
-    cards = [protocol_card(run.manifest, shared) for run in (first, second)]
-    return card_differences(*cards)
-
-
-def _told(others: Sequence[Run], protocols: Sequence[list[str]]) -> str:
-    return "; ".join(
-        f"{run.folder}: {', '.join(differences)}"
-        for run, differences in zip(others, protocols, strict=True)
-        if differences
-    )
-
-
-def _listed(labels: Iterable[str]) -> str:
-    return f"there are: {', '.join(labels)}"
-
-
 def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str]:
     """What else was set differently: the causes to look for first."""
     for what, field in (("model", "model_label"), ("base_url", "base_url"), ("commit", "commits")):
@@ -234,66 +217,60 @@ def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str
                 yield f"{condition}, {name}: {mine.get(name)} -> {yours.get(name)}"
 
 
-def models_table(runs: Sequence[Run], rows: Sequence[str], metric: Metric) -> Table:
+def models_table(runs: Sequence[Run], metric: Metric) -> Table:
     """The paper's table: a row for each model (or run), a column for each condition."""
     conditions = list(dict.fromkeys(name for run in runs for name in run.conditions))
+    named = list(zip(row_names(runs), runs, strict=True))
     cells = [
         [label(row), *(
             figure(run.judged(name), metric) if name in run.conditions else Cell(NONE)
             for name in conditions
         )]
-        for row, run in zip(rows, runs, strict=True)
+        for row, run in named
     ]  # fmt: skip
     what = "Mean floored score" if metric == "score" else "Success rate, won/played"
     notes = [f"{what}, and its 95% interval, over the tasks that each run finished without error."]
     return Table(
-        "models", "Models x conditions", _source(zip(rows, runs, strict=True)),
-        ["", *map(names, conditions)], cells, notes=[*notes, *_unfinished(zip(rows, runs,
-                                                                             strict=True))],
+        "models", "Models x conditions", _source(named), ["", *map(names, conditions)], cells,
+        notes=[*notes, *_unfinished(named)],
     )  # fmt: skip
 
 
-def against_first(sides: Sequence[Side], metric: Metric) -> Table:
-    """Every later run against the first one, condition by condition."""
-    first = sides[0]
+def pairs_table(sides: Sequence[Side], metric: Metric) -> Table:
+    """Each later run against the first, by condition, over the tasks that both finished."""
+    first, alone = sides[0], len(sides) == 2
     chosen = [(side, name) for side in sides[1:] for name in side.shared]
     rows = _paired(first.run, [(side.run, name) for side, name in chosen], metric)
-    columns = ["run", "condition", "tasks", first.name, "this run", "difference"]
-    columns += [f"only {first.name} won", "only this run won", _test(metric), "Holm"]
+    this, difference = ("second", "second - first") if alone else ("this run", "difference")
+    columns = ["condition", "tasks", first.name, this, difference, f"only {first.name} won",
+               f"only {this} won", "Wilcoxon p" if metric == "score" else "McNemar p",
+               "Holm"]  # fmt: skip
+    note = "Over the tasks that both runs finished without an error; brackets are 95% intervals."
+    cells = [
+        [*([] if alone else [label(side.name)]), label(names(name)), *row]
+        for (side, name), row in zip(chosen, rows, strict=True)
+    ]
     return Table(
-        "pairs", f"Each run against {first.name}",
-        _source((side.name, side.run) for side in sides), columns,
-        [[label(side.name), label(names(name)), *row]
-         for (side, name), row in zip(chosen, rows, strict=True)],
-        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
-               "intervals. Holm corrects for the number of rows.",
-               *_left_out(sides)], labels=2,
+        "summary" if alone else "pairs",
+        "Two runs by condition" if alone else f"Each run against {first.name}",
+        _source(side[:2] for side in sides),
+        columns if alone else ["run", *columns],
+        cells,
+        notes=[note if alone else f"{note} Holm corrects for the number of rows.",
+               *_left_out(sides)],
+        labels=1 if alone else 2,
     )  # fmt: skip
 
 
-def summary(first: Side, second: Side, metric: Metric) -> Table:
-    """Two runs by condition, over the tasks that both finished."""
-    rows = _paired(first.run, [(second.run, name) for name in second.shared], metric)
-    columns = ["condition", "tasks", "first", "second", "second - first", "only first won"]
-    return Table(
-        "summary", "Two runs by condition", _source([first[:2], second[:2]]),
-        [*columns, "only second won", _test(metric), "Holm"],
-        [[label(names(name)), *row] for name, row in zip(second.shared, rows, strict=True)],
-        notes=["Over the tasks that both runs finished without an error; brackets are 95% "
-               "intervals.", *_left_out([first, second])],
-    )  # fmt: skip
-
-
-def changes(first: Side, second: Side, metric: Metric) -> Table:
+def changes_table(first: Side, second: Side, metric: Metric) -> Table:
     """Every task whose outcome is another one."""
     rows = []
     for name in second.shared:
-        left, right = by_task(first.run.judged(name)), by_task(second.run.judged(name))
-        for task in shared_tasks(left, right):
-            before, after = left[task], right[task]
-            if _outcome(before, metric) != _outcome(after, metric):
-                cells = [_ended(before, metric), _ended(after, metric)]
-                rows.append([label(names(name)), label(task), *cells])
+        before, after = by_task(first.run.judged(name)), by_task(second.run.judged(name))
+        for task in shared_tasks(before, after):
+            if _outcome(before[task], metric) != _outcome(after[task], metric):
+                ended = (_ended(side[task], metric) for side in (before, after))
+                rows.append([label(names(name)), label(task), *ended])
     return Table(
         "changes", f"Tasks whose outcome changed: {len(rows)}", _source([first[:2], second[:2]]),
         ["condition", "task", "first", "second"], rows, labels=2,
@@ -308,20 +285,15 @@ def _paired(first: Run, others: Sequence[tuple[Run, str]], metric: Metric) -> li
     for (run, name), paired, p, corrected in zip(
         others, pairs, p_values, holm(p_values), strict=True
     ):
-        left, right = by_task(first.judged(name)), by_task(run.judged(name))
-        tasks = shared_tasks(left, right)
+        sides = [by_task(first.judged(name)), by_task(run.judged(name))]
+        tasks = shared_tasks(*sides)
         rows.append([
             count(paired.n),
-            figure([left[task] for task in tasks], metric),
-            figure([right[task] for task in tasks], metric),
+            *(figure([side[task] for task in tasks], metric) for side in sides),
             gain(paired.difference, paired.interval, metric),
             count(paired.only_first), count(paired.only_second), p_value(p), p_value(corrected),
         ])  # fmt: skip
     return rows
-
-
-def _test(metric: Metric) -> str:
-    return "Wilcoxon p" if metric == "score" else "McNemar p"
 
 
 def _source(named: Iterable[tuple[str, Run]]) -> str:

@@ -9,11 +9,9 @@ run is then stopped.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from typing_extensions import TypedDict
+from typing import Any, NamedTuple
 
 from rpms.evals.records import Episode, Session
 from rpms.models.prices import Rates, rates_for
@@ -23,34 +21,40 @@ DIGITS = 9
 """A call may cost a few millionths of a dollar; a billionth is below every price."""
 
 
-class Spent(TypedDict):
-    """Tokens of the calls that were really made; replayed replies cost nothing."""
+class Tokens(NamedTuple):
+    """Of one call or of many; ``cached_tokens`` are the part of the prompts that was reused."""
 
-    prompt_tokens: int
-    cached_tokens: int
-    output_tokens: int
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    @classmethod
+    def of(cls, counts: Mapping[str, Any]) -> Tokens:
+        """The counts by their names."""
+        return cls(*(counts.get(name, 0) for name in cls._fields))
+
+    def plus(self, other: Tokens, sign: int = 1) -> Tokens:
+        """Both together, or with ``sign=-1`` what is more than the other."""
+        return Tokens(*(a + sign * b for a, b in zip(self, other, strict=True)))
 
 
-def nothing_spent() -> Spent:
-    """Where counting begins."""
-    return Spent(prompt_tokens=0, cached_tokens=0, output_tokens=0)
-
-
-def spent_in(episode: Episode) -> Spent:
-    """What an episode's line says was spent."""
-    return Spent(
-        prompt_tokens=episode.spent_prompt_tokens,
-        cached_tokens=episode.spent_cached_tokens,
-        output_tokens=episode.spent_output_tokens,
+def spent_in(episode: Episode) -> Tokens:
+    """What an episode's line says was spent; replayed replies cost nothing."""
+    return Tokens(
+        episode.spent_prompt_tokens, episode.spent_cached_tokens, episode.spent_output_tokens
     )
 
 
-def cost_of(spent: Spent, rates: Rates | None) -> float | None:
+def cost_of(spent: Tokens, rates: Rates | None) -> float | None:
     """Dollars for the tokens of one model; None where its price is not known."""
-    if rates is None:
-        return None
-    cost = rates.cost(spent["prompt_tokens"], spent["cached_tokens"], spent["output_tokens"])
-    return round(cost, DIGITS)
+    return None if rates is None else round(rates.cost(*spent), DIGITS)
+
+
+class Total(NamedTuple):
+    """Tokens and dollars together."""
+
+    tokens: int = 0
+    usd: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,12 +74,13 @@ class Budget:
                 "add it to a file named by RPMS_PRICES (docs/costs.md), or give --budget-tokens"
             )
 
-
-class Total(NamedTuple):
-    """Tokens and dollars together."""
-
-    tokens: int = 0
-    usd: float = 0.0
+    def overrun_by(self, spent: Total) -> str:
+        """The limit that is reached, in words; empty while none is."""
+        if self.tokens and spent.tokens >= self.tokens:
+            return f"{self.tokens:,} tokens spent ({spent.tokens:,} tokens so far)"
+        if self.usd and spent.usd >= self.usd:
+            return f"${self.usd:g} spent (${spent.usd:.4f} so far)"
+        return ""
 
 
 NO_LIMIT = Budget()
@@ -92,10 +97,10 @@ class Meter:
         self._sums = multiprocessing.get_context("spawn").Array("d", [*before])
         self._before = before
 
-    def add(self, spent: Spent, cost: float | None) -> None:
+    def add(self, spent: Tokens, cost: float | None) -> None:
         """Count the tokens of calls that were made."""
         with self._sums.get_lock():
-            self._sums[0] += spent["prompt_tokens"] + spent["output_tokens"]
+            self._sums[0] += spent.prompt_tokens + spent.output_tokens
             self._sums[1] += cost or 0.0
 
     @property
@@ -113,24 +118,14 @@ class Meter:
     @property
     def is_spent(self) -> bool:
         """Whether no further call may be made."""
-        limits, now = self.budget, self.total
-        return bool(
-            (limits.tokens and now.tokens >= limits.tokens)
-            or (limits.usd and now.usd >= limits.usd)
-        )
+        return bool(self.budget.overrun_by(self.total))
 
     def stop_if_spent(self) -> None:
         """End the session; the folder stays as it is and can be gone on with."""
-        if not self.is_spent:
-            return
-        limits, now = self.budget, self.total
-        by_tokens = limits.tokens and now.tokens >= limits.tokens
-        what = f"{limits.tokens:,} tokens" if by_tokens else f"${limits.usd:g}"
-        used = f"{now.tokens:,} tokens" if by_tokens else f"${now.usd:.4f}"
-        raise RpmsError(
-            f"stopped: budget of {what} spent ({used} so far); raise it and run the same command "
-            "again to go on"
-        )
+        if overrun := self.budget.overrun_by(self.total):
+            raise RpmsError(
+                f"stopped: budget of {overrun}; raise it and run the same command again to go on"
+            )
 
 
 def spent_before(episodes: Iterable[Episode], sessions: Iterable[Session]) -> Total:
@@ -143,8 +138,8 @@ def spent_before(episodes: Iterable[Episode], sessions: Iterable[Session]) -> To
     for episode in episodes:
         tokens += episode.spent_prompt_tokens + episode.spent_output_tokens
         usd += episode.cost_usd or 0.0
-    known = [session.spent for session in sessions if session.spent]
+    bills = [session.spent for session in sessions if session.spent]
     return Total(
-        max(tokens, sum(spent.tokens for spent in known)),
-        max(usd, sum(spent.usd or 0.0 for spent in known)),
+        max(tokens, sum(bill.tokens for bill in bills)),
+        max(usd, sum(bill.usd or 0.0 for bill in bills)),
     )

@@ -22,19 +22,20 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from rpms.envs import Environment, get_environment, live
-from rpms.evals.costs import Meter, cost_of, nothing_spent
+from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.manifest import now
 from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
-from rpms.evals.rule_compliance import (
-    compliance_counts,
+from rpms.evals.step_analysis import (
+    decision_counts,
+    drift_counts,
     failure_counts,
     judge,
     judging_manual,
     mark_failures,
+    memory_counts,
     prediction_counts,
 )
-from rpms.evals.step_counts import decision_counts, drift_counts, memory_counts, source_counts
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
@@ -44,9 +45,9 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
-from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.safe_text import redact
 
+NOTHING = Tokens()
 STEPPING = 2
 """Two, so that one can compute while the simulator works for the other."""
 
@@ -94,105 +95,10 @@ class ComputeSlot:
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
-    "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0}, "seconds": 0.0,
+    "usage": Tokens()._asdict(), "seconds": 0.0,
     "cost_usd": None, "proposal": "", "judged": [], "lacked": "",
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
-
-
-class StepLog:
-    """Takes the state after each stage; gives the file's bytes at the end."""
-
-    def __init__(self, condition: str, task: str, env: Environment) -> None:
-        """An empty log of one episode."""
-        self._head = {"condition": condition, "task": task}
-        self._env = env
-        self._messages: dict[str, int] = {}
-        self.steps: list[dict[str, Any]] = []  # each a ``records.Step`` in the making
-
-    def believed(self, state: EpisodeState) -> dict[str, Any]:
-        """A new step begins with what is believed; the truth may be added to it."""
-        step: dict[str, Any] = {
-            "step": state["steps"] + 1,
-            "observation": state["observation"],
-            "belief": state["belief"],
-            "sub_goal": state["sub_goal"],
-            "truth": {},
-            "drift": [],
-            **UNANSWERED,
-        }
-        self.steps.append(step)
-        return step
-
-    def asked(self, state: EpisodeState) -> None:
-        """The prompt stands: note what went into it."""
-        self.steps[-1].update(
-            rules=_rule_ids(state["rules"]),
-            recalls=state["recalls"],
-            prompt=[[m["role"], self._place(m["content"])] for m in state["prompt"]],
-            knowledge_tokens=state["knowledge_tokens"],
-            dropped_turns=state["dropped_turns"],
-            shortlist=state["shortlist"],
-        )
-
-    def answered(self, state: EpisodeState, seconds: float, cost_usd: float | None) -> None:
-        """The reply has come; the cost is None when no price is known."""
-        usage = state["usage"]
-        counts = ("prompt_tokens", "cached_tokens", "output_tokens")
-        self.steps[-1].update(
-            reply=state["reply"],
-            usage={name: usage[name] for name in counts},  # type: ignore[literal-required]
-            replayed=usage["replayed"],
-            seconds=round(seconds, 4),
-            cost_usd=cost_usd,
-        )
-
-    def played(self, state: EpisodeState) -> None:
-        """The environment has answered."""
-        turn, step = state["history"][-1], self.steps[-1]
-        decisions = [d for d in state["decisions"] if d["step"] == turn["step"]]
-        # What the model said of its own accord, before a guard asked again or played another.
-        proposal = decisions[0]["proposal"] if decisions else turn["action"]
-        manual = judging_manual(state["env"], state["settings"])
-        step.update(
-            decisions=decisions,
-            proposal=proposal,
-            judged=judge(manual, proposal, step["belief"], state["goal"]),
-            thought=turn["thought"],
-            action=turn["action"],
-            result=turn["observation"],
-            failed=turn["failed"],
-        )
-
-    def analysed(self, state: EpisodeState, goal: GoalSpec) -> dict[str, Any]:
-        """The counts for the line: rules kept, why actions failed, where memories came from."""
-        settings, mode = state.get("settings", {}), state.get("failure_mode")
-        if self.steps:
-            manual = judging_manual(state["env"], settings)
-            mark_failures(self.steps, manual, goal, settings, mode)
-        return {
-            **compliance_counts(self.steps),
-            **prediction_counts(self.steps),
-            **failure_counts(self.steps, mode),
-            **source_counts(self.steps, settings, self._goal_type),
-        }
-
-    def _goal_type(self, printed: str) -> str:
-        return self._env.read_signature(printed).type
-
-    def pack(self, state: EpisodeState) -> bytes:
-        """The whole log as the file's bytes."""
-        goal = state.get("goal")
-        for step in self.steps:
-            lines = self._env.describe_belief(step["belief"], goal) if goal else []
-            step["state_lines"] = lines
-        log = {**self._head, "messages": list(self._messages), "steps": self.steps}
-        text = json.dumps(log, ensure_ascii=False, separators=(",", ":"))
-        # No time stamp: the same episode gives the same bytes.
-        return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
-
-    def _place(self, text: str) -> int:
-        return self._messages.setdefault(text, len(self._messages))
 
 
 def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str, str], list[str]]:
@@ -219,58 +125,108 @@ class EpisodeResult(NamedTuple):
 
 
 class Recorder:
-    """Follows one episode through the graph's updates."""
+    """Follows one episode through the graph's updates: its line and its step log."""
 
     def __init__(
-        self, job: Job, truth: bool, rates: Rates | None = None, meter: Meter | None = None
+        self,
+        job: Job,
+        truth: bool,
+        rates: Rates | None = None,
+        meter: Meter | None = None,
+        spent: Tokens = NOTHING,
     ) -> None:
-        """Nothing has happened yet."""
+        """Nothing has happened yet; ``spent`` are tokens of what was written for the episode."""
         self.job = job
         self.env = get_environment(job.task["env"])
-        self.log = StepLog(job.condition, job.task["id"], self.env)
         self.state: dict[str, Any] = {}
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.spent = nothing_spent()
-        self._rates, self._meter = rates, meter
-        self.started = now()
-        self._truth = truth
-        self.passed = 0.0
+        self.steps: list[dict[str, Any]] = []  # each a ``records.Step`` in the making
+        self.spent = spent
+        self._texts: dict[str, int] = {}
+        self._truth, self._rates, self._meter = truth, rates, meter
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._passed = 0.0
+        self._started = now()
         self._began = self._last = perf_counter()
 
     def arrived(self, stage: str) -> None:
         """A stage is done: the time since the one before was its."""
-        self.passed = perf_counter() - self._last
-        self.seconds[stage] += self.passed
+        self._passed = perf_counter() - self._last
+        self._seconds[stage] += self._passed
 
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
         """Note what a stage changed."""
         follow(self.state, update or {})
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
-            step = self.log.believed(state)
-            if self._truth:
-                look = partial(look_at_truth, self.env, state["belief"])
-                seen = await live.ainspect(state["episode_id"], look)
-                step["truth"], step["drift"] = seen or ({}, [])
+            await self._begin_step(state)
         elif stage == "prompt_build":
-            self.log.asked(state)
+            self._note_prompt(state)
         elif stage == "llm_call" and not state["done"]:
-            self.log.answered(state, self.passed, self._spend(state))
-        elif stage == "env_step" and len(state["history"]) == len(self.log.steps):
-            self.log.played(state)  # a world that broke down adds no turn
+            self._note_reply(state)
+        elif stage == "env_step" and len(state["history"]) == len(self.steps):
+            self._note_turn(state)  # a world that broke down adds no turn
         self._last = perf_counter()
 
-    def _spend(self, state: EpisodeState) -> float | None:
-        """Count one reply; what it cost."""
-        usage, call = state["usage"], nothing_spent()
-        if not usage["replayed"]:
-            for name in call:
-                call[name] = usage[name]  # type: ignore[literal-required]
-                self.spent[name] += usage[name]  # type: ignore[literal-required]
+    async def _begin_step(self, state: EpisodeState) -> None:
+        """A step begins with what is believed, and where it is asked for with the truth."""
+        step: dict[str, Any] = {
+            "step": state["steps"] + 1,
+            "observation": state["observation"],
+            "belief": state["belief"],
+            "sub_goal": state["sub_goal"],
+            "truth": {},
+            "drift": [],
+            **UNANSWERED,
+        }
+        self.steps.append(step)
+        if self._truth:
+            look = partial(look_at_truth, self.env, state["belief"])
+            seen = await live.ainspect(state["episode_id"], look)
+            step["truth"], step["drift"] = seen or ({}, [])
+
+    def _note_prompt(self, state: EpisodeState) -> None:
+        places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]
+        copied = ("recalls", "knowledge_tokens", "dropped_turns", "shortlist")
+        self.steps[-1] |= {
+            "rules": _rule_ids(state["rules"]),
+            "prompt": places,
+            **{name: self.state[name] for name in copied},
+        }
+
+    def _place(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _note_reply(self, state: EpisodeState) -> None:
+        """Count the call; the cost is None when no price is known."""
+        usage = Tokens.of(state["usage"])
+        call = NOTHING if state["usage"]["replayed"] else usage
+        self.spent = self.spent.plus(call)
         cost = cost_of(call, self._rates)
         if self._meter:
             self._meter.add(call, cost)
-        return cost
+        self.steps[-1] |= {
+            "reply": state["reply"],
+            "usage": usage._asdict(),
+            "replayed": state["usage"]["replayed"],
+            "seconds": round(self._passed, 4),
+            "cost_usd": cost,
+        }
+
+    def _note_turn(self, state: EpisodeState) -> None:
+        turn, step = state["history"][-1], self.steps[-1]
+        decisions = [d for d in state["decisions"] if d["step"] == turn["step"]]
+        # What the model said of its own accord, before a guard asked again or played another.
+        proposal = decisions[0]["proposal"] if decisions else turn["action"]
+        manual = judging_manual(state["env"], state["settings"])
+        step |= {
+            "decisions": decisions,
+            "proposal": proposal,
+            "judged": judge(manual, proposal, step["belief"], state["goal"]),
+            "thought": turn["thought"],
+            "action": turn["action"],
+            "result": turn["observation"],
+            "failed": turn["failed"],
+        }
 
     def fail(self, error: Exception) -> None:
         """Something outside the agent broke: the world, the set-up, or a model asked for a text."""
@@ -291,12 +247,15 @@ class Recorder:
         except Exception as error:  # a world of somebody's own is asked here, too
             if not self.state.get("error"):
                 self.fail(error)
-            self.log = StepLog(self.job.condition, self.job.task["id"], self.env)
+            self.steps, self._texts = [], {}
             return self._result()
 
     def _result(self) -> EpisodeResult:
-        steps, task = self.log.steps, self.job.task
+        steps, task, mode = self.steps, self.job.task, self.state.get("failure_mode")
         goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
+        if steps:
+            settings = self.state["settings"]
+            mark_failures(steps, judging_manual(task["env"], settings), goal, settings, mode)
         knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
         carried = {"carried": dict(self.job.carried)} if self.job.trial > 1 else {}
         fields: dict[str, Any] = {
@@ -312,28 +271,43 @@ class Recorder:
             "signature": goal["signature"],
             "success": self.state.get("success", False),
             "score": self.state.get("score", 0.0),
-            "failure_mode": self.state.get("failure_mode"),
+            "failure_mode": mode,
             "error": self.state.get("error", ""),
             "error_place": self.state.get("error_place"),
             **{name: self.state.get(name, 0) for name in COUNTS},
             "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
-            **{f"spent_{name}": count for name, count in self.spent.items()},
+            **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
             "cost_usd": cost_of(self.spent, self._rates),
             **drift_counts(steps),
             **memory_counts(steps),
             **decision_counts(self.state.get("decisions", [])),
-            **self.log.analysed(cast(EpisodeState, self.state), goal),
+            **prediction_counts(steps),
+            **failure_counts(steps, mode),
             "seconds": round(perf_counter() - self._began, 3),
-            "env_seconds": round(self.seconds["env_step"] + self.seconds["reset_env"], 3),
-            "model_seconds": round(self.seconds["llm_call"], 3),
-            "started": self.started,
+            "env_seconds": round(self._seconds["env_step"] + self._seconds["reset_env"], 3),
+            "model_seconds": round(self._seconds["llm_call"], 3),
+            "started": self._started,
             "first_observation": self.state.get("first_observation", ""),
             "history": self.state.get("history", []),
             **carried,
         }
-        line = EpisodeLine.model_construct(**fields)
-        return EpisodeResult(line, self.log.pack(cast(EpisodeState, self.state)))
+        return EpisodeResult(EpisodeLine.model_construct(**fields), self._pack())
+
+    def _pack(self) -> bytes:
+        """The step log as the file's bytes."""
+        goal = self.state.get("goal")
+        for step in self.steps:
+            step["state_lines"] = self.env.describe_belief(step["belief"], goal) if goal else []
+        log = {
+            "condition": self.job.condition,
+            "task": self.job.task["id"],
+            "messages": list(self._texts),
+            "steps": self.steps,
+        }
+        text = json.dumps(log, ensure_ascii=False, separators=(",", ":"))
+        # No time stamp: the same episode gives the same bytes.
+        return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
 
 
 async def play_job(
@@ -344,6 +318,7 @@ async def play_job(
     slots: ComputeSlots | None = None,
     rates: Rates | None = None,
     meter: Meter | None = None,
+    spent: Tokens = NOTHING,
 ) -> EpisodeResult:
     """Play one episode; whatever goes wrong in it is its result, never the run's end.
 
@@ -352,14 +327,14 @@ async def play_job(
     """
     place = ComputeSlot(slots or ComputeSlots())
     await place.start()
-    recorder = Recorder(job, truth, rates, meter)
-    asked = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    recorder = Recorder(job, truth, rates, meter, spent)
+    begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.carried:
-        asked["carried"] = dict(job.carried)
+        begin["carried"] = dict(job.carried)
     try:
         # The graph does not go on before the next update is asked for, so that waiting here
         # for a place holds the episode between two stages.
-        async for update in graph.astream(asked, context=context, stream_mode="updates"):
+        async for update in graph.astream(begin, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():
                 recorder.arrived(stage)
                 await place.passed(stage)

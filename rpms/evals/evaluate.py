@@ -13,7 +13,7 @@ from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.arms import Arm, Variant, as_variant, load_stages
 from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
-from rpms.evals.plan import RunPlan, Selection, make_plan
+from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.progress_bar import watched
 from rpms.evals.report import Report, read_report
 from rpms.evals.runner import Run, capacity_of, local_pool
@@ -107,12 +107,15 @@ def evaluate(
         env,
         split or get_environment(env).splits()[0],
         {label: variant.settings() for label, variant in variants.items()},
-        Selection(limit, spread, tasks, types),
-        truth,
-        str(default_file()) if cache else "",
-        {label: paths for label, variant in variants.items() if (paths := variant.paths())},
-        trials,
-        repeats,
+        limit,
+        spread=spread,
+        tasks=tasks,
+        types=types,
+        truth=truth,
+        cache=str(default_file()) if cache else "",
+        nodes={label: paths for label, variant in variants.items() if (paths := variant.paths())},
+        trials=trials,
+        repeats=repeats,
     )
     play_plan(plan, fspath(out), execution, show=show)
     return read_report(Path(out))
@@ -122,9 +125,9 @@ def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
     """Every arm as a variant, by its label."""
     if isinstance(arms, Mapping):
         return {str(label): as_variant(arm) for label, arm in arms.items()}
-    wanted = arms.split(",") if isinstance(arms, str) else arms
-    found = letters([name.strip() for name in wanted], RunContext())
-    return {label: as_variant(context) for label, context in found.items()}
+    names = arms.split(",") if isinstance(arms, str) else arms
+    contexts = letters([name.strip() for name in names], RunContext())
+    return {label: Variant(context) for label, context in contexts.items()}
 
 
 def play_plan(

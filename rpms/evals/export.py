@@ -10,38 +10,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.evals.conditions import find_label
 from rpms.evals.records import Episode
-from rpms.evals.rule_compliance import in_prompt, shown_rules
 from rpms.evals.run_folder import Run, read_log
+from rpms.evals.step_analysis import in_prompt, shown_rules
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import whole_file
+from rpms.vocabulary.turn import Message
 
 AGENT = "rpms"
 TOOL = "act"
 """What other formats take for a tool: playing one action in the world."""
 
 
-@dataclass(frozen=True)
-class Played:
-    """A finished episode with its log.
-
-    Attributes:
-        run: the run it belongs to.
-        episode: its line.
-        log: its step log, with at least one step.
-        prompts: whether whole prompts are wanted.
-    """
+class Played(NamedTuple):
+    """A finished episode, with a log of at least one step."""
 
     run: Run
     episode: Episode
     log: dict[str, Any]
-    prompts: bool = False
 
     @property
     def name(self) -> str:
@@ -50,64 +41,16 @@ class Played:
         return "-".join([*file.parts[1:-1], file.name.removesuffix(".json.gz")])
 
     @property
-    def id(self) -> str:
-        """Tells it apart from the episodes of other runs, too."""
-        return f"{self.run.manifest.created}/{self.name}"
-
-    @property
-    def version(self) -> str:
-        """The version of the agent that played: its commit, not that of who exports."""
-        return self.run.manifest.commit_at(self.episode.started)
-
-    @property
-    def steps(self) -> list[dict[str, Any]]:
-        """The steps of the log."""
-        found: list[dict[str, Any]] = self.log["steps"]
-        return found
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What was on, and how the model was called."""
-        return self.run.settings(self.episode.condition)
-
-    @property
-    def model(self) -> str:
-        """The model as the run names it."""
-        return self.run.model(self.episode.condition)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the episode was and how it ended, for formats that keep extras."""
-        manifest, episode = self.run.manifest, self.episode
-        return {
-            "env": manifest.env, "split": manifest.split,
-            "task": episode.task, "type": episode.type,
-            "condition": episode.condition, "goal": episode.goal, "success": episode.success,
-            "score": episode.score, "failure_mode": episode.failure_mode, "error": episode.error,
-            "invalid_actions": episode.invalid_actions, "commit": self.version,
-            "model_label": manifest.model_label,
-        }  # fmt: skip
-
-    def messages(self, step: dict[str, Any]) -> list[tuple[str, str]]:
-        """A step's prompt as (role, text); empty where the episode broke off before it."""
-        texts = self.log["messages"]
-        return [(role, texts[place]) for role, place in step.get("prompt", [])]
-
     def began(self) -> datetime:
         """When the episode began; the run's own beginning where that was not noted."""
-        told = datetime.fromisoformat(self.episode.started or self.run.manifest.created)
-        return told if told.tzinfo else told.replace(tzinfo=UTC)
+        began = datetime.fromisoformat(self.episode.started or self.run.manifest.created)
+        return began if began.tzinfo else began.replace(tzinfo=UTC)
 
-    def times(self) -> list[datetime]:
-        """When each step's call began, as if the calls had followed each other without a pause.
 
-        Only how long a call took is on record; what the agent and the world took is not.
-        """
-        times, now = [], self.began()
-        for step in self.steps:
-            times.append(now)
-            now += timedelta(seconds=step["seconds"])
-        return times
+def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
+    """A step's prompt; empty where the episode broke off before it."""
+    texts = log["messages"]
+    return [Message(role=role, content=texts[place]) for role, place in step.get("prompt", [])]
 
 
 SCHEMA = "ATIF-v1.7"
@@ -126,22 +69,31 @@ ACT: dict[str, Any] = {
 }
 
 
-def trajectory(played: Played) -> dict[str, Any]:
-    """The whole episode: instructions, task, and a step for each reply of the model."""
-    episode = played.episode
+def trajectory(played: Played, prompts: bool = False) -> dict[str, Any]:
+    """The whole episode: instructions, task, and a step for each reply of the model.
+
+    ``prompts`` adds every prompt as it was sent, which is most of the bytes.
+    """
+    run, episode, _ = played
+    manifest, settings = run.manifest, run.settings(episode.condition)
+    # The version that played, not that of who exports; and the id is one over all runs.
+    version, name = manifest.commit_at(episode.started), f"{manifest.created}/{played.name}"
+    about = ("task", "type", "condition", "goal", "success", "score", "failure_mode", "error",
+             "invalid_actions")  # fmt: skip
     return {
         "schema_version": SCHEMA,
-        "session_id": played.id,
-        "trajectory_id": played.id,
+        "session_id": name,
+        "trajectory_id": name,
         "agent": {
             "name": AGENT,
-            "version": played.version,
-            "model_name": played.model,
+            "version": version,
+            "model_name": run.model(episode.condition),
             "tool_definitions": [ACT],
-            "extra": {name: played.settings[name] for name in SETTINGS if name in played.settings},
+            "extra": {name: settings[name] for name in SETTINGS if name in settings},
         },
         "steps": [
-            {"step_id": number, **step} for number, step in enumerate(_steps(played), start=1)
+            {"step_id": number, **step}
+            for number, step in enumerate(_steps(played, prompts), start=1)
         ],
         "final_metrics": _present(
             total_prompt_tokens=episode.prompt_tokens,
@@ -152,29 +104,41 @@ def trajectory(played: Played) -> dict[str, Any]:
         ),
         "notes": "total_steps counts the actions played; the steps listed also hold the "
         "instructions and the task, and a reply that was never played.",
-        "extra": played.about,
+        "extra": {
+            "env": manifest.env,
+            "split": manifest.split,
+            **{field: getattr(episode, field) for field in about},
+            "commit": version,
+            "model_label": manifest.model_label,
+        },
     }
 
 
-def _steps(played: Played) -> list[dict[str, Any]]:
+def _steps(played: Played, prompts: bool) -> Iterator[dict[str, Any]]:
     """What the model was told first, then what it did.
 
-    The knowledge blocks change from prompt to prompt; a step's extras name what was in them.
+    The knowledge blocks change from prompt to prompt; a step's extras name what was in them. Only
+    how long a call took is on record: times are as if calls had followed without a pause.
     """
-    began, first = played.began().isoformat(), played.steps[0]
-    system = [text for role, text in played.messages(first) if role == "system"]
-    steps = [{"timestamp": began, "source": "system", "message": text} for text in system]
+    log, time = played.log, played.began
+    first = log["steps"][0]
+    for message in prompt_of(log, first):
+        if message["role"] == "system":
+            yield {"timestamp": time.isoformat(), "source": "system", "message": message["content"]}
     task = f"{first['observation']}\n\n{played.episode.goal}"
-    steps.append({"timestamp": began, "source": "user", "message": task})
-    times = played.times()
-    return [*steps, *(_turn(played, step, time.isoformat()) for step, time in zip(
-        played.steps, times, strict=True))]  # fmt: skip
+    yield {"timestamp": time.isoformat(), "source": "user", "message": task}
+    settings = played.run.settings(played.episode.condition)
+    for step in log["steps"]:
+        extra = _extra(step, settings)
+        if prompts:
+            extra["prompt"] = prompt_of(log, step)
+        yield {"timestamp": time.isoformat(), **_turn(step), "extra": extra}
+        time += timedelta(seconds=step["seconds"])
 
 
-def _turn(played: Played, step: dict[str, Any], time: str) -> dict[str, Any]:
+def _turn(step: Mapping[str, Any]) -> dict[str, Any]:
     usage = step["usage"]
     turn: dict[str, Any] = {
-        "timestamp": time,
         "source": "agent",
         "message": step["reply"],
         "metrics": _present(
@@ -183,7 +147,6 @@ def _turn(played: Played, step: dict[str, Any], time: str) -> dict[str, Any]:
             cached_tokens=usage["cached_tokens"],
             cost_usd=step.get("cost_usd"),
         ),
-        "extra": _extra(played, step),
     }
     if step["thought"]:
         turn["reasoning_content"] = step["thought"]
@@ -202,21 +165,18 @@ def _turn(played: Played, step: dict[str, Any], time: str) -> dict[str, Any]:
     return turn
 
 
-def _extra(played: Played, step: dict[str, Any]) -> dict[str, Any]:
-    extra = {
+def _extra(step: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "step": step["step"],
         "sub_goal": step["sub_goal"],
         "belief": step["belief"],
         "rules": sorted(shown_rules(step)),
-        "memories": [r["entry"].get("id", "") for r in in_prompt(step, played.settings)],
+        "memories": [recall["entry"].get("id", "") for recall in in_prompt(step, settings)],
         "proposal": step.get("proposal", step["action"]),
         "decisions": step.get("decisions", []),
         "judged": step.get("judged", []),
         "lacked": step.get("lacked", ""),
     }
-    if played.prompts:
-        extra["prompt"] = [{"role": role, "content": text} for role, text in played.messages(step)]
-    return extra
 
 
 def _present(**fields: Any) -> dict[str, Any]:
@@ -244,32 +204,32 @@ def export_run(
     """
     if format != ATIF:
         raise RpmsError(f"unknown format '{format}'; choose from {ATIF}, {CHAT}")
-    episodes = Counted(run, known_conditions(run, conditions) or run.conditions, prompts)
+    episodes = LoggedEpisodes(run, known_conditions(run, conditions))
     if out.suffix:
-        _write_lines(out, map(trajectory, episodes))
+        _write_lines(out, (trajectory(played, prompts) for played in episodes))
     else:
         for played in episodes:
-            _write_lines(out / f"{played.name}.json", [trajectory(played)])
-    return Exported(episodes.episodes, episodes.without_log)
+            _write_lines(out / f"{played.name}.json", [trajectory(played, prompts)])
+    return Exported(episodes.count, episodes.without_log)
 
 
 def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
-    """The labels that were meant; refused where the run has none of that name."""
+    """The labels that were meant, all by default; refused where the run has none of that name."""
     conditions = [find_label(label, run.conditions) for label in typed]
     if unknown := set(conditions) - set(run.conditions):
         raise RpmsError(
             f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
         )
-    return conditions
+    return conditions or run.conditions
 
 
-class Counted:
+class LoggedEpisodes:
     """The episodes of some conditions with their logs, one at a time, counted on the way."""
 
-    def __init__(self, run: Run, conditions: Collection[str], prompts: bool) -> None:
+    def __init__(self, run: Run, conditions: Collection[str]) -> None:
         """Nothing is read yet."""
-        self.run, self.conditions, self.prompts = run, conditions, prompts
-        self.episodes = self.without_log = 0
+        self.run, self.conditions = run, conditions
+        self.count = self.without_log = 0
 
     def __iter__(self) -> Iterator[Played]:
         """Those that have a log with a step in it."""
@@ -278,8 +238,8 @@ class Counted:
                 continue
             log = read_log(self.run.log_file(episode))
             if log and log["steps"]:
-                self.episodes += 1
-                yield Played(self.run, episode, log, self.prompts)
+                self.count += 1
+                yield Played(self.run, episode, log)
             else:
                 self.without_log += 1
 

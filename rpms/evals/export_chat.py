@@ -1,28 +1,44 @@
-"""Lessons as chat messages, one JSON line each: what TRL, Unsloth, Axolotl and OpenAI read.
+"""Episodes to learn from as chat messages: what TRL, Unsloth, Axolotl and OpenAI read.
 
-A line is ``{"messages": [...]}``. Every reply carries ``weight``: 1 where it is to be learned, 0
-where it only stands in the conversation (the solved example, earlier turns, mistakes). OpenAI
-reads it so, Axolotl by ``message_field_training: weight``, and chat templates pass it over. What
-else is known of a line stands in the same line of a second file.
+Those of a run, or of the expert, who plays for the purpose. A line is ``{"messages": [...]}``.
+Every reply carries ``weight``: 1 where it is to be learned, 0 where it only stands in the
+conversation (the solved example, earlier turns, mistakes). OpenAI reads it so, Axolotl by
+``message_field_training: weight``, and chat templates pass it over. What else is known of a line
+stands in the same line of a second file.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rpms.evals.expert import Decided, Lesson, refuse_judged
-from rpms.evals.export import Counted, Played, known_conditions
-from rpms.evals.plan import evenly
+from rpms.envs import get_environment
+from rpms.evals.arms import Variant, parse_arm
+from rpms.evals.episode import EpisodeResult
+from rpms.evals.expert import llm_call, refuse_judged
+from rpms.evals.export import LoggedEpisodes, known_conditions, prompt_of
+from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly
+from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import Run
+from rpms.evals.runner import Dispatcher, local_pool
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories import check_memory
+from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import make_folder, reason_of, refuse_special
+from rpms.vocabulary.imports import path_of
+from rpms.vocabulary.output import say_place
 from rpms.vocabulary.turn import Message
 
+EXPERT = "expert"
+AT_ONCE = 2
+"""Episodes that a worker has in flight: nobody waits for a model, only for the next job."""
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
 
@@ -43,21 +59,43 @@ class Written(NamedTuple):
     targets: int = 0
 
 
-def lesson_of(played: Played) -> Lesson:
-    """A finished episode of a run; what was refused, asked again or replaced is no target."""
-    one, manifest = played.episode, played.run.manifest
+class Decided(NamedTuple):
+    """One prompt and its reply; a reply that is no ``target`` is there to be recovered from."""
+
+    step: int
+    prompt: Sequence[Message]
+    reply: str
+    target: bool = True
+
+
+class Lesson(NamedTuple):
+    """One episode to learn from, with what it was."""
+
+    about: Mapping[str, Any]
+    decisions: Sequence[Decided]
+    won: bool
+
+
+def lesson_of(
+    episode: Episode, log: Mapping[str, Any], env: str, split: str, player: str
+) -> Lesson:
+    """A finished episode; what was refused, asked again or replaced is no target.
+
+    What the expert does is right by the manual, even where the world refuses it.
+    """
     about = {
-        "env": manifest.env, "split": manifest.split, "task": one.task,
-        "condition": one.condition, "player": played.model,
+        "env": env, "split": split, "task": episode.task, "condition": episode.condition,
+        "player": player,
     }  # fmt: skip
     decisions = []
-    for step in played.steps:
-        prompt = [Message(role=role, content=text) for role, text in played.messages(step)]  # type: ignore[typeddict-item]
-        judged = [one["verdict"] for one in step.get("decisions", [])]
-        good = bool(step["action"]) and not step["failed"] and {*judged} <= {"accepted"}
+    for step in log["steps"]:
+        prompt = prompt_of(log, step)
+        verdicts = {decision["verdict"] for decision in step.get("decisions", [])}
+        sound = bool(step["action"]) and (player == EXPERT or not step["failed"])
         if prompt and step["reply"]:
-            decisions.append(Decided(step["step"], prompt, step["reply"], good))
-    return Lesson(about, decisions, one.success)
+            target = sound and verdicts <= {"accepted"}
+            decisions.append(Decided(step["step"], prompt, step["reply"], target))
+    return Lesson(about, decisions, episode.success)
 
 
 def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
@@ -75,14 +113,13 @@ def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
         return
     learned = [decision for decision in decisions if decision.target]
     for decision in evenly(learned, most or len(learned)):
-        yield Line(
-            [*_said(decision.prompt), _reply(decision)], {**lesson.about, "step": decision.step}
-        )
+        messages = [*_unlearned(decision.prompt), _reply(decision)]
+        yield Line(messages, {**lesson.about, "step": decision.step})
 
 
 def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
     """The first prompt, then each reply and what came next as the newest message of a prompt."""
-    messages = _said(decisions[0].prompt)
+    messages = _unlearned(decisions[0].prompt)
     for number, decision in enumerate(decisions):
         if number:
             messages.append({**decision.prompt[-1]})
@@ -90,7 +127,7 @@ def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
     return messages
 
 
-def _said(prompt: Sequence[Message]) -> list[dict[str, Any]]:
+def _unlearned(prompt: Sequence[Message]) -> list[dict[str, Any]]:
     return [
         {**message, "weight": 0} if message["role"] == "assistant" else {**message}
         for message in prompt
@@ -117,19 +154,19 @@ def write_chat(
 
     Whatever ends it, both files are left with the lines of whole episodes and nothing after them.
     """
-    done = Written()
-    for path in (out, about_file(out)):
+    done, paths, whole = Written(), (out, about_file(out)), (0, 0)
+    for path in paths:
         refuse_special(path)
     make_folder(out.parent)
     try:
-        with ExitStack() as open_files:
-            files = [open_files.enter_context(_Whole(path)) for path in (out, about_file(out))]
+        with paths[0].open("wb") as chat, paths[1].open("wb") as meta:
             for lesson in lessons:
                 lines = [*lines_of(lesson, per, most)]
-                files[0].add({"messages": line.messages} for line in lines)
-                files[1].add(line.about for line in lines)
-                for file in files:
-                    file.keep()
+                chat.writelines(_packed({"messages": line.messages}) for line in lines)
+                meta.writelines(_packed(line.about) for line in lines)
+                chat.flush()
+                meta.flush()
+                whole = (chat.tell(), meta.tell())
                 done = Written(
                     done.episodes + 1,
                     done.lost + (not lesson.won),
@@ -139,7 +176,16 @@ def write_chat(
                 tell(done)
     except OSError as error:
         raise RpmsError(f"cannot write {out}: {reason_of(error)}") from error
+    finally:
+        for path, size in zip(paths, whole, strict=True):
+            with suppress(OSError):
+                os.truncate(path, size)
     return done
+
+
+def _packed(document: Mapping[str, Any]) -> bytes:
+    """Plain ASCII: some readers take a line separator inside a text for a line's end."""
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
 def export_chat(
@@ -151,35 +197,106 @@ def export_chat(
     most: int = 0,
 ) -> Written:
     """Write the won episodes of a run as training data."""
-    conditions = known_conditions(run, conditions)
-    refuse_judged(run.manifest.env, run.manifest.split)
-    episodes = Counted(run, conditions or run.conditions, prompts=True)
-    return write_chat(map(lesson_of, episodes), out, per, tell, most)
+    manifest, episodes = run.manifest, LoggedEpisodes(run, known_conditions(run, conditions))
+    refuse_judged(manifest.env, manifest.split)
+    lessons = (
+        lesson_of(episode, log, manifest.env, manifest.split, run.model(episode.condition))
+        for _, episode, log in episodes
+    )
+    return write_chat(lessons, out, per, tell, most)
 
 
-class _Whole:
-    """A file of JSON lines that loses what was not kept when it is closed."""
+class Expertise(NamedTuple):
+    """What the expert plays, and how.
 
-    def __init__(self, file: Path) -> None:
-        """Written anew."""
-        self._file = file
-        self._stream: BinaryIO = file.open("wb")
-        self._kept = 0
+    Attributes:
+        env: the world.
+        split: the tasks; empty for the ones the world itself learns on.
+        limit: how many of them; 0 for all.
+        spread: evenly from the whole split.
+        mistakes: how often it errs, 0 to 1.
+        settings: what every arm begins with; its seed is that of the mistakes, too.
+        workers: processes; 0 plays in this one, None takes one per processor.
+    """
 
-    def __enter__(self) -> _Whole:
-        return self
+    env: str
+    split: str = ""
+    limit: int = 0
+    spread: bool = False
+    mistakes: float = 0.0
+    settings: RunContext = RunContext()
+    workers: int | None = None
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # a full disk has no room for the rest, which goes anyway
-            self._stream.close()
-        os.truncate(self._file, self._kept)
 
-    def add(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Plain ASCII: some readers take a line separator inside a text for a line's end."""
-        for document in documents:
-            self._stream.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")
+def export_expert(
+    play: Expertise,
+    out: Path,
+    per: Per = "decision",
+    conditions: Sequence[str] = (),
+    arms: Sequence[str] = (),
+    progress: Callable[[int], Callable[[Written], None]] = lambda total: lambda done: None,
+    most: int = 0,
+) -> Written:
+    """Let the expert play and write its decisions.
 
-    def keep(self) -> None:
-        """What was added so far stays."""
-        self._stream.flush()
-        self._kept = self._stream.tell()
+    ``conditions`` and ``arms`` take turns; one that is named twice gets twice as much.
+    ``progress`` is given the number of tasks and makes what is told of each line.
+    """
+    split = play.split or get_environment(play.env).learning_split
+    refuse_judged(play.env, split)
+    base = play.settings
+    letters = conditions or ([] if arms else ["A", "B", "C", "D"])
+    mix = [(condition_name(name), Variant(base.under(name))) for name in letters]
+    mix += [parse_arm(text, base) for text in arms]
+    for _, variant in mix:  # a wrong file is an answer at once
+        manual_for(play.env, variant.settings())
+        check_memory(play.env, variant.settings())
+    plan = RunPlan(
+        play.env,
+        split,
+        choose_tasks(play.env, split, play.limit, play.spread),
+        {label: arm.settings().with_(temperature=play.mistakes) for label, arm in mix},
+        truth=False,
+        nodes={label: {**arm.paths(), "llm_call": path_of(llm_call, "")} for label, arm in mix},
+    )
+    jobs = assign(plan, [label for label, _ in mix])
+    workers = play.workers if play.workers is not None else os.cpu_count() or 1
+    pool = local_pool(plan, min(workers, len(jobs)))
+    try:
+        lessons = _expert_lessons(Dispatcher(pool, AT_ONCE, jobs).play(), jobs)
+        return write_chat(lessons, out, per, progress(len(jobs)), most)
+    finally:
+        pool.close()
+
+
+def assign(plan: RunPlan, labels: Sequence[str]) -> list[Job]:
+    """One arm for each task, in turn within each goal type.
+
+    Splits repeat their types in a fixed order; arms by the task's number alone would give each
+    type only some of the arms.
+    """
+    world = get_environment(plan.env)
+    seen: Counter[str] = Counter()
+    ranks: defaultdict[str, int] = defaultdict(lambda: len(ranks))
+    jobs = []
+    for task in plan.tasks:
+        goal_type = world.parse_goal(task["goal"])["type"]
+        jobs.append(Job(labels[(seen[goal_type] + ranks[goal_type]) % len(labels)], task))
+        seen[goal_type] += 1
+    return jobs
+
+
+def _expert_lessons(
+    results: Iterator[tuple[Job, EpisodeResult]], jobs: Sequence[Job]
+) -> Iterator[Lesson]:
+    """In the order of the jobs, however many processes play them."""
+    early: dict[JobKey, EpisodeResult] = {}
+    for job in jobs:
+        while job.key not in early:
+            played, result = next(results)
+            early[played.key] = result
+        line, steps = early.pop(job.key)
+        if line.is_error:
+            say_place(line.error_place, "the expert's episode broke off")
+            raise RpmsError(f"{line.condition}, {line.task}: {line.error}")
+        yield lesson_of(line, json.loads(gzip.decompress(steps)), line.env, line.split, EXPERT)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant, parse_arm
-from rpms.evals.expert import assign, refuse_judged, taught
-from rpms.evals.export_chat import Per, Written, write_chat
+from rpms.evals.expert import refuse_judged, taught
+from rpms.evals.export_chat import Per, Written, assign, write_chat
 from rpms.evals.plan import Selection
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory

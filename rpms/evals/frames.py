@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rpms.envs import get_environment
 from rpms.evals.records import Episode, Step, columns
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.rule_compliance import in_prompt, shown_rules
 from rpms.evals.run_folder import Run, read_log, read_run
-from rpms.evals.step_counts import source_type
+from rpms.evals.step_analysis import in_prompt, shown_rules, source_type
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Decision
 

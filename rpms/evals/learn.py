@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from rpms.evals.training_episodes import (
     find_runs,
     gather,
     round_context,
-    round_folder,
 )
 from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
@@ -37,27 +35,6 @@ from rpms.vocabulary.output import say
 
 NAMED = 5
 """How many failed episodes are named; the run folder has them all."""
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What is learned from, and where it goes.
-
-    Attributes:
-        out: the snapshot to write.
-        env: the world.
-        split: its tasks; empty for the world's learning split.
-        condition: what to play under or to take; empty for Rules-only.
-        allowed: why anything but Rules-only on a learning split may be learned from.
-        method: whose memory it becomes.
-    """
-
-    out: Path
-    env: str
-    split: str = ""
-    condition: str = ""
-    allowed: str = ""
-    method: str = OWN
 
 
 def learn(
@@ -95,95 +72,69 @@ def learn(
     """
     if not fspath(out):
         raise RpmsError("no memory file given; say where the memory is to be written")
-    refuse_special(Path(out))
-    lesson = Lesson(Path(out), env, split, condition, allow, method)
-    base = context or RunContext()
+    target, base, scribe = Path(out), context or RunContext(), find_method(method)
+    refuse_special(target)
+    _check_writer(scribe, env, base)
     if from_runs:
-        learn_from_folder(Path(from_runs), lesson, base, show)
-    else:
-        folder = Path(runs or f"{fspath(out)}.runs")
-        learn_rounds(lesson, base, rounds, limit, folder, execution, show)
-    return read_header(Path(out))
-
-
-def learn_rounds(
-    lesson: Lesson,
-    base: RunContext,
-    rounds: int,
-    limit: int,
-    runs: Path,
-    execution: ExecutionOptions,
-    show: bool = True,
-) -> None:
-    """Rounds 1..N, with a snapshot of everything learned so far after each of several.
-
-    Other methods than our own learn once, after the last round. Every round is a run folder of its
-    own: called again, what is finished there is not played again, and what ended in an error is.
-    """
+        experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
+        _write([target], scribe, env, base, experience, show)
+        if failed := _name_failed(experience):
+            say(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
+        return read_header(target)
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
-    _check_writer(lesson, base)
-    env, split = lesson.env, lesson.split or get_environment(lesson.env).learning_split
-    base.under(lesson.condition or RULES_ONLY)  # refused as it was typed
-    label = condition_name(lesson.condition or RULES_ONLY)
-    check_usual(env, split, asdict(round_context(base, 1, label)), lesson.allowed)
+    split = split or get_environment(env).learning_split
+    base.under(condition or RULES_ONLY)  # refused as it was typed
+    label = condition_name(condition or RULES_ONLY)
+    check_usual(env, split, round_context(base, 1, label).plain, allow)
     manual_for(env, base)  # a mistake in it is told before anything is played
+    # Every round is a run folder of its own: what is finished there is not played again.
     folders: list[Path] = []
     for number in range(1, rounds + 1):
-        context = round_context(base, number, label)
-        plan = make_plan(env, split, {label: context}, limit, cache=str(default_file()))
-        folders.append(round_folder(runs, number))
+        contexts = {label: round_context(base, number, label)}
+        plan = make_plan(env, split, contexts, limit, cache=str(default_file()))
+        folders.append(Path(runs or f"{fspath(out)}.runs") / f"round{number}")
         play_plan(plan, str(folders[-1]), execution, show=show, strict=False)
-        found = gather([read_run(one) for one in folders], allowed=lesson.allowed)
-        each = rounds > 1 and lesson.method == OWN
-        targets = [lesson.out.with_suffix(f".round{number}.jsonl")] if each else []
-        # The output itself is only ever replaced by a whole one.
-        _write([*targets, *([lesson.out] if number == rounds else [])], lesson, base, found, show)
-    if failed := _name_failed(found):
+        experience = gather([read_run(folder) for folder in folders], allowed=allow)
+        # After each of several rounds a snapshot of all so far; other methods learn once, at the
+        # end. The output itself is only ever replaced by a whole one.
+        each = rounds > 1 and scribe.name == OWN
+        targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
+        targets += [target] if number == rounds else []
+        _write(targets, scribe, env, base, experience, show)
+    if failed := _name_failed(experience):
         raise RpmsError(
             f"{failed} episodes ended in an error; what the others taught is kept. Run the same "
             "command again to play them again"
         )
+    return read_header(target)
 
 
-def learn_from_folder(
-    runs: Path, lesson: Lesson, base: RunContext | None = None, show: bool = True
-) -> None:
-    """Learn from episodes that were recorded before; ``base`` names the model that writes."""
-    base = base or RunContext()
-    _check_writer(lesson, base)
-    found = gather(find_runs(runs, lesson.env, lesson.split), lesson.condition, lesson.allowed)
-    _write([lesson.out], lesson, base, found, show)
-    if failed := _name_failed(found):
-        say(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
-
-
-def _check_writer(lesson: Lesson, base: RunContext) -> None:
+def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
     """No episode is played for a memory that nobody could write."""
-    method = find_method(lesson.method)
     if not method.learns:
         raise RpmsError(
             f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
             "of the same task"
         )
     if method.needs_model:
-        Writer(lesson.env, base, method.name)
+        Writer(env, base, method.name)
 
 
 def _write(
-    targets: Sequence[Path], lesson: Lesson, base: RunContext, found: Experience, show: bool
-) -> None:
+    targets: Sequence[Path], method: MemoryMethod, env: str, base: RunContext,
+    experience: Experience, show: bool,
+) -> None:  # fmt: skip
     if not targets:
         return
-    method = find_method(lesson.method)
-    learned, writer = asyncio.run(_learn(method, lesson.env, base, found))
-    origin = Origin(found.sources, found.players, found.rounds, writer)
+    learned, writer = asyncio.run(_learn(method, env, base, experience))
+    origin = Origin(experience.sources, experience.players, experience.rounds, writer)
     for target in targets:
-        header = method.save(target, lesson.env, learned, origin)
+        header = method.save(target, env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         if show:
-            told = f"{header.entries} entries ({counts}) from {len(found.records)} episodes"
-            say(f"{target}: {told}")
+            episodes = f"{len(experience.records)} episodes"
+            say(f"{target}: {header.entries} entries ({counts}) from {episodes}")
     if learned.unread:
         say(
             f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
@@ -193,22 +144,22 @@ def _write(
 
 
 async def _learn(
-    method: MemoryMethod, env: str, base: RunContext, found: Experience
+    method: MemoryMethod, env: str, base: RunContext, experience: Experience
 ) -> tuple[Learned, str]:
     """What was learned, and the model that wrote it, if any did."""
     rules = {"manual": manual_for(env, base)} if takes_manual(method) else {}
     if not can_write(base.model):
-        return await method.learn(found.records, None, **rules), ""
+        return await method.learn(experience.records, None, **rules), ""
     cache = reply_cache(base, str(default_file()))
     writer = Writer(env, base, method.name, cache)
-    learned = await method.learn(found.records, writer, **rules)
+    learned = await method.learn(experience.records, writer, **rules)
     return learned, base.model if writer.asked else ""
 
 
-def _name_failed(found: Experience) -> int:
+def _name_failed(experience: Experience) -> int:
     """How many episodes taught nothing because the model or the simulator broke down in them."""
-    if found.damaged:
-        print(f"rpms: {found.damaged} damaged lines of runs are left out", file=sys.stderr)
-    for told in found.failed[:NAMED]:
-        say(f"rpms: not learned from: {told}", file=sys.stderr)
-    return len(found.failed)
+    if experience.damaged:
+        say(f"rpms: {experience.damaged} damaged lines of runs are left out", file=sys.stderr)
+    for failure in experience.failed[:NAMED]:
+        say(f"rpms: not learned from: {failure}", file=sys.stderr)
+    return len(experience.failed)

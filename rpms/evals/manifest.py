@@ -6,7 +6,6 @@ import hashlib
 import platform
 import subprocess
 from collections.abc import Collection, Iterable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -36,8 +35,6 @@ PACKAGES = (
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
 MAY_DIFFER = ("timeout_s", "patience_s", "memory_file", "rules_dir")
-# Of the run's settings, those that hold for every arm; the others may grow or are an arm's own.
-SHARED = ("truth",)
 
 
 def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
@@ -54,7 +51,10 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         model=plan.context.model,
         model_label=_models(plan),
         base_url=redact(plan.context.base_url),
-        conditions={label: _kept(context) for label, context in plan.conditions.items()},
+        conditions={  # a password in the address is not kept
+            label: {**context.plain, "base_url": redact(context.base_url)}
+            for label, context in plan.conditions.items()
+        },
         tasks=[
             PlannedTask(
                 id=task["id"],
@@ -64,7 +64,11 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
             )
             for task in plan.tasks
         ],
-        swapped=_swapped(plan),
+        swapped={
+            label: swapped
+            for label, context in plan.conditions.items()
+            if (swapped := swapped_in(context, plan.nodes.get(label, {})))
+        },
         hashes=_hashes(plan),
         memories=_memories(plan),
         versions=_versions(world.packages),
@@ -87,50 +91,47 @@ def _models(plan: RunPlan) -> str:
     return ", ".join(LABELS.get(name, name) for name in others or names)
 
 
-def _swapped(plan: RunPlan) -> dict[str, Any]:
-    by_arm = {
-        label: swapped_in(context, plan.nodes.get(label, {}))
-        for label, context in plan.conditions.items()
-    }
-    return {label: swapped for label, swapped in by_arm.items() if swapped}
-
-
-def _kept(context: RunContext) -> dict[str, Any]:
-    """The settings of a condition; a password in the address is not kept."""
-    return {**asdict(context), "base_url": redact(context.base_url)}
-
-
 def differences(old: Manifest, new: Manifest, anew: Collection[str] = ()) -> list[str]:
     """What would make the rest of a run another experiment than its beginning.
 
     More tasks, arms, trials and repeats would not: a run may grow. Nor would other code, rules or
     memory in the arms of ``anew``, which have no results yet.
     """
-    changes = [*_compare("env", old.env, new.env), *_compare("split", old.split, new.split)]
-    settings = [{k: v for k, v in m.settings.items() if k in SHARED} for m in (old, new)]
-    changes += _compare("settings", *settings)
-    before, after = _conditions(old), _conditions(new)
-    shared = [label for label in before if label in after]
-    for label in shared:
-        changes += _compare(f"condition {label}", before[label], after[label])
-    played = [label for label in shared if label not in anew]
-    for label in played:
-        changes += _compare(f"condition {label}", *(m.swapped.get(label, {}) for m in (old, new)))
-    if played:
-        changes += _compare("hashes", *(_hashes_of(manifest, played) for manifest in (old, new)))
-    return changes
+    shared = [label for label in old.conditions if label in new.conditions]
+    before, now = (_decisive(manifest, shared, anew) for manifest in (old, new))
+    return [
+        f"{name}: {_short(before.get(name))} before, {_short(now.get(name))} now"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
 
 
-def _hashes_of(manifest: Manifest, labels: list[str]) -> dict[str, str]:
-    """Those that decide about some arms; prompts and the shipped manual are everyone's."""
-    hashes = manifest.hashes.model_dump(exclude_unset=True)
-    of_arms = {
-        f"{kind} of {label}": hashes[kind][label]
-        for kind in ("memory", "rules_of")
-        for label in labels
-        if label in hashes.get(kind, {})
+def _decisive(manifest: Manifest, labels: list[str], anew: Collection[str]) -> dict[str, Any]:
+    """What decides about the results of some arms, each by its name."""
+    decisive: dict[str, Any] = {
+        "env": manifest.env,
+        "split": manifest.split,
+        "settings truth": manifest.settings.get("truth"),
     }
-    return {k: v for k, v in hashes.items() if isinstance(v, str)} | of_arms
+    # A folder older than a setting was played with that setting's default.
+    usual, hashes = RunContext().plain, manifest.hashes
+    for label in labels:
+        context = {**usual, **manifest.conditions[label]}
+        decisive |= {f"condition {label} {k}": v for k, v in context.items() if k not in MAY_DIFFER}
+    played = [label for label in labels if label not in anew]
+    for label in played:
+        for stage, code in manifest.swapped.get(label, {}).items():
+            decisive |= {f"condition {label} {stage} {k}": v for k, v in code.items()}
+    if played:
+        decisive |= {"hashes rules": hashes.rules, "hashes prompts": hashes.prompts}
+    for kind, digests in (("memory", hashes.memory), ("rules_of", hashes.rules_of)):
+        decisive |= {f"hashes {kind} of {k}": v for k, v in digests.items() if k in played}
+    return decisive
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value in (None, "") else str(value)
+    return text[:12] if len(text) == 64 else text
 
 
 def merge_manifest(
@@ -150,17 +151,16 @@ def merge_manifest(
             f"was started with, or another --out{drop}"
             + (", which drops the arm's episodes and plays them again" if drop else "")
         )
-    afresh = {*old.conditions} <= {*anew}
     tasks = {task.id: task for task in [*old.tasks, *new.tasks]}
     models = [*old.model_label.split(", "), *new.model_label.split(", ")]
     often = {
         name: max(int(settings.get(name) or 1) for settings in (old.settings, new.settings))
         for name in ("trials", "repeats")
     }
-    before, after = old.hashes.model_dump(exclude_unset=True), new.hashes.model_dump()
-    hashes = _added(before, after, before if afresh else ())
-    for kind in ("memory", "rules_of"):
-        hashes[kind] = _added(before.get(kind, {}), after[kind], anew)
+    hashes = {kind: _added(getattr(old.hashes, kind), getattr(new.hashes, kind), anew)
+              for kind in ("memory", "rules_of")}  # fmt: skip
+    # Prompts and the shipped manual are everyone's: those of now where nobody has played yet.
+    everyones = new.hashes if {*old.conditions} <= {*anew} else old.hashes
     return old.model_copy(
         update={
             "conditions": _added(old.conditions, new.conditions, anew),
@@ -169,7 +169,7 @@ def merge_manifest(
             "finished": None,
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
-            "hashes": Hashes(**hashes),
+            "hashes": everyones.model_copy(update=hashes),
             "settings": {**old.settings, **often},
         }
     )
@@ -177,33 +177,8 @@ def merge_manifest(
 
 def _added(old: dict[str, Any], new: dict[str, Any], anew: Collection[str]) -> dict[str, Any]:
     """What was there, as it was, and what is new; what is ``anew`` is only as it is now."""
-    kept = {name: value for name, value in old.items() if name not in anew or name in new}
-    return {**kept, **{name: v for name, v in new.items() if name not in old or name in anew}}
-
-
-def _conditions(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    # A folder older than a setting was played with that setting's default.
-    usual = asdict(RunContext())
-    return {
-        label: {k: v for k, v in {**usual, **context}.items() if k not in MAY_DIFFER}
-        for label, context in manifest.conditions.items()
-    }
-
-
-def _compare(name: str, old: Any, new: Any) -> list[str]:
-    if old == new:
-        return []
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = [*old, *(key for key in new if key not in old)]
-        return [
-            line for key in keys for line in _compare(f"{name} {key}", old.get(key), new.get(key))
-        ]
-    return [f"{name}: {_short(old)} before, {_short(new)} now"]
-
-
-def _short(value: Any) -> str:
-    text = "nothing" if value in (None, "") else str(value)
-    return text[:12] if len(text) == 64 else text
+    stays = {name: value for name, value in old.items() if name not in anew or name in new}
+    return {**stays, **{name: v for name, v in new.items() if name not in old or name in anew}}
 
 
 def _hashes(plan: RunPlan) -> Hashes:
@@ -212,7 +187,7 @@ def _hashes(plan: RunPlan) -> Hashes:
         rules=rules_hash(plan.env),
         prompts=_digest(sorted(file for file in prompts.rglob("*") if file.is_file())),
         memory={
-            label: _digest(_memory_files(plan.env, context))
+            label: _digest(filter(None, [file_of(plan.env, context)]))
             for label, context in plan.conditions.items()
             if context.memory
         },
@@ -226,23 +201,13 @@ def _hashes(plan: RunPlan) -> Hashes:
 
 def _memories(plan: RunPlan) -> dict[str, Memory]:
     """By checksum, where each memory comes from: a figure is a figure of that memory too."""
-    used = {
-        file
-        for context in plan.conditions.values()
-        if context.memory
-        for file in _memory_files(plan.env, context)
-    }
-    headers = {_digest([file]): read_header(file) for file in used if file.is_file()}
+    contexts = [context for context in plan.conditions.values() if context.memory]
+    files = {file for context in contexts if (file := file_of(plan.env, context))}
+    headers = {_digest([file]): read_header(file) for file in files if file.is_file()}
     return {
         digest: Memory(**{name: getattr(header, name) for name in Memory.model_fields})
         for digest, header in sorted(headers.items())
     }
-
-
-def _memory_files(env: str, context: RunContext) -> list[Path]:
-    """The frozen memory a condition reads; some methods know only what a task's trials leave."""
-    file = file_of(env, context)
-    return [file] if file else []
 
 
 def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:

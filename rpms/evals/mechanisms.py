@@ -11,7 +11,7 @@ from rpms.evals.protocol_card import protocol_of
 from rpms.evals.records import Episode
 from rpms.evals.report.source import source_of
 from rpms.evals.run_folder import Run, read_log
-from rpms.evals.step_counts import decision_counts, memory_counts
+from rpms.evals.step_analysis import decision_counts, memory_counts
 from rpms.evals.tables import Table, count, label
 
 TITLES = {

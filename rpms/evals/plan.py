@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from rpms.envs import Environment, Task, get_environment
+from rpms.envs import Task, get_environment
 from rpms.evals.records import Episode, EpisodeLine, JobKey
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -91,70 +91,66 @@ class RunPlan:
         return job._replace(trial=job.trial + 1, carried=episode.carried, before=episode)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which tasks of a split.
+def choose_tasks(
+    env: str,
+    split: str,
+    limit: int = 0,
+    spread: bool = False,
+    ids: Sequence[str] = (),
+    types: Sequence[str] = (),
+) -> list[Task]:
+    """The tasks of a split that are asked for; refused where one is not there.
 
-    Attributes:
+    Args:
+        env: the world.
+        split: the list.
         limit: how many; 0 for all of them.
         spread: evenly from the whole split rather than its first ones. Splits are sorted by task
             type, so this is what keeps a small sample from being all of one type.
         ids: only these.
         types: only those of these goal types.
     """
-
-    limit: int = 0
-    spread: bool = False
-    ids: Sequence[str] = ()
-    types: Sequence[str] = ()
-
-    def of(self, world: Environment, split: str) -> list[Task]:
-        """The tasks that were asked for; refused where one is not there."""
-        if not 0 <= self.limit <= MOST_TASKS:
-            raise RpmsError(f"--limit {self.limit} is not possible: 0 to {MOST_TASKS} tasks")
-        plain = not (self.spread or self.ids or self.types)
-        tasks = world.tasks(split, (self.limit or None) if plain else None)
-        if self.ids:
-            known = {task["id"]: task for task in tasks}
-            if unknown := [name for name in self.ids if name not in known]:
-                raise RpmsError(f"no task '{unknown[0]}' in split '{split}' of {world.name}")
-            tasks = sorted((known[name] for name in {*self.ids}), key=lambda task: task["index"])
-        if self.types:
-            if unknown := sorted({*self.types} - {*world.goal_types()}):
-                known_types = ", ".join(world.goal_types())
-                raise RpmsError(f"unknown goal type '{unknown[0]}'; {world.name} has {known_types}")
-            tasks = [t for t in tasks if world.parse_goal(t["goal"])["type"] in self.types]
-        if self.spread:
-            tasks = evenly(tasks, self.limit)
-        tasks = tasks[: self.limit] if self.limit else tasks
-        if not tasks:
-            raise RpmsError(f"split '{split}' of {world.name} has no such tasks")
-        return tasks
+    if not 0 <= limit <= MOST_TASKS:
+        raise RpmsError(f"--limit {limit} is not possible: 0 to {MOST_TASKS} tasks")
+    world = get_environment(env)
+    plain = not (spread or ids or types)
+    tasks = world.tasks(split, (limit or None) if plain else None)
+    if ids:
+        known = {task["id"]: task for task in tasks}
+        if unknown := [name for name in ids if name not in known]:
+            raise RpmsError(f"no task '{unknown[0]}' in split '{split}' of {env}")
+        tasks = sorted((known[name] for name in {*ids}), key=lambda task: task["index"])
+    if types:
+        if unknown := sorted({*types} - {*world.goal_types()}):
+            known_types = ", ".join(world.goal_types())
+            raise RpmsError(f"unknown goal type '{unknown[0]}'; {env} has {known_types}")
+        tasks = [task for task in tasks if world.parse_goal(task["goal"])["type"] in types]
+    if spread:
+        tasks = evenly(tasks, limit)
+    if not tasks:
+        raise RpmsError(f"split '{split}' of {env} has no such tasks")
+    return tasks[: limit or None]
 
 
 def make_plan(
     env: str,
     split: str,
     conditions: dict[str, RunContext],
-    chosen: Selection | int = 0,
-    truth: bool = True,
-    cache: str = "",
-    nodes: dict[str, dict[str, str]] | None = None,
-    trials: int = 1,
-    repeats: int = 1,
+    limit: int = 0,
+    *,
+    spread: bool = False,
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    **options: Any,
 ) -> RunPlan:
-    """List the tasks and check that there is something to do.
-
-    ``chosen`` are the tasks, or how many; 0 for the whole split. The rest is as in ``RunPlan``.
-    """
+    """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
-    if not (1 <= trials <= MOST_TIMES and 1 <= repeats <= MOST_TIMES):
+    chosen = choose_tasks(env, split, limit, spread, tasks, types)
+    plan = RunPlan(env, split, chosen, conditions, **options)
+    if not (1 <= plan.trials <= MOST_TIMES and 1 <= plan.repeats <= MOST_TIMES):
         raise RpmsError(f"--trials and --repeats must be 1 to {MOST_TIMES}")
-    if isinstance(chosen, int):
-        chosen = Selection(chosen)
-    tasks = chosen.of(get_environment(env), split)
-    return RunPlan(env, split, tasks, conditions, truth, cache, nodes or {}, trials, repeats)
+    return plan
 
 
 def evenly(tasks: list[T], count: int) -> list[T]:

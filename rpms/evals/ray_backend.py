@@ -13,10 +13,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from rpms.evals.episode import EpisodeResult
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
-from rpms.evals.workers import Event, Player, WorkerSettings
+from rpms.evals.workers import Event, Player, Pool, WorkerSettings
 from rpms.vocabulary.errors import RpmsError
 
 READY_S = 180.0
@@ -25,45 +24,28 @@ KNOCK_S = 5.0
 LOCAL = "local"
 
 
-class RayWorker:
+class RayWorker(Player):
     """What an actor runs: the same player that a worker process has."""
-
-    def __init__(self, settings: WorkerSettings) -> None:
-        """Nothing heavy happens before the first job."""
-        self._player = Player(settings)
-
-    async def play(self, job: Job) -> EpisodeResult:
-        """One episode; many may be in flight."""
-        return await self._player.play(job)
 
     async def pid(self) -> int:
         """Answers as soon as the worker is up."""
         return os.getpid()
 
 
-class RayPool:
+class RayPool(Pool):
     """Actors on a Ray cluster; those that die are replaced under the same number."""
 
-    def __init__(self, plan: RunPlan, workers: int, address: str) -> None:
+    def __init__(self, plan: RunPlan, size: int, address: str) -> None:
         """Connect to the cluster at ``address``; ``local`` starts one on this machine."""
-        self._settings = WorkerSettings.of(plan)
-        self._count = workers
-        self._ray = _connect(address, workers)
+        super().__init__(WorkerSettings.of(plan), size)
+        self._ray = _connect(address, size)
         self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
         self._actors: dict[int, Any] = {}
         self._pending: dict[Any, tuple[int, JobKey]] = {}
-        self.seen_pids: set[int] = set()
-        """Process ids of the first workers, for whoever looks for them in logs."""
-
-    @property
-    def size(self) -> int:
-        """How many actors were asked for."""
-        return self._count
 
     def start(self) -> Sequence[int]:
         """Start the actors; those the cluster has no room for are left out."""
-        for number in range(self._count):
-            self.replace(number)
+        super().start()
         refs = {actor.pid.remote(): number for number, actor in self._actors.items()}
         ready, _ = self._ray.wait(list(refs), num_returns=1, timeout=READY_S)
         if ready:
@@ -71,7 +53,6 @@ class RayPool:
         if not ready:
             raise RpmsError(f"the Ray cluster started no worker within {READY_S:g} s")
         up = {refs[ref] for ref in ready}
-        self.seen_pids.update(self._ray.get(ready))
         for number in set(self._actors) - up:
             self._ray.kill(self._actors.pop(number))
         return sorted(up)
@@ -102,7 +83,7 @@ class RayPool:
 
     def replace(self, worker: int) -> None:
         """A new actor under this number."""
-        self._actors[worker] = self._actor.remote(self._settings)
+        self._actors[worker] = self._actor.remote(self.settings)
 
     def close(self) -> None:
         """End the actors and leave the cluster."""

@@ -222,12 +222,9 @@ class Episode(BaseModel):
     insisted: Count = 0
     vetoes: dict[str, Count] = {}
     after_veto: dict[str, list[Count]] = {}
-    obeyed: dict[str, list[Count]] = {}
-    obeyed_by_step: dict[str, list[Count]] = {}
     foretold: dict[str, list[Count]] = {}
     refused: dict[str, Count] | None = None  # not counted in runs of earlier versions
     lost_by: str = ""
-    memory_sources: dict[str, list[Count]] = {}
     seconds: Amount = 0.0
     env_seconds: Amount = 0.0
     model_seconds: Amount = 0.0

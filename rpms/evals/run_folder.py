@@ -40,7 +40,7 @@ from rpms.vocabulary.files import (
     refuse_special,
     write_whole,
 )
-from rpms.vocabulary.turn import ERRORS, EpisodeRecord
+from rpms.vocabulary.turn import EpisodeRecord
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
@@ -151,16 +151,13 @@ class Run:
 
 def read_run(folder: Path) -> Run:
     """The manifest and every finished episode of a run folder."""
-    manifest = _read_manifest(folder / MANIFEST)
-    file = folder / EPISODES
+    manifest, file = read_manifest(folder), folder / EPISODES
     tasks = {task.id for task in manifest.tasks}
     episodes: dict[JobKey, Episode] = {}
     damaged: list[int] = []
-    data = read_bytes(file) if file.exists() else b""
-    for number, line in _whole_lines(data):
-        try:
-            episode = Episode.model_validate_json(line)
-        except ValidationError:
+    data = _data(file)
+    for number, episode in _parse(data, Episode):
+        if isinstance(episode, ValidationError):
             damaged.append(number)
             continue
         if episode.condition not in manifest.conditions or episode.task not in tasks:
@@ -183,35 +180,43 @@ def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
     model or infrastructure error teaches nothing about the world.
     """
     file = run.folder / EPISODES
-    episodes: dict[JobKey, EpisodeLine] = {}
-    for number, line in _whole_lines(read_bytes(file) if file.exists() else b""):
-        if number in run.damaged:  # counted by whoever read the run
-            continue
-        try:
-            episode = EpisodeLine.model_validate_json(line)
-        except ValidationError as error:
-            raise RpmsError(f"{file}:{number}: {first_problem(error)}") from error
-        episodes[episode.key] = episode
+    lines: dict[JobKey, EpisodeLine] = {}
+    for number, line in _parse(_data(file), EpisodeLine):
+        if not isinstance(line, ValidationError):
+            lines[line.key] = line
+        elif number not in run.damaged:  # those are counted by whoever read the run
+            raise RpmsError(f"{file}:{number}: {first_problem(line)}") from line
     return [
-        episode.record()
-        for episode in episodes.values()
-        if episode.condition in conditions and episode.failure_mode not in ERRORS
+        line.record()
+        for line in lines.values()
+        if line.condition in conditions and not line.is_error
     ]
 
 
-def _whole_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers.
+def _data(file: Path) -> bytes:
+    return read_bytes(file) if file.exists() else b""
+
+
+def _parse(
+    data: bytes, of: type[AnEpisode]
+) -> Iterator[tuple[int, AnEpisode] | tuple[int, ValidationError]]:
+    """Episodes with the numbers of their lines, or what is wrong with a line.
 
     One without its end was being written when the run was killed; the runner cuts it off.
     """
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         if line.strip():
-            yield number, line
+            try:
+                yield number, of.model_validate_json(line)
+            except ValidationError as error:
+                yield number, error
 
 
-def _read_manifest(file: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
+    """What was run there."""
+    file = folder / MANIFEST
     if not is_file(file):
-        raise RpmsError(f"no {MANIFEST} in {file.parent}; give a folder that 'rpms eval' wrote")
+        raise RpmsError(f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' wrote")
     try:
         return Manifest.model_validate_json(read_bytes(file))
     except ValidationError as error:
@@ -282,20 +287,18 @@ class RunWriter:
 
     def manifest(self) -> Manifest | None:
         """What an earlier session wrote, if there was one."""
-        file = self.folder / MANIFEST
-        if not file.exists():
+        if not (self.folder / MANIFEST).exists():
             return None
         try:
-            return Manifest.model_validate(parse_json(read_bytes(file), str(file)))
-        except (RpmsError, ValidationError) as error:
-            problem = first_problem(error) if isinstance(error, ValidationError) else error
-            raise RpmsError(f"{file}: not a manifest ({problem}); give another --out") from error
+            return read_manifest(self.folder)
+        except RpmsError as error:
+            raise RpmsError(f"{error}: not a manifest; give another --out") from error
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Put the whole manifest in its place in one step."""
         data = manifest.model_dump(exclude_unset=True)
         text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-        with self._kept():
+        with self._or_stop():
             write_whole(self.folder / MANIFEST, text, durable=True)
 
     def finished(self, of: type[AnEpisode]) -> dict[JobKey, AnEpisode]:
@@ -305,12 +308,10 @@ class RunWriter:
         them. Where further trials follow, whole lines are asked for.
         """
         file = self.folder / EPISODES
-        if not file.exists():
-            return {}
-        data = read_bytes(file)
+        data = _data(file)
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
-            with self._kept(), file.open("r+b") as torn:
+            with self._or_stop(), file.open("r+b") as torn:
                 torn.truncate(whole)
         return {episode.key: episode for episode in self.lines(of)}
 
@@ -325,7 +326,7 @@ class RunWriter:
         sides: dict[bool, list[bytes]] = {True: [], False: []}
         for line in read_bytes(file).splitlines(keepends=True):
             sides[_arm_of(line) in arms].append(line)
-        with self._kept():
+        with self._or_stop():
             with refuse_special(self.folder / DROPPED).open("ab") as dropped:
                 dropped.writelines(sides[True])
                 os.fsync(dropped.fileno())
@@ -333,19 +334,18 @@ class RunWriter:
 
     def lines(self, of: type[AnEpisode], name: str = EPISODES) -> Iterator[AnEpisode]:
         """Every episode that was written, also those that a later line supersedes."""
-        file = self.folder / name
         self.damaged = 0
-        for _, line in _whole_lines(read_bytes(file) if file.exists() else b""):
-            try:
-                yield of.model_validate_json(line)
-            except ValidationError:
+        for _, episode in _parse(_data(self.folder / name), of):
+            if isinstance(episode, ValidationError):
                 self.damaged += 1
+            else:
+                yield episode
 
     def append(self, line: EpisodeLine, steps: bytes) -> None:
         """Keep one finished episode: its steps first, then the line that makes it count."""
         text = json.dumps(line.data(), ensure_ascii=False)
         data = memoryview(text.encode("utf-8", "replace") + b"\n")
-        with self._kept():
+        with self._or_stop():
             if steps:
                 write_whole(step_log_file(self.folder, *line.key), steps, durable=True)
             if self._lines is None:
@@ -356,14 +356,14 @@ class RunWriter:
             os.fsync(self._lines)
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _or_stop(self) -> Iterator[None]:
         """A disk that is full, or gone, ends the run; what was finished before stays."""
         try:
             yield
         except (OSError, RpmsError) as error:
-            told = reason_of(error) if isinstance(error, OSError) else error
+            reason = reason_of(error) if isinstance(error, OSError) else error
             raise RpmsError(
-                f"stopped: cannot write to {self.folder}: {told}; what is finished is kept. When "
+                f"stopped: cannot write to {self.folder}: {reason}; what is finished is kept. When "
                 "that is mended, run the same command again to go on"
             ) from error
 

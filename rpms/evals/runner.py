@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -32,34 +32,35 @@ POLL_S = 0.25
 _DIGIT = re.compile(r"\d")
 
 Watch = Callable[[RunProgress], None]
-Keep = Callable[[Job, EpisodeResult], Job | None]
-"""Takes a finished episode; gives the job that follows from it, if one does."""
+Played = tuple[Job, EpisodeResult]
 
 
 class Dispatcher:
     """Gives every job to a worker until each has a result."""
 
-    def __init__(self, pool: Pool, capacity: int, keep: Keep) -> None:
+    def __init__(self, pool: Pool, capacity: int, jobs: Iterable[Job]) -> None:
         """``capacity`` is how many episodes one worker plays at a time."""
         self._pool = pool
         self._capacity = capacity
-        self._keep = keep
-        self._queue: deque[Job] = deque()
+        self._queue = deque(jobs)
         self._held: dict[int, dict[JobKey, Job]] = {}
         self._lost: Counter[JobKey] = Counter()
         self._useless = 0
 
-    def run(self, jobs: Sequence[Job], watch: Callable[[], None]) -> None:
-        """Play all jobs; ``watch`` is called a few times a second."""
-        self._queue.extend(jobs)
+    def play(self, watch: Callable[[], None] = lambda: None) -> Iterator[Played]:
+        """Results as they come; ``watch`` is called a few times a second."""
         if not self._queue:
             return
         self._held = {worker: {} for worker in self._pool.start()}
         while self._queue or any(self._held.values()):
             self._hand_out()
             for event in self._pool.poll(POLL_S):
-                self._handle(event)
+                yield from self._handle(event)
             watch()
+
+    def add(self, job: Job) -> None:
+        """One more job, which follows from a result."""
+        self._queue.append(job)
 
     @property
     def in_flight(self) -> list[JobKey]:
@@ -85,34 +86,29 @@ class Dispatcher:
     def _is_suspect(self, key: JobKey) -> bool:
         return self._lost[key] >= ALONE_AFTER
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: Event) -> Iterator[Played]:
         if event.result is None:
-            self._bury(event)
+            yield from self._bury(event)
             return
         self._useless = 0
         if event.key in self._held[event.worker]:
-            self._done(self._held[event.worker].pop(event.key), event.result)
+            yield self._held[event.worker].pop(event.key), event.result
 
-    def _done(self, job: Job, result: EpisodeResult) -> None:
-        if following := self._keep(job, result):
-            self._queue.append(following)
-
-    def _bury(self, event: Event) -> None:
+    def _bury(self, event: Event) -> Iterator[Played]:
         """A worker died: its episodes are played again by others, but not for ever."""
         orphans = self._held[event.worker]
         self._held[event.worker] = {}
         self._useless += 1
         if self._useless > ATTEMPTS * len(self._held) + ATTEMPTS:
             raise RpmsError(f"workers keep dying before they finish anything: {event.reason}")
+        self._pool.replace(event.worker)
         for job in orphans.values():
             self._lost[job.key] += 1
             if self._lost[job.key] < ATTEMPTS:
                 # Suspects wait until the others are through: they need a worker for themselves.
                 self._queue.append(job)
             else:
-                reason = f"lost its worker {ATTEMPTS} times: {event.reason}"
-                self._done(job, _given_up(job, reason))
-        self._pool.replace(event.worker)
+                yield job, _given_up(job, f"lost its worker {ATTEMPTS} times: {event.reason}")
 
 
 def _given_up(job: Job, reason: str) -> EpisodeResult:
@@ -179,17 +175,7 @@ class Run:
         ``metered`` says that the pool's workers add each call to the meter themselves; else
         what an episode spent is known when it has ended.
         """
-
-        def keep(job: Job, result: EpisodeResult) -> Job | None:
-            self._writer.append(result.line, result.steps)
-            following = self.plan.following(job, result.line)
-            self.progress.add(result.line, last=following is None)
-            if not metered:
-                self.meter.add(spent_in(result.line), result.line.cost_usd)
-            self.progress.judge(result.line, self.meter.session.tokens)
-            watch(self.progress)
-            stop_if_hopeless(self.progress, at_once)
-            return following
+        dispatcher, notes = Dispatcher(pool, capacity, self.jobs), FlightNotes(self._writer.folder)
 
         def look() -> None:
             watch(self.progress)
@@ -197,11 +183,19 @@ class Run:
             if self.progress.done < self.progress.total:
                 self.meter.stop_if_spent()
 
-        dispatcher, notes = Dispatcher(pool, capacity, keep), FlightNotes(self._writer.folder)
         try:
             look()
             at_once = max(HOPELESS, capacity * pool.size)
-            dispatcher.run(self.jobs, look)
+            for job, (line, steps) in dispatcher.play(look):
+                self._writer.append(line, steps)
+                if following := self.plan.following(job, line):
+                    dispatcher.add(following)
+                self.progress.add(line, last=following is None)
+                if not metered:
+                    self.meter.add(spent_in(line), line.cost_usd)
+                self.progress.judge(line, self.meter.session.tokens)
+                watch(self.progress)
+                stop_if_hopeless(self.progress, at_once)
             self._manifest.finished = now()
         finally:
             notes.end()
@@ -218,8 +212,8 @@ class Run:
 
     def finished(self) -> int:
         """How many are done; an interrupt may come before they are counted."""
-        left = remaining(self.plan, self._finished(), keep_failed=True)
-        return len(self.plan.jobs()) - len(left)
+        unplayed = remaining(self.plan, self._finished(), keep_failed=True)
+        return len(self.plan.jobs()) - len(unplayed)
 
     def _finished(self) -> Mapping[JobKey, Episode]:
         """Whole lines only where another trial may follow."""
@@ -234,9 +228,9 @@ def _last_trials(
     plan: RunPlan, jobs: Sequence[Job], finished: Mapping[JobKey, Episode]
 ) -> Iterator[Episode]:
     """Everything of the plan for which no job is left, by its last trial."""
-    left = {job.key[:3] for job in jobs}
+    unplayed = {job.key[:3] for job in jobs}
     for job in plan.jobs():
-        if job.key[:3] not in left:
+        if job.key[:3] not in unplayed:
             trials = (job._replace(trial=number) for number in range(plan.trials, 0, -1))
             yield next(finished[trial.key] for trial in trials if trial.key in finished)
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.conditions import find_label
@@ -32,20 +32,8 @@ def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) ->
     return base.under(condition).with_(temperature=temperature, seed=base.seed + number - 1)
 
 
-def round_folder(runs: Path, number: int) -> Path:
-    """Where the run of a round lies."""
-    return runs / f"round{number}"
-
-
 # Splits whose names say that their tasks are for learning.
 FOR_LEARNING = {"train", "seen"}
-
-
-class Counted(NamedTuple):
-    """How many episodes of a run were learned from, and how many it has when it is complete."""
-
-    learned: int
-    planned: int
 
 
 @dataclass(frozen=True)
@@ -76,9 +64,8 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
         raise RpmsError(
             f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
         )
-    found = (read_run(file.parent) for file in files)
     runs = [
-        run for run in found
+        run for run in (read_run(file.parent) for file in files)
         if run.manifest.env == env and split in ("", run.manifest.split)
     ]  # fmt: skip
     if not any(run.episodes for run in runs):
@@ -96,14 +83,14 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     """
     records: list[EpisodeRecord] = []
     failed: list[str] = []
-    rounds: dict[tuple[str, ...], list[Counted]] = defaultdict(list)
+    # By what runs must share to be rounds of one thing: episodes learned from, and planned.
+    rounds: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     players: set[str] = set()
     for run in runs:
         for label in _chosen(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
             if departures and not allowed:
                 raise RpmsError(_refusal(f"{run.folder}, condition {label}", departures))
-            told = (*_origin(run, label), *departures)
             learned = read_records(run, [label])
             records += learned
             failed += [
@@ -111,14 +98,15 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
                 for episode in run.played(label)
                 if episode.is_error
             ]
-            rounds[told].append(Counted(len(learned), len(run.manifest.tasks)))
+            origin = (*_origin(run, label), *departures)
+            rounds[origin].append((len(learned), len(run.manifest.tasks)))
             players.add(run.model(label))
     if not records:
         raise RpmsError(
             f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
             + (f": the first error was {failed[0]}" if failed else "")
         )
-    sources = [_source(told, counted, allowed) for told, counted in rounds.items()]
+    sources = [_source(origin, counts, allowed) for origin, counts in rounds.items()]
     often, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
     return Experience(records, sources, sorted(players), often, failed, damaged)
 
@@ -166,7 +154,6 @@ def _chosen(run: Run, condition: str) -> list[str]:
 
 
 def _origin(run: Run, label: str) -> tuple[str, ...]:
-    """What runs must share to be rounds of one thing."""
     manifest = run.manifest
     return (
         run.model(label),
@@ -179,12 +166,12 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
 
 def _own_rules(context: Mapping[str, Any]) -> str:
     """Another manual than the one shipped makes another memory."""
-    said = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
-    return "".join(f" {word} {value}" for word, value in said.items() if value)
+    own = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
+    return "".join(f" {word} {value}" for word, value in own.items() if value)
 
 
-def _source(told: Sequence[str], rounds: Sequence[Counted], allowed: str) -> str:
-    model, where, tasks, condition, commit, *departures = told
+def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:
+    model, where, tasks, condition, commit, *departures = origin
     often = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
     parts = [model, where, tasks, f"{often} of {condition}"]
     learned, planned = map(sum, zip(*rounds, strict=True))

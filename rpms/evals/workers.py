@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,11 +25,11 @@ from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from rpms.envs import Task, live
 from rpms.evals.arms import load_stages
-from rpms.evals.costs import Meter, Spent, cost_of, nothing_spent, spent_in
+from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.episode import ComputeSlots, EpisodeResult, Recorder, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
@@ -96,30 +97,32 @@ class Player:
         truth, meter = self._settings.truth, self._settings.meter
         try:
             graph = self._graph(job.condition, context)
-            taught = await self._lesson(job, context, rates)
+            taught, written = await self._lesson(job, context, rates)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
             recorder = Recorder(job, truth, rates, meter)
             recorder.fail(error)
             return recorder.result()
-        result = await play_job(
-            graph, taught, context, truth, self._slots, rates=rates, meter=meter
-        )
-        return _with_writing(result, job, taught, rates) if taught.carried else result
+        return await play_job(graph, taught, context, truth, self._slots, rates, meter, written)
 
-    async def _lesson(self, job: Job, context: RunContext, rates: Rates | None) -> Job:
-        """What the memory makes of the trial before, for the one that begins."""
+    async def _lesson(
+        self, job: Job, context: RunContext, rates: Rates | None
+    ) -> tuple[Job, Tokens]:
+        """What the memory makes of the trial before, for the one that begins; what it wrote cost.
+
+        ``carried`` counts what all trials of the task spent on texts.
+        """
         if job.before is None or not context.memory:
-            return job
+            return job, Tokens()
         meter = self._settings.meter
         if meter and meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
         cache, record = reply_cache(context, self._settings.cache), job.before.record()
         carried = await after_trial(job.task["env"], context, job.carried, record, cache)
-        taught = job._replace(carried=carried)
+        earlier = Tokens.of(job.carried.get("spent", {}))
+        written = Tokens.of(carried.get("spent", {})).plus(earlier, -1)
         if meter:
-            written = _writing(job, taught)
             meter.add(written, cost_of(written, rates))
-        return taught
+        return job._replace(carried=carried), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
@@ -133,24 +136,6 @@ class Player:
 
     def _find(self, state: EpisodeState) -> Task:
         return self._tasks[state["split"], str(state["task"])]
-
-
-def _writing(before: Job, after: Job) -> Spent:
-    """What the texts cost that were written between two trials."""
-    told, earlier = after.carried.get("spent", {}), before.carried.get("spent", {})
-    spent = {name: told.get(name, 0) - earlier.get(name, 0) for name in nothing_spent()}
-    return cast(Spent, spent)
-
-
-def _with_writing(
-    result: EpisodeResult, before: Job, after: Job, rates: Rates | None
-) -> EpisodeResult:
-    """The episode's line, with what the texts cost that its memory had written for it."""
-    spent, written = spent_in(result.line), _writing(before, after)
-    total = cast(Spent, {name: spent[name] + written[name] for name in nothing_spent()})  # type: ignore[literal-required]
-    changes = {f"spent_{name}": count for name, count in total.items()}
-    line = result.line.model_copy(update={**changes, "cost_usd": cost_of(total, rates)})
-    return result._replace(line=line)
 
 
 def _here(task: Task) -> Task:
@@ -197,9 +182,8 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
 
     def finished(task: asyncio.Task[None]) -> None:
         playing.discard(task)
-        if (
-            not task.cancelled() and task.exception()
-        ):  # a result that cannot be told is a worker that is lost
+        # A result that cannot be told is a worker that is lost.
+        if not task.cancelled() and task.exception():
             print(visible(redact(f"rpms worker: {task.exception()!r}")), file=sys.stderr)
             os._exit(1)
 
@@ -228,10 +212,10 @@ async def drop(playing: Iterable[asyncio.Task[Any]]) -> None:
         task.cancel()
     until = asyncio.get_running_loop().time() + DROP_S
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
-        left = until - asyncio.get_running_loop().time()
-        if left <= 0:
+        patience = until - asyncio.get_running_loop().time()
+        if patience <= 0:
             return
-        await asyncio.wait(others, timeout=left)
+        await asyncio.wait(others, timeout=patience)
 
 
 STOP_S = 5.0
@@ -246,45 +230,46 @@ class Event(NamedTuple):
     reason: str = ""
 
 
-class Pool(Protocol):
+class Pool(ABC):
     """Workers that can play several episodes each."""
 
-    @property
-    def size(self) -> int:
-        """How many workers there are."""
+    def __init__(self, settings: WorkerSettings, size: int) -> None:
+        """Remember what to start."""
+        self.settings = settings
+        self.size = size
 
     def start(self) -> Sequence[int]:
         """Start all workers; their numbers."""
+        for number in range(self.size):
+            self.replace(number)
+        return range(self.size)
 
+    @abstractmethod
     def submit(self, worker: int, job: Job) -> None:
         """Hand a job to a worker; a dead worker is reported by ``poll``, not here."""
 
+    @abstractmethod
     def poll(self, timeout: float) -> list[Event]:
         """Wait for events, at most this many seconds."""
 
+    @abstractmethod
     def replace(self, worker: int) -> None:
-        """Start a new worker in place of one that died."""
+        """Start a worker under this number, perhaps in place of one that died."""
 
+    @abstractmethod
     def close(self) -> None:
         """End every worker now, with whatever it is doing."""
 
 
-class ProcessPool:
+class ProcessPool(Pool):
     """Worker processes on this machine; none outlives this one."""
 
-    def __init__(self, settings: WorkerSettings, workers: int) -> None:
-        """Remember what to start."""
-        self._settings = settings
-        self._count = workers
+    def __init__(self, settings: WorkerSettings, size: int) -> None:
+        """Nothing is started yet."""
+        super().__init__(settings, size)
         # A fresh interpreter: forking would copy the locks of this process's threads.
         self._context = multiprocessing.get_context("spawn")
         self._workers: dict[int, tuple[BaseProcess, Connection]] = {}
-
-    def start(self) -> Sequence[int]:
-        """Start all worker processes."""
-        for number in range(self._count):
-            self.replace(number)
-        return range(self._count)
 
     def submit(self, worker: int, job: Job) -> None:
         """Send the job down the worker's pipe."""
@@ -313,20 +298,11 @@ class ProcessPool:
         """Start a worker process under this number."""
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
-            target=serve, args=(theirs, self._settings), name=f"rpms-worker-{worker}", daemon=True
+            target=serve, args=(theirs, self.settings), name=f"rpms-worker-{worker}", daemon=True
         )
         process.start()
         theirs.close()
         self._workers[worker] = (process, ours)
-
-    @property
-    def size(self) -> int:
-        """How many processes were asked for."""
-        return self._count
-
-    def pids(self) -> list[int]:
-        """Process ids of the workers."""
-        return [process.pid for process, _ in self._workers.values() if process.pid]
 
     def close(self) -> None:
         """Ask every worker to stop, and end those that do not."""
@@ -353,20 +329,15 @@ def _own_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class InlinePool:
+class InlinePool(Pool):
     """Episodes in this process, for debugging: breakpoints and profilers see everything."""
-
-    size = 1
 
     def __init__(self, settings: WorkerSettings) -> None:
         """The loop only runs while the pool is polled."""
+        super().__init__(settings, 1)
         self._loop = _own_loop()
         self._player = Player(settings)
         self._playing: dict[asyncio.Task[EpisodeResult], JobKey] = {}
-
-    def start(self) -> Sequence[int]:
-        """There is one worker: this process."""
-        return [0]
 
     def submit(self, worker: int, job: Job) -> None:
         """Begin the episode at the next poll."""

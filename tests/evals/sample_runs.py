@@ -1,4 +1,4 @@
-"""Run folders for the tests, made to measure: whoever won what is given, the rest is invented."""
+"""Run folders for the tests: made to measure, whoever won what is given; or played in short."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.conditions import letters
+from rpms.evals.costs import NO_LIMIT, Budget
+from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import EpisodeLine
+from rpms.evals.runner import Run, Watch, local_pool
+from rpms.evals.workers import Pool
 from rpms.vocabulary.context import RunContext
 
 TYPES = (
@@ -180,3 +185,34 @@ def recalls(condition: str) -> list[dict[str, Any]]:
          "reason": why, "warning": warning, "rule": rule}
         for i, (by, why, warning, rule) in enumerate(fates)
     ]  # fmt: skip
+
+
+def short_plan(conditions: str = "A", limit: int = 2, **settings: Any) -> RunPlan:
+    """Some generated homes under conditions by their letters."""
+    contexts = letters(list(conditions), RunContext(**settings))
+    return make_plan("alfworld", "generated_unseen", contexts, limit)
+
+
+def play_short(
+    plan: RunPlan,
+    folder: Path,
+    pool: Pool | int = 0,
+    capacity: int = 4,
+    watch: Watch = lambda progress: None,
+    budget: Budget = NO_LIMIT,
+) -> Run:
+    """A session on a run folder, in this process or in as many others."""
+    run = Run(plan, folder, budget=budget)
+    try:
+        local = isinstance(pool, int)
+        workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
+        run.play(workers, capacity, watch, metered=local)
+    finally:
+        run.close()
+    return run
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """What a run has written so far."""
+    file = folder / "episodes.jsonl"
+    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []

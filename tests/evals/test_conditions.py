@@ -68,27 +68,39 @@ def test_a_bare_letter_is_said_of_nothing_else(context: RunContext, letter: str)
     assert (true_label(under, letter) in CONDITIONS) == pure
 
 
-def test_a_guard_over_the_letters_is_in_their_labels() -> None:
-    found = letters(["A", "D"], RunContext(guard="policy", max_steps=9, temperature=0.5))
-    assert list(found) == [
-        "A+policy", "A+policy control (random)", "E", "E control (random)",
-    ]  # fmt: skip
-    assert found["E"] == RunContext(guard="policy", max_steps=9, temperature=0.5)
-    assert list(letters(["E"], RunContext(guard="verify", model="last"))) == ["E"]
+BASE = RunContext(max_steps=9, model="openai:x")
 
 
-def test_only_what_has_an_effect_is_told() -> None:
-    base = RunContext(scf="off", theta=0.8, layout="cache_friendly")
-    assert list(letters(list("ABD"), base)) == [
-        "A", "B layout=cache_friendly", "D scf=off layout=cache_friendly theta=0.8",
-    ]  # fmt: skip
-    base = RunContext(ceiling=900, memory_method="reflexion")
-    assert list(letters(list("ABD"), base)) == ["A", "B", "D ceiling=900 memory_method=reflexion"]
+@pytest.mark.parametrize(("conditions", "settings", "labels"), [
+    # A guard joins the letter, and a policy never comes without its control.
+    ("A,D", {"guard": "policy", "temperature": 0.5},
+     ["A+policy", "A+policy control (random)", "E", "E control (random)"]),
+    ("E", {"guard": "verify", "model": "last"}, ["E"]),
+    ("B+verify,D+verify,A+offer,D+policy,C", {},
+     ["B+verify", "D+verify", "A+offer", "E", "E control (random)", "C"]),
+    # Only what has an effect is told.
+    ("A,B,D", {"scf": "off", "theta": 0.8, "layout": "cache_friendly"},
+     ["A", "B layout=cache_friendly", "D scf=off layout=cache_friendly theta=0.8"]),
+    ("A,B,D", {"ceiling": 900, "memory_method": "reflexion"},
+     ["A", "B", "D ceiling=900 memory_method=reflexion"]),
+    ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
+    ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
+    ("D", {"fall_back": False}, ["D"]),
+])  # fmt: skip
+def test_labels_of_letters(conditions: str, settings: dict[str, Any], labels: list[str]) -> None:
+    base = BASE.with_(**settings)
+    contexts = letters(conditions.split(","), base)
+    assert list(contexts) == labels
+    for label, context in contexts.items():
+        assert context.model == ("random" if "control" in label else base.model)
+        assert context.max_steps == 9 and label.startswith(context.name.removesuffix("+policy"))
+    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
+        letters(["B+reask"], BASE)
 
 
 def test_a_sweep_tells_what_the_whole_run_was_given_besides() -> None:
-    found = preset_contexts("scf", RunContext(k=1, guard="verify"))
-    assert list(found)[:2] == ["D+verify scf=off k=1", "D+verify scf=occupancy k=1"]
+    contexts = preset_contexts("scf", RunContext(k=1, guard="verify"))
+    assert list(contexts)[:2] == ["D+verify scf=off k=1", "D+verify scf=occupancy k=1"]
     assert list(preset_contexts("2x2", RunContext())) == list("ABCD")
 
 
@@ -105,16 +117,6 @@ def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path
     wins = {label: [True, False] for label in ["A", "B", "C", "D+verify"]}
     other = read_report(write_run(tmp_path / "2", wins, logs=False))
     assert "square" not in {table.id for table in other.tables}
-
-
-def test_a_verifier_that_may_not_fall_back_says_so() -> None:
-    strict = RunContext.for_condition("D+verify", fall_back=False)
-    assert true_label(strict) == "D+verify fall_back=off"
-    assert true_label(strict.with_(reasks=0)) == "D+verify reasks=0"
-    assert true_label(strict.with_(guard="off")) == "D"
-
-
-BASE = RunContext(max_steps=9, model="openai:x")
 
 
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
@@ -135,69 +137,43 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
         assert len(set(contexts.values())) == len(contexts)
 
 
-def test_a_sweep_changes_what_its_labels_say() -> None:
-    arbitration = preset_contexts("arbitration", BASE)
-    assert {label: context.arbitration for label, context in arbitration.items()} == {
-        f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")
-    }
-    scf = preset_contexts("scf", BASE)
-    assert {label: (context.condition, context.scf) for label, context in scf.items()} == {
-        **{f"D scf={mode}": ("D", mode) for mode in ("off", "occupancy", "preconditions")},
-        **{f"C scf={mode}": ("C", mode) for mode in ("off", "occupancy")},
-    }
-    layouts = preset_contexts("layouts", BASE)
-    assert {context.layout for context in layouts.values()} == {"paper", "cache_friendly"}
-    square = preset_contexts("2x2", BASE)
-    assert {label: context.condition for label, context in square.items()} == {
-        letter: letter for letter in "ABCD"
-    }
-    assert square == letters(list("ABCD"), BASE)
-
-
-def test_each_memory_control_stands_beside_the_memory_itself() -> None:
-    found = preset_contexts("memory_controls", BASE)
-    assert found["D"] == BASE.under("D")
-    assert {label: context.memory_control for label, context in found.items()} == {
-        "D": "none",
-        **{f"D memory={control}": control for control in CONTROLS if control != "none"},
-    }
-    assert {context.with_(memory_control="none") for context in found.values()} == {found["D"]}
-
-
-def test_the_guarded_condition_never_comes_without_its_control() -> None:
-    found = letters(["A", "E"], BASE)
-    assert list(found) == ["A", "E", "E control (random)"]
-    assert found["E control (random)"] == found["E"].with_(model="random")
-    assert found["E"] == preset_contexts("guard", BASE)["E"]
-    assert found["E control (random)"] == preset_contexts("guard", BASE)["E control (random)"]
-    assert list(letters(["E"], BASE.with_(model="last"))) == ["E"]
-
-
-def test_conditions_carry_a_guard_in_their_name() -> None:
-    found = letters(["B+verify", "D+verify", "A+offer", "D+policy", "C"], BASE)
-    assert list(found) == ["B+verify", "D+verify", "A+offer", "E", "E control (random)", "C"]
-    assert found["B+verify"] == BASE.under("B").with_(guard="verify")
-    assert found["C"].guard == "off"
-    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
-        letters(["B+reask"], BASE)
+@pytest.mark.parametrize(("preset", "setting", "values"), [
+    ("arbitration", "arbitration",
+     {f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")}),
+    ("scf", "scf", {**{f"D scf={mode}": mode for mode in ("off", "occupancy", "preconditions")},
+                    **{f"C scf={mode}": mode for mode in ("off", "occupancy")}}),
+    ("2x2", "condition", {letter: letter for letter in "ABCD"}),
+    ("memory_controls", "memory_control",
+     {"D": "none", **{f"D memory={name}": name for name in CONTROLS if name != "none"}}),
+    ("tiers", "without_rules",
+     {**{"B": "", "D": ""}, **{f"{letter} without_rules={name}": name
+                               for letter in "BD" for name in TIERS}}),
+])  # fmt: skip
+def test_a_sweep_changes_what_its_labels_say(
+    preset: str, setting: str, values: dict[str, str]
+) -> None:
+    contexts = preset_contexts(preset, BASE)
+    assert {label: getattr(context, setting) for label, context in contexts.items()} == values
+    assert all(context.condition == label[0] for label, context in contexts.items())
 
 
 @pytest.mark.parametrize("guard", ["off", "offer"])
 def test_the_preset_verify_has_each_letter_plain_and_verified(guard: str) -> None:
-    found = preset_contexts("verify", BASE.with_(guard=guard, reasks=1))
+    contexts = preset_contexts("verify", BASE.with_(guard=guard, reasks=1))
     plain = ["A", "B", "C", "D"]
-    labels = [name for one in plain for name in (one, f"{one}+verify reasks=1")]
-    assert list(found) == labels
+    assert list(contexts) == [
+        label for letter in plain for label in (letter, f"{letter}+verify reasks=1")
+    ]
     for letter in plain:
-        assert found[letter].guard == "off"
-        assert found[f"{letter}+verify reasks=1"] == found[letter].with_(guard="verify")
+        assert contexts[letter].guard == "off"
+        assert contexts[f"{letter}+verify reasks=1"] == contexts[letter].with_(guard="verify")
 
 
-@pytest.mark.parametrize("given", ["m.jsonl", "m.round{round}.jsonl"])
-def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, given: str) -> None:
+@pytest.mark.parametrize("name", ["m.jsonl", "m.round{round}.jsonl"])
+def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, name: str) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"m.round{number}.jsonl").write_text("")
-    base = BASE.with_(memory_file=str(tmp_path / given))
+    base = BASE.with_(memory_file=str(tmp_path / name))
     curve = preset_contexts("rounds", base)
     alone = preset_contexts("memory_rounds", base)
     assert list(curve) == [f"round {number}" for number in range(4)]
@@ -205,35 +181,23 @@ def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, given: 
     assert curve["round 0"].condition == "B" and alone["C round 0"].condition == "A"
     for number in (1, 2, 3):
         file = str(tmp_path / f"m.round{number}.jsonl")
-        found = curve[f"round {number}"], alone[f"C round {number}"]
-        assert [one.condition for one in found] == ["D", "C"]
-        assert [one.memory_file for one in found] == [file, file]
+        contexts = curve[f"round {number}"], alone[f"C round {number}"]
+        assert [(c.condition, c.memory_file) for c in contexts] == [("D", file), ("C", file)]
 
 
-def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RpmsError, match="give --memory"):
-        preset_contexts("rounds", BASE)
+@pytest.mark.parametrize(("preset", "message"), [
+    ("nope", r"unknown preset 'nope', and no .*; known: 2x2, arbitration"),
+    ("rounds", "give --memory"),
+    ("rivals", r"give --memory a pattern such as 'm\.\{method\}\.jsonl'"),
+    ("gone.yaml:mine", r"cannot read .*gone\.yaml: No such file"),
+])  # fmt: skip
+def test_what_a_sweep_lacks_is_named(preset: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match=message):
+        preset_contexts(preset, BASE)
     with pytest.raises(RpmsError, match=r"no memory of round 2: .*m\.round2\.jsonl"):
         round_file(str(tmp_path / "m.jsonl"), 2)
-
-
-def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(
-        RpmsError, match=r"unknown preset 'nope', and no .*; known: 2x2, arbitration"
-    ):
-        preset_contexts("nope", BASE)
     with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E"):
         letters(["A", "F"], BASE)
-
-
-def test_each_tier_is_left_out_in_turn() -> None:
-    found = preset_contexts("tiers", BASE)
-    for letter in "BD":
-        mine = {label: one.without_rules for label, one in found.items() if one.condition == letter}
-        assert mine == {
-            letter: "",
-            **{f"{letter} without_rules={name}": name for name in TIERS},
-        }
 
 
 def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) -> None:
@@ -245,22 +209,17 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     with pytest.raises(RpmsError, match="'rpms learn --method awm --out "):
         preset_contexts("rivals", base)
     (tmp_path / "m.awm.jsonl").touch()
-    found = preset_contexts("rivals", base)
-    files = {label: Path(context.memory_file).name for label, context in found.items()}
+    contexts = preset_contexts("rivals", base)
+    files = {label: Path(context.memory_file).name for label, context in contexts.items()}
     others = [name for name in METHODS if name != "rpms"]
-    assert list(found) == [*"ABCD", *(f"{c} memory={name}" for name in others for c in "CD")]
+    assert list(contexts) == [*"ABCD", *(f"{c} memory={name}" for name in others for c in "CD")]
     assert files["A"] == files["B"] == files["D memory=reflexion"] == files["C memory=clin"] == ""
     assert files["D"] == "m.rpms.jsonl" and files["C memory=expel"] == "m.expel.jsonl"
-    assert all(c.memory_method == label.partition("=")[2] for label, c in found.items() if "=" in
-               label)  # fmt: skip
-    assert {label[0]: c.condition for label, c in found.items()} == {c: c for c in "ABCD"}
+    for label, context in contexts.items():
+        assert context.memory_method == (label.partition("=")[2] or "rpms")
+        assert context.condition == label[0]
     (tmp_path / "m.clin.jsonl").touch()
     assert preset_contexts("rivals", base)["D memory=clin"].memory_file.endswith("m.clin.jsonl")
-
-
-def test_rivals_need_a_pattern() -> None:
-    with pytest.raises(RpmsError, match=r"give --memory a pattern such as 'm\.\{method\}\.jsonl'"):
-        preset_contexts("rivals", BASE)
 
 
 OWN = """\
@@ -276,9 +235,9 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(OWN)
     for name in (f"{file}:mine", str(file)):  # the only one of a file needs no name
-        found = preset_contexts(name, BASE)
-        assert list(found) == ["D greedy", "B"]
-        assert found["D greedy"] == BASE.with_(theta=0.9) and found["B"].condition == "B"
+        contexts = preset_contexts(name, BASE)
+        assert list(contexts) == ["D greedy", "B"]
+        assert contexts["D greedy"] == BASE.with_(theta=0.9) and contexts["B"].condition == "B"
     file.write_text(OWN + OWN.replace("mine:", "other:"))
     with pytest.raises(RpmsError, match=r"own\.yaml has no preset ''; known: mine, other"):
         preset_contexts(str(file), BASE)
@@ -307,8 +266,3 @@ def test_a_mistake_in_it_is_told_with_its_place(tmp_path: Path, text: str, said:
     with pytest.raises(RpmsError, match=said) as caught:
         preset_contexts(f"{file}:mine", BASE)
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RpmsError, match=r"cannot read .*gone\.yaml: No such file"):
-        preset_contexts(f"{tmp_path / 'gone.yaml'}:mine", BASE)

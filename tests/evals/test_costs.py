@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rpms.evals.conditions import letters
-from rpms.evals.costs import Budget, Meter, Spent, Total, cost_of, nothing_spent, spent_before
-from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.costs import Budget, Meter, Tokens, Total, cost_of, spent_before
+from rpms.evals.plan import RunPlan
 from rpms.evals.records import Session, Spending
-from rpms.evals.run_folder import EPISODES, MANIFEST
-from rpms.evals.runner import Run, local_pool
+from rpms.evals.run_folder import MANIFEST
 from rpms.models.prices import NOTHING, Rates
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
+from tests.evals.sample_runs import lines_of, play_short, short_plan
 from tests.openai_server import Answer, OpenAIServer
 
-PRICED = Spent(prompt_tokens=1000, cached_tokens=600, output_tokens=10)
+PRICED = Tokens(prompt_tokens=1000, cached_tokens=600, output_tokens=10)
 
 
-SMALL = Spent(prompt_tokens=1, cached_tokens=0, output_tokens=0)
+SMALL = Tokens(prompt_tokens=1, cached_tokens=0, output_tokens=0)
 
 
 def test_cost_is_the_sum_over_kinds_of_tokens_and_no_price_is_not_nothing() -> None:
-    assert cost_of(PRICED, None) is None and cost_of(nothing_spent(), None) is None
+    assert cost_of(PRICED, None) is None and cost_of(Tokens(), None) is None
     assert cost_of(PRICED, NOTHING) == 0.0
     assert cost_of(PRICED, Rates(10, 1, 100)) == round((400 * 10 + 600 + 1000) / 1e6, 9)
     assert cost_of(SMALL, Rates(0.03, 0.03, 0.05)) == 3e-8, "small calls are not rounded away"
 
 
-CALL = Spent(prompt_tokens=90, cached_tokens=50, output_tokens=10)
+CALL = Tokens(prompt_tokens=90, cached_tokens=50, output_tokens=10)
 
 
 def test_a_meter_counts_tokens_once_and_dollars_where_known() -> None:
@@ -64,23 +61,6 @@ def test_when_a_budget_is_spent(budget: Budget, spent: bool) -> None:
             meter.stop_if_spent()
     else:
         meter.stop_if_spent()
-
-
-def add_often(meter: Meter) -> None:
-    for _ in range(500):
-        meter.add(CALL, 0.5)
-
-
-def test_processes_share_a_meter() -> None:
-    meter = Meter()
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=add_often, args=(meter,)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-        assert process.exitcode == 0
-    assert meter.total == (2 * 500 * 100, 500.0)
 
 
 def test_a_budget_in_dollars_needs_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,25 +98,8 @@ PER_CALL = 60 * 1 + 40 * 0.5 + 7 * 2
 
 
 def plan(server: OpenAIServer, model: str = "openai:dear", cache: str = "") -> RunPlan:
-    base = RunContext(model=model, base_url=server.url, max_steps=STEPS)
-    return make_plan(
-        "alfworld", "generated_unseen", letters(["A"], base), 8, truth=False, cache=cache
-    )
-
-
-def play(what: RunPlan, folder: Path, budget: Budget, workers: int = 0, capacity: int = 2) -> Run:
-    run = Run(what, folder, budget=budget)
-    try:
-        pool = local_pool(what, workers, run.meter)
-        run.play(pool, capacity, lambda progress: None, metered=True)
-    finally:
-        run.close()
-    return run
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    file = folder / EPISODES
-    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []
+    settings = {"model": model, "base_url": server.url, "max_steps": STEPS}
+    return replace(short_plan(limit=8, **settings), truth=False, cache=cache)
 
 
 @pytest.mark.engine
@@ -148,10 +111,12 @@ def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
     run, cache = tmp_path / "run", str(tmp_path / "replies.sqlite")
     what = plan(openai_server, cache=cache)
     with pytest.raises(RpmsError, match=r"stopped: budget of \$1200 spent"):
-        play(what, run, Budget(usd=1200))  # 12.8 calls of 94 dollars, two at a time
+        play_short(
+            what, run, budget=Budget(usd=1200), capacity=2
+        )  # 12.8 calls of 94 dollars, two at a time
     assert 13 <= len(openai_server.requests) <= 14
-    assert {line["failure_mode"] for line in lines(run)} == {"timeout"}
-    finished = len(lines(run))
+    assert {line["failure_mode"] for line in lines_of(run)} == {"timeout"}
+    finished = len(lines_of(run))
     assert 1 <= finished <= 2
     manifest = json.loads((run / MANIFEST).read_text())
     assert manifest["finished"] is None
@@ -159,12 +124,12 @@ def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
     # The last call may still have been on its way.
     assert before - 1 <= manifest["sessions"][0]["spent"]["usd"] / PER_CALL <= before
     with pytest.raises(RpmsError, match="stopped: budget"):
-        play(what, run, Budget(usd=1200))
+        play_short(what, run, budget=Budget(usd=1200), capacity=2)
     assert len(openai_server.requests) == before, "not one more call on the same budget"
-    play(what, run, Budget(usd=100_000))
-    assert len(lines(run)) == 8
+    play_short(what, run, budget=Budget(usd=100_000))
+    assert len(lines_of(run)) == 8
     # What was paid for in episodes that were cut short is not paid for again.
-    kept = sum(line["cache_hits"] for line in lines(run))
+    kept = sum(line["cache_hits"] for line in lines_of(run))
     assert 0 < before - finished * STEPS - 1 <= kept <= before - finished * STEPS
     played = json.loads((run / MANIFEST).read_text())
     assert played["finished"] and len(played["sessions"]) == 3
@@ -174,17 +139,17 @@ def test_a_run_stops_before_the_next_call_and_goes_on_with_a_larger_budget(
 def test_workers_stop_each_other(tmp_path: Path, openai_server: OpenAIServer) -> None:
     """By tokens, for a model that has no price."""
     with pytest.raises(RpmsError, match=r"budget of 1,000 tokens spent"):
-        play(plan(openai_server, "openai:m"), tmp_path, Budget(tokens=1000), 2, 4)
+        play_short(plan(openai_server, "openai:m"), tmp_path, 2, budget=Budget(tokens=1000))
     assert 10 <= len(openai_server.requests) <= 10 + 8  # what was in flight
-    assert len(lines(tmp_path)) < 8
+    assert len(lines_of(tmp_path)) < 8
 
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("priced")
 def test_money_per_call_episode_and_run(tmp_path: Path, openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(usage=(100, 7), cached=40))
-    run = play(plan(openai_server), tmp_path, Budget(), capacity=8)
-    for line in lines(tmp_path):
+    run = play_short(plan(openai_server), tmp_path, capacity=8)
+    for line in lines_of(tmp_path):
         assert line["cost_usd"] == STEPS * PER_CALL
         assert (line["cached_tokens"], line["spent_cached_tokens"]) == (200, 200)
     assert run.progress.cost_usd == run.meter.session.usd == 8 * STEPS * PER_CALL
@@ -194,8 +159,8 @@ def test_money_per_call_episode_and_run(tmp_path: Path, openai_server: OpenAISer
 def test_an_unknown_price_is_null_and_the_planner_is_free(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    play(plan(openai_server, "openai:m"), tmp_path / "m", Budget(), capacity=8)
-    assert {line["cost_usd"] for line in lines(tmp_path / "m")} == {None}
-    sim = make_plan("alfworld", "generated_unseen", letters(["A"], RunContext(max_steps=2)), 1)
-    play(sim, tmp_path / "sim", Budget(usd=1))
-    assert [line["cost_usd"] for line in lines(tmp_path / "sim")] == [0.0]
+    free = short_plan(limit=1, max_steps=2)
+    unknown = short_plan(limit=1, max_steps=2, model="openai:m", base_url=openai_server.url)
+    for name, what, cost in (("free", free, 0.0), ("unknown", unknown, None)):
+        play_short(what, tmp_path / name)
+        assert [line["cost_usd"] for line in lines_of(tmp_path / name)] == [cost]

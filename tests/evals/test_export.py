@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.export import Counted, export_run, trajectory
+from rpms.evals.export import LoggedEpisodes, export_run, prompt_of, trajectory
 from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import write_run
 
@@ -38,16 +38,16 @@ def check(found: dict[str, Any]) -> None:
 
 def test_an_episode_as_a_trajectory(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"D": [True, False]}))
-    for played in Counted(run, ["D"], prompts=False):
+    for played in LoggedEpisodes(run, ["D"]):
         found = trajectory(played)
         check(found)
         agent = [step for step in found["steps"] if step["source"] == "agent"]
-        assert [s["message"] for s in agent] == [step["reply"] for step in played.steps]
+        assert [s["message"] for s in agent] == [step["reply"] for step in played.log["steps"]]
         assert [s["tool_calls"][0]["arguments"]["action"] for s in agent] == [
-            step["action"] for step in played.steps
+            step["action"] for step in played.log["steps"]
         ]
         assert [s["observation"]["results"][0]["extra"]["refused"] for s in agent] == [
-            step["failed"] for step in played.steps
+            step["failed"] for step in played.log["steps"]
         ]
         assert found["extra"]["success"] is played.episode.success
         assert found["final_metrics"]["total_prompt_tokens"] == played.episode.prompt_tokens
@@ -57,9 +57,9 @@ def test_an_episode_as_a_trajectory(tmp_path: Path) -> None:
 
 def test_prompts_come_along_when_they_are_asked_for(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"A": [True]}))
-    (played,) = Counted(run, ["A"], prompts=True)
-    last = trajectory(played)["steps"][-1]["extra"]["prompt"]
-    assert [(m["role"], m["content"]) for m in last] == played.messages(played.steps[-1])
+    (played,) = LoggedEpisodes(run, ["A"])
+    last = trajectory(played, prompts=True)["steps"][-1]["extra"]["prompt"]
+    assert last == prompt_of(played.log, played.log["steps"][-1])
 
 
 @pytest.mark.engine

@@ -10,32 +10,30 @@ import pytest
 
 import rpms
 from rpms.evals import manifest
-from rpms.evals.conditions import letters
 from rpms.evals.manifest import commit, differences, make_manifest, merge_manifest, rules_hash
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import Memory
 from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import short_plan
 
 
 def plan(conditions: str = "AD", limit: int = 2, **settings: Any) -> RunPlan:
-    contexts = letters(list(conditions), RunContext(**settings))
-    return make_plan("alfworld", "generated_unseen", contexts, limit)
+    return short_plan(conditions, limit, **settings)
 
 
 def test_a_manifest_says_what_was_run() -> None:
-    made = make_manifest(plan(), workers=3)
-    assert made.format == 1 and made.finished is None and made.workers == 3
-    assert made.model_label == LABEL
-    assert list(made.conditions) == ["A", "D"]
-    assert made.conditions["D"]["rules"] and not made.conditions["A"]["memory"]
-    assert [task.index for task in made.tasks] == [0, 1]
-    assert all(task.id and task.type for task in made.tasks)
-    assert len(made.hashes.rules) == 64 and list(made.hashes.memory) == ["D"]
-    assert {"python", "rpms", "langgraph", "langchain-core"} <= set(made.versions)
-    assert made.commit == commit() and re.fullmatch(r"[0-9a-f]{7,}(\+dirty)?", commit())
+    written = make_manifest(plan(), workers=3)
+    assert written.format == 1 and written.finished is None and written.workers == 3
+    assert written.model_label == LABEL
+    assert list(written.conditions) == ["A", "D"]
+    assert written.conditions["D"]["rules"] and not written.conditions["A"]["memory"]
+    assert [task.index for task in written.tasks] == [0, 1]
+    assert all(task.id and task.type for task in written.tasks)
+    assert len(written.hashes.rules) == 64 and list(written.hashes.memory) == ["D"]
+    assert {"python", "rpms", "langgraph", "langchain-core"} <= set(written.versions)
+    assert written.commit == commit() and re.fullmatch(r"[0-9a-f]{7,}(\+dirty)?", commit())
 
 
 def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
@@ -63,13 +61,13 @@ def test_other_settings_are_refused_with_the_differences(
 def test_a_run_grows_by_tasks_arms_trials_and_repeats(tmp_path: Path) -> None:
     first = make_manifest(plan("AD", 2))
     more = make_manifest(replace(plan("BD", 3), trials=2, repeats=4))
-    made = merge_manifest(tmp_path, first, more)
-    assert list(made.conditions) == ["A", "D", "B"]
-    assert [task.index for task in made.tasks] == [0, 1, 2]
-    assert (made.settings["trials"], made.settings["repeats"]) == (2, 4)
-    assert list(made.hashes.memory) == ["D"]
-    fewer = merge_manifest(tmp_path, made, make_manifest(plan("A", 1)))
-    assert fewer == made
+    merged = merge_manifest(tmp_path, first, more)
+    assert list(merged.conditions) == ["A", "D", "B"]
+    assert [task.index for task in merged.tasks] == [0, 1, 2]
+    assert (merged.settings["trials"], merged.settings["repeats"]) == (2, 4)
+    assert list(merged.hashes.memory) == ["D"]
+    fewer = merge_manifest(tmp_path, merged, make_manifest(plan("A", 1)))
+    assert fewer == merged
 
 
 def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
@@ -80,8 +78,8 @@ def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) ->
     first = make_manifest(mine)
     assert first.swapped["D"]["nodes scf"]["path"] == "my_stages:stages"
     file.write_text("stages = {'scf': lambda state: {}}  # changed")
-    found = differences(first, make_manifest(mine))
-    assert len(found) == 1 and found[0].startswith("condition D nodes scf hash: ")
+    changes = differences(first, make_manifest(mine))
+    assert len(changes) == 1 and changes[0].startswith("condition D nodes scf hash: ")
 
 
 def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path) -> None:
@@ -90,18 +88,13 @@ def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path
         write_snapshot(file, "alfworld", [], [told], learned_by=["openai:m"])
     first = make_manifest(plan(memory_file=str(one)))
     assert differences(first, make_manifest(plan(memory_file=str(same)))) == []
-    found = differences(first, make_manifest(plan(memory_file=str(other))))
-    assert len(found) == 1 and found[0].startswith("hashes memory of D: ")
+    changes = differences(first, make_manifest(plan(memory_file=str(other))))
+    assert len(changes) == 1 and changes[0].startswith("hashes memory of D: ")
+    changed = first.model_copy(deep=True)
+    changed.hashes.rules = "0" * 64
+    assert [text.split(":")[0] for text in differences(first, changed)] == ["hashes rules"]
     header = Memory(sources=["x"], learned_by=["openai:m"], entries=0)
     assert first.memories == {first.hashes.memory["D"]: header}
-
-
-def test_changed_rules_are_noticed() -> None:
-    made = make_manifest(plan())
-    other = made.model_copy(deep=True)
-    other.hashes.rules = "0" * 64
-    found = differences(made, other)
-    assert [text.split(":")[0] for text in found] == ["hashes rules"]
 
 
 def test_a_plan_needs_something_to_do() -> None:

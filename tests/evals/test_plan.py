@@ -6,7 +6,7 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.evals.conditions import letters
-from rpms.evals.plan import RunPlan, Selection, evenly, make_plan, remaining
+from rpms.evals.plan import RunPlan, choose_tasks, evenly, make_plan, remaining
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import line
@@ -70,14 +70,14 @@ def test_tasks_are_chosen_by_id_and_by_type() -> None:
     world = get_environment("alfworld")
     whole = world.tasks("generated_unseen", None)
     ids = [whole[4]["id"], whole[1]["id"]]
-    assert Selection(ids=ids).of(world, "generated_unseen") == [whole[1], whole[4]]
+    assert choose_tasks("alfworld", "generated_unseen", ids=ids) == [whole[1], whole[4]]
     kind = world.goal_types()[0]
-    chosen = Selection(limit=2, types=[kind]).of(world, "generated_unseen")
+    chosen = choose_tasks("alfworld", "generated_unseen", 2, types=[kind])
     assert [world.parse_goal(task["goal"])["type"] for task in chosen] == [kind, kind]
     with pytest.raises(RpmsError, match="no task 'nowhere'"):
-        Selection(ids=["nowhere"]).of(world, "generated_unseen")
+        choose_tasks("alfworld", "generated_unseen", ids=["nowhere"])
     with pytest.raises(RpmsError, match="unknown goal type 'dance'"):
-        Selection(types=["dance"]).of(world, "generated_unseen")
+        choose_tasks("alfworld", "generated_unseen", types=["dance"])
 
 
 def test_a_spread_sample_holds_every_task_type_of_a_sorted_split() -> None:
@@ -98,7 +98,7 @@ def test_a_plan_is_spread_on_request_and_else_takes_the_first_tasks() -> None:
     contexts = letters(["A"], RunContext())
     whole = make_plan("alfworld", "generated_unseen", contexts).tasks
     assert make_plan("alfworld", "generated_unseen", contexts, 3).tasks == whole[:3]
-    spread = make_plan("alfworld", "generated_unseen", contexts, Selection(3, True)).tasks
+    spread = make_plan("alfworld", "generated_unseen", contexts, 3, spread=True).tasks
     assert spread == [whole[0], whole[len(whole) // 3], whole[2 * len(whole) // 3]]
-    every = make_plan("alfworld", "generated_unseen", contexts, Selection(len(whole), True)).tasks
+    every = make_plan("alfworld", "generated_unseen", contexts, len(whole), spread=True).tasks
     assert every == whole

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from rpms.evals import progress
-from rpms.evals.conditions import letters
 from rpms.evals.costs import Total
-from rpms.evals.plan import make_plan
 from rpms.evals.progress import IN_FLIGHT, FlightNotes, InFlight, read_in_flight
 from rpms.evals.records import JobKey
-from rpms.evals.runner import Run, local_pool
-from rpms.vocabulary.context import RunContext
+from tests.evals.sample_runs import play_short, short_plan
 
 FIRST, SECOND = JobKey("A", "one"), JobKey("B", "two", 2, 3)
 
@@ -91,7 +88,7 @@ def test_a_real_run_tells_what_it_plays_and_tidies_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "APART_S", 0.0)
-    plan = make_plan("alfworld", "generated_unseen", letters(["A", "B"], RunContext()), 2)
+    plan = short_plan("AB", 1, max_steps=4)
     seen: set[JobKey] = set()
 
     def watch(progress: object) -> None:
@@ -99,10 +96,6 @@ def test_a_real_run_tells_what_it_plays_and_tidies_up(
         if told:
             seen.update(one.key for one in told.episodes)
 
-    run = Run(plan, tmp_path)
-    try:
-        run.play(local_pool(plan, 0), 4, watch)
-    finally:
-        run.close()
+    play_short(plan, tmp_path, watch=watch)
     assert seen and seen <= {job.key for job in plan.jobs()}
     assert not (tmp_path / IN_FLIGHT).exists()

@@ -2,98 +2,69 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rpms.evals.conditions import letters
-from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.plan import RunPlan
 from rpms.evals.progress import RunProgress
 from rpms.evals.ray_backend import LOCAL, RayPool
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import Run, Watch, local_pool
-from rpms.vocabulary.context import RunContext
+from rpms.evals.runner import Run, local_pool
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import lines_of, play_short, short_plan
 
 ray: Any = pytest.importorskip("ray")
 pytestmark = pytest.mark.engine
 
 
 def plan() -> RunPlan:
-    contexts = letters(["A", "B"], RunContext())
-    return make_plan("alfworld", "generated_unseen", contexts, 6)
+    return short_plan("AB", 4, max_steps=8)
 
 
 @pytest.fixture
 def pool() -> Iterator[RayPool]:
-    made = RayPool(plan(), 2, LOCAL)
-    yield made
-    made.close()
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    file = folder / EPISODES
-    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []
+    pool = RayPool(plan(), 2, LOCAL)
+    yield pool
+    pool.close()
 
 
 def actions(folder: Path) -> dict[JobKey, list[str]]:
-    return {
-        Episode(**line).key: [turn["action"] for turn in line["history"]] for line in lines(folder)
-    }
+    lines = lines_of(folder)
+    played = {Episode(**line).key: [turn["action"] for turn in line["history"]] for line in lines}
+    assert len(played) == len(lines), "something ran twice"
+    return played
 
 
-def play(folder: Path, pool: Any, watch: Watch = lambda progress: None) -> None:
-    run = Run(plan(), folder)
-    try:
-        run.play(pool, 2, watch)
-    finally:
-        run.close()
-
-
-def test_a_worker_killed_in_the_middle_loses_nothing_and_nothing_runs_twice(
+def test_a_run_begun_here_goes_on_on_a_cluster_and_a_killed_worker_loses_nothing(
     tmp_path: Path, pool: RayPool
 ) -> None:
-    killed: list[int] = []
+    folder, killed = tmp_path / "run", list[int]()
+    begun = Run(plan(), folder)
+    begun.jobs = begun.jobs[:2]
+    begun.play(local_pool(begun.plan, 0), 4, lambda progress: None)
+    begun.close()
+    before = (folder / EPISODES).read_bytes()
+    assert before.count(b"\n") == 2
 
     def kill(progress: RunProgress) -> None:
         """As soon as an episode is on disk, while the run waits for this to return."""
-        if progress.done and not killed:
-            killed.append(next(iter(pool.seen_pids)))
+        if progress.done > 2 and not killed:
+            killed.append(ray.get(pool._actors[0].pid.remote()))
             os.kill(killed[0], signal.SIGKILL)
-            assert 0 < len(lines(tmp_path / "run")) < 12, "it was not in the middle"
+            assert 2 < len(lines_of(folder)) < 8, "it was not in the middle"
 
-    play(tmp_path / "run", pool, kill)
-    assert killed and len(pool.seen_pids) == 2
-    found = Counter(Episode(**line).key for line in lines(tmp_path / "run"))
-    assert found == Counter(job.key for job in plan().jobs())
-    assert {line["failure_mode"] for line in lines(tmp_path / "run")} <= {None, "timeout"}
-    assert all(step_log_file(tmp_path / "run", *key).is_file() for key in found)
-    what = plan()
-    run = Run(what, tmp_path / "local")
-    run.play(local_pool(what, 0), 4, lambda progress: None)
-    run.close()
-    assert actions(tmp_path / "run") == actions(tmp_path / "local")
-
-
-def test_a_run_begun_here_goes_on_on_a_cluster(tmp_path: Path, pool: RayPool) -> None:
-    what = plan()
-    run = Run(what, tmp_path / "run")
-    run.jobs = run.jobs[:7]
-    run.play(local_pool(what, 0), 4, lambda progress: None)
-    run.close()
-    before = (tmp_path / "run" / EPISODES).read_bytes()
-    assert before.count(b"\n") == 7
-    play(tmp_path / "run", pool)
-    assert (tmp_path / "run" / EPISODES).read_bytes().startswith(before)
-    assert Counter(map(tuple, actions(tmp_path / "run"))) == Counter(job.key for job in what.jobs())
-    assert len(lines(tmp_path / "run")) == 12
+    play_short(plan(), folder, pool, 2, kill)
+    assert killed and (folder / EPISODES).read_bytes().startswith(before)
+    assert {line["failure_mode"] for line in lines_of(folder)} <= {None, "timeout"}
+    assert all(step_log_file(folder, *key).is_file() for key in actions(folder))
+    play_short(plan(), tmp_path / "local")
+    assert actions(folder) == actions(tmp_path / "local")
 
 
 def test_no_cluster_there_is_one_clear_error() -> None:

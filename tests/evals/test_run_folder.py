@@ -78,47 +78,30 @@ def test_a_line_that_a_kill_tore_or_that_is_damaged_tells_of_no_episode(
     assert len(writer.finished(Episode)) == left + 1
 
 
-def test_the_last_line_of_an_episode_counts(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [False]}, logs=False)
-    writer = RunWriter(folder)
-    writer.append(EpisodeLine(**episode("A", 0, True)), b"")
-    assert [e.success for e in writer.finished(Episode).values()] == [True]
-    run = read_run(folder)
-    assert [e.success for e in run.judged("A")] == [True] and len(run.episodes) == 1
-    (folder / EPISODES).unlink()
-    begun = read_run(folder)
-    assert begun.episodes == {} and read_records(begun, ["A"]) == [], "it has just begun"
-
-
-def test_a_damaged_line_is_left_out_and_counted(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [True, True, True]})
-    file = folder / "episodes.jsonl"
+def test_a_damaged_line_is_named_and_a_line_of_another_run_refused(tmp_path: Path) -> None:
+    file = write_run(tmp_path, {"A": [True, True, True]}) / EPISODES
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], lines[1][:50], lines[2]]) + "\n")
-    run = read_run(folder)
+    run = read_run(tmp_path)
     assert run.damaged == (2,) and len(run.episodes) == 2 and not run.complete
     report = build_report(run).as_markdown()
     assert "1 damaged lines of episodes.jsonl are left out (the first is line 2)" in report
-
-
-def test_a_line_of_another_run_is_refused_with_its_place(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"A": [True, True, True]})
-    file = folder / "episodes.jsonl"
-    lines = file.read_text().splitlines()
     file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
     with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
-        read_run(folder)
+        read_run(tmp_path)
 
 
-def test_errors_are_not_judged_and_scores_are_floored(tmp_path: Path) -> None:
+def test_what_is_counted_as_a_run_is_read(tmp_path: Path) -> None:
+    """Errors are not judged, scores floored, and refusals that repeat counted."""
     broken = {"failure_mode": "model_error", "error": "401"}
-    wrong = {"score": -100.0, "failure_mode": "wrong_termination"}
-    run = read_run(
-        write_run(tmp_path, {"A": [False] * 3}, lines={("A", 0): broken, ("A", 1): wrong})
-    )
+    wrong = {"score": -100.0, "failure_mode": "wrong_termination",
+             "history": [{"action": "go", "failed": True}] * 3}  # fmt: skip
+    lines = {("A", 0): broken, ("A", 1): wrong}
+    run = read_run(write_run(tmp_path, {"A": [False] * 3}, lines=lines))
     assert len(run.played("A")) == 3
-    assert [e.task for e in run.judged("A")] == [task_id(1), task_id(2)]
-    assert run.judged("A")[0].floored == 0.0 and run.judged("A")[0].score == -100.0
+    first, second = run.judged("A")
+    assert [first.task, second.task] == [task_id(1), task_id(2)]
+    assert (first.floored, first.score, first.repeated, second.repeated) == (0.0, -100.0, 2, 0)
 
 
 def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> None:
@@ -127,37 +110,39 @@ def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> No
     folder = write_run(tmp_path, {"A": [True]}, format=2)
     with pytest.raises(RpmsError, match=r"manifest\.json: format: "):
         read_run(folder)
-
-
-def test_cycles_are_counted_as_a_run_is_read(tmp_path: Path) -> None:
-    history = [{"action": "go", "failed": True}] * 3
-    folder = write_run(tmp_path, {"A": [False]}, lines={("A", 0): {"history": history}})
-    assert [e.repeated for e in read_run(folder).judged("A")] == [2]
+    writer = RunWriter(folder)
+    for text in ("", "[]", '{"format": 99}', "{"):
+        (folder / MANIFEST).write_text(text)
+        with pytest.raises(RpmsError, match="not a manifest"):
+            writer.manifest()
 
 
 OLD_RUN = Path(__file__).with_name("old_run")
 """Two trials of a task under three conditions, as an earlier version wrote them."""
 
 
+WITHDRAWN = {"obeyed", "obeyed_by_step", "memory_sources"}
+"""Counts that lines of earlier versions carry; step logs tell the same."""
+
+
 def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -> None:
     run, records = read_run(OLD_RUN), read_records(read_run(OLD_RUN), ["A", "A+verify", "D"])
     assert run.complete and not run.damaged and len(run.episodes) == len(records) == 5
-    writer, old = RunWriter(tmp_path), OLD_RUN / "episodes.jsonl"
-    for text in old.read_text().splitlines():
+    writer, old = RunWriter(tmp_path), (OLD_RUN / EPISODES).read_text().splitlines()
+    for text in old:
         line = EpisodeLine.model_validate_json(text)
-        assert not {*json.loads(text)} - {*EpisodeLine.model_fields}
+        assert {*json.loads(text)} - {*EpisodeLine.model_fields} == WITHDRAWN
         # The turns are kept as they are: of a line that is read, only what is learned from.
         writer.append(line.model_copy(update={"history": json.loads(text)["history"]}), b"")
         log = read_log(run.log_file(run.episodes[line.key]))
-        assert log and not {name for step in log["steps"] for name in step} - {
-            *Step.__annotations__
-        }
+        assert log and {*log["steps"][0]} <= {*Step.__annotations__}
     writer.write_manifest(run.manifest)
     writer.close()
-    for name in ("episodes.jsonl", "manifest.json"):
-        assert (tmp_path / name).read_bytes().replace(b'"repeated": 0, ', b"") == (
-            OLD_RUN / name
-        ).read_bytes()
+    assert (tmp_path / MANIFEST).read_bytes() == (OLD_RUN / MANIFEST).read_bytes()
+    written = (tmp_path / EPISODES).read_text().splitlines()
+    for text, new in zip(old, written, strict=True):
+        same = [(k, v) for k, v in json.loads(text).items() if k not in WITHDRAWN]
+        assert [item for item in json.loads(new).items() if item[0] != "repeated"] == same
     assert len(rpms.load(OLD_RUN).steps) == sum(e.steps for e in run.episodes.values())
 
 
@@ -180,6 +165,9 @@ def test_what_is_appended_is_found_again(writer: RunWriter) -> None:
 
 
 def test_a_folder_has_one_writer_at_a_time(writer: RunWriter) -> None:
+    (writer.folder / "file").write_text("")
+    with pytest.raises(RpmsError, match="cannot write to"):
+        RunWriter(writer.folder / "file" / "run")
     with pytest.raises(RpmsError, match="being written by another"):
         RunWriter(writer.folder)
     writer.close()
@@ -195,19 +183,6 @@ def test_the_manifest_is_replaced_whole(writer: RunWriter) -> None:
     assert sorted(p.name for p in writer.folder.iterdir()) == [".lock", MANIFEST]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": 99}', "{"])
-def test_a_foreign_manifest_is_refused(writer: RunWriter, text: str) -> None:
-    (writer.folder / MANIFEST).write_text(text)
-    with pytest.raises(RpmsError, match="not a manifest"):
-        writer.manifest()
-
-
-def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RpmsError, match="cannot write to"):
-        RunWriter(tmp_path / "file" / "run")
-
-
 TURN = {"action": "look", "observation": "a room", "failed": False, "reply": "is not asked for"}
 
 
@@ -217,35 +192,25 @@ def appended(folder: Path, *lines: dict[str, Any]) -> Path:
     return folder
 
 
-def test_an_episode_comes_with_what_was_done_and_seen(tmp_path: Path) -> None:
-    lines = {("B", 0): {"history": [TURN]}}
-    run = read_run(write_run(tmp_path, {"A": [True], "B": [False]}, lines=lines, logs=False))
-    (record,) = read_records(run, ["B"])
-    assert record["goal"] == "put a mug in shelf 0." and not record["success"]
+def test_what_is_learned_from_an_episode(tmp_path: Path) -> None:
+    """Its texts; those that a later line supersedes or that ended in an error teach nothing."""
+    lines = {("B", 0): {"failure_mode": "model_error"}, ("B", 1): {"history": [TURN]}}
+    folder = write_run(tmp_path, {"A": [True], "B": [False, False, True]}, lines=lines, logs=False)
+    record, _ = read_records(read_run(folder), ["B"])
+    assert record["goal"] == "put a mug in shelf 1." and not record["success"]
     assert record["first_observation"].startswith("You are in the middle of a room.")
     assert record["history"] == [{"action": "look", "observation": "a room", "failed": False}]
-    assert len(read_records(run, ["A", "B"])) == 2
-
-
-def test_superseded_and_errored_episodes_teach_nothing(tmp_path: Path) -> None:
-    lines = {("B", 0): {"failure_mode": "model_error"}, ("B", 1): {"goal": "first"}}
-    folder = write_run(tmp_path, {"B": [False, False, True]}, lines=lines, logs=False)
-    appended(
-        folder,
-        episode("B", 1, False, goal="second"),
-        episode("B", 2, False, failure_mode="infrastructure_error"),
-    )
-    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["second"]
+    second = episode("B", 1, False, goal="second")
+    appended(folder, second, episode("B", 2, False, failure_mode="infrastructure_error"))
+    assert [r["goal"] for r in read_records(read_run(folder), ["B"])] == ["second"]
     appended(folder, episode("B", 0, True, goal="at last"))
-    assert [one["goal"] for one in read_records(read_run(folder), ["B"])] == ["at last", "second"]
-
-
-def test_an_episode_without_its_texts_is_refused_with_its_place(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, {"B": [True]}, logs=False)
-    line = {name: value for name, value in episode("B", 0, True).items() if name != "history"}
-    appended(folder, line)
-    with pytest.raises(RpmsError, match=rf"{EPISODES}:2: history: "):
+    assert [r["goal"] for r in read_records(read_run(folder), ["B"])] == ["at last", "second"]
+    appended(folder, {name: value for name, value in second.items() if name != "history"})
+    with pytest.raises(RpmsError, match=rf"{EPISODES}:8: history: "):
         read_records(read_run(folder), ["B"])
+    (folder / EPISODES).unlink()
+    begun = read_run(folder)
+    assert begun.episodes == {} and read_records(begun, ["A"]) == [], "it has just begun"
 
 
 LOG = step_log(episode("D", 1, True))
@@ -264,31 +229,26 @@ def test_a_log_comes_back_as_it_is(tmp_path: Path) -> None:
 
 def test_any_damaged_byte_is_found(tmp_path: Path) -> None:
     whole = packed(tmp_path / "log.json.gz", LOG).read_bytes()
-    chance, missed = Random(1), 0
-    for number in range(200):
+    chance = Random(1)
+    for number in range(60):
         at = chance.randrange(10, len(whole))  # the first ten bytes say nothing about the log
         file = tmp_path / f"{number}.json.gz"
         flipped = bytes([whole[at] ^ (1 << chance.randrange(8))])
         file.write_bytes(whole[:at] + flipped + whole[at + 1 :])
-        missed += not is_damaged(file)
-        assert read_log(file) in (None, LOG)
-    assert missed == 0
+        assert is_damaged(file) and read_log(file) in (None, LOG)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"messages": "x"},
-        {"messages": []},
-        {"steps": {}},
-        {"steps": [{}]},
+        {"messages": "x"}, {"messages": []}, {"steps": {}}, {"steps": [{}]},
         {"steps": [{**LOG["steps"][0], "seconds": 1e300}]},
         {"steps": [{**LOG["steps"][0], "usage": {"prompt_tokens": 10**40}}]},
         {"steps": [{**LOG["steps"][0], "prompt": [["system", 999]]}]},
         {"steps": [{**LOG["steps"][0], "recalls": [None]}]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_log_of_another_form_is_none(change: dict[str, Any], tmp_path: Path) -> None:
     assert read_log(packed(tmp_path / "log.json.gz", {**LOG, **change})) is None
 
@@ -302,9 +262,8 @@ def test_a_report_says_how_many_logs_are_damaged(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     report = read_report(folder)
-    assert report.run.damaged_logs == {broken.key}
+    assert report.run.damaged_logs == {broken.key} and report.run.done == 4
     assert "1 step logs are damaged: their episodes count" in report.as_markdown()
-    assert report.run.done == 4
     page = render_page(report)
     assert "1 step logs are damaged" in page
     assert 'id="log-0"' not in page and 'id="log-1"' in page

@@ -1,59 +1,36 @@
+"""Handing out jobs, surviving what dies, stopping where nothing works."""
+
 from __future__ import annotations
 
 import json
 import os
 import signal
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rpms.evals import runner
-from rpms.evals.conditions import letters
 from rpms.evals.episode import EpisodeResult
-from rpms.evals.plan import Job, RunPlan, make_plan
+from rpms.evals.plan import Job
 from rpms.evals.progress import RunProgress
 from rpms.evals.records import Episode, EpisodeLine, JobKey
 from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import Dispatcher, Run, Watch, capacity_of, local_pool, stop_if_hopeless
-from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
+from rpms.evals.runner import Dispatcher, capacity_of, stop_if_hopeless
+from rpms.evals.workers import Event, Pool, ProcessPool, WorkerSettings
 from rpms.graph import run_episode
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
+from tests.evals.sample_runs import lines_of, play_short, short_plan
 
 
-def plan(conditions: str = "AB", limit: int = 4, **settings: Any) -> RunPlan:
-    contexts = letters(list(conditions), RunContext(**settings))
-    return make_plan("alfworld", "generated_unseen", contexts, limit)
-
-
-def play(
-    folder: Path,
-    what: RunPlan,
-    pool: Pool,
-    capacity: int = 4,
-    watch: Watch = lambda progress: None,
-) -> RunProgress:
-    run = Run(what, folder)
-    try:
-        run.play(pool, capacity, watch)
-    finally:
-        run.close()
-    return run.progress
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in (folder / EPISODES).read_text().splitlines()]
-
-
-class Scripted:
+class Scripted(Pool):
     """A pool without processes: each worker dies or answers as its script says."""
 
     def __init__(self, workers: int, deadly: str = "", killed: int = 0) -> None:
-        self.count = self.size = workers
+        super().__init__(WorkerSettings.of(short_plan()), workers)
         self.deadly, self.kills = deadly, killed
         self.held: dict[int, list[Job]] = {}
         self.most = 0
@@ -61,8 +38,8 @@ class Scripted:
         self.closed = False
 
     def start(self) -> Sequence[int]:
-        self.held = {n: [] for n in range(self.count)}
-        return range(self.count)
+        self.held = {n: [] for n in range(self.size)}
+        return range(self.size)
 
     def submit(self, worker: int, job: Job) -> None:
         self.held[worker].append(job)
@@ -77,13 +54,8 @@ class Scripted:
             self.held[worker] = []
             return [Event(worker, reason="exit code -9")]
         job = jobs.pop(0)
-        return [
-            Event(
-                worker,
-                job.key,
-                EpisodeResult(EpisodeLine.model_construct(task=job.task["id"]), b""),
-            )
-        ]
+        line = EpisodeLine.model_construct(task=job.task["id"])
+        return [Event(worker, job.key, EpisodeResult(line, b""))]
 
     def replace(self, worker: int) -> None:
         self.held[worker] = []
@@ -93,35 +65,27 @@ class Scripted:
 
 
 def dispatch(pool: Scripted, count: int, capacity: int = 4) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    Dispatcher(pool, capacity, lambda job, one: kept.append(one.line.data())).run(
-        plan("A", count).jobs(), lambda: None
-    )
-    return kept
+    dispatcher = Dispatcher(pool, capacity, short_plan("A", count).jobs())
+    return [result.line.data() for _, result in dispatcher.play()]
 
 
-def test_every_job_is_played_once_and_no_worker_gets_too_many() -> None:
-    pool = Scripted(2)
-    found = dispatch(pool, 20, capacity=3)
-    assert len({line["task"] for line in found}) == len(found) == 20
-    assert pool.most == 3
-
-
-def test_the_episodes_of_a_dead_worker_are_played_again() -> None:
-    found = dispatch(Scripted(2, killed=1), 12)
-    assert len({line["task"] for line in found}) == len(found) == 12
-    assert not any("failure_mode" in line for line in found)
+@pytest.mark.parametrize("killed", [0, 1])
+def test_every_job_is_played_once_and_no_worker_gets_too_many(killed: int) -> None:
+    """Those of a dead worker are played again by others."""
+    pool = Scripted(2, killed=killed)
+    lines = dispatch(pool, 20, capacity=3)
+    assert len({line["task"] for line in lines}) == len(lines) == 20
+    assert pool.most == 3 and not any("failure_mode" in line for line in lines)
 
 
 def test_an_episode_that_kills_its_workers_is_given_up_and_the_others_are_not() -> None:
-    culprit = plan("A", 12).tasks[1]["id"]
+    culprit = short_plan("A", 12).tasks[1]["id"]
     pool = Scripted(2, deadly=culprit)
-    found = dispatch(pool, 12)
-    assert len({line["task"] for line in found}) == len(found) == 12
-    failed = [line for line in found if line.get("failure_mode")]
-    assert [line["task"] for line in failed] == [culprit]
-    assert failed[0]["failure_mode"] == "infrastructure_error"
-    assert "lost its worker 3 times: exit code -9" in failed[0]["error"]
+    lines = dispatch(pool, 12)
+    assert len({line["task"] for line in lines}) == len(lines) == 12
+    (failed,) = [line for line in lines if line.get("failure_mode")]
+    assert (failed["task"], failed["failure_mode"]) == (culprit, "infrastructure_error")
+    assert "lost its worker 3 times: exit code -9" in failed["error"]
     assert len(pool.together) == 3
     assert pool.together[-1] == {culprit}  # by then it had a worker to itself
 
@@ -142,37 +106,26 @@ def ended(texts: Sequence[str], tokens: Sequence[int], total: int = 40) -> RunPr
     return progress
 
 
-def test_the_same_model_error_and_nothing_that_works_stops_the_run() -> None:
-    stop_if_hopeless(ended(["401"] * 2, [0, 0]), 3)
-    with pytest.raises(RpmsError, match=r"nothing works: 3 .* error: 401; .* command again$"):
-        stop_if_hopeless(ended(["401"] * 3, [0, 0, 0]), 3)
-
-
-def test_a_short_run_stops_too_unless_it_is_over() -> None:
-    with pytest.raises(RpmsError, match="nothing works"):
-        stop_if_hopeless(ended(["401"] * 4, [0] * 4, total=5), 4)
-    stop_if_hopeless(ended(["401"] * 2, [0, 0], total=2), 32)
-
-
-@pytest.mark.parametrize(
-    ("texts", "tokens"),
-    [
-        (("401", "401", "500"), (0, 0, 0)),
-        (("401", "401", ""), (0, 0, 0)),
-        # Others in flight were answered meanwhile: these are a few bad calls.
-        (("400", "400", "400", "400"), (0, 10, 20, 30)),
-    ],
-)
-def test_a_few_bad_calls_go_on(texts: tuple[str, ...], tokens: tuple[int, ...]) -> None:
-    progress = ended(texts, tokens)
-    stop_if_hopeless(progress, 3)
+@pytest.mark.parametrize(("texts", "tokens", "total", "at_once", "stops"), [
+    (["401"] * 2, [0] * 2, 40, 3, 0), (["401"] * 3, [0] * 3, 40, 3, 3),
+    # A short run stops too, unless it is over.
+    (["401"] * 4, [0] * 4, 5, 4, 4), (["401"] * 2, [0] * 2, 2, 32, 0),
+    # A few bad calls go on, also where others in flight were answered meanwhile.
+    (["401", "401", "500"], [0] * 3, 40, 3, 0), (["401", "401", ""], [0] * 3, 40, 3, 0),
+    (["400"] * 4, [0, 10, 20, 30], 40, 3, 0),
+    # Nothing is hopeless before all that is in flight has ended.
+    (["401"] * 31, [0] * 31, 40, 32, 0), (["401"] * 32, [0] * 32, 40, 32, 32),
+])  # fmt: skip
+def test_the_same_model_error_and_nothing_that_works_stops_the_run(
+    texts: list[str], tokens: list[int], total: int, at_once: int, stops: int
+) -> None:
+    progress = ended(texts, tokens, total)
     assert progress.done == len(texts)
-
-
-def test_nothing_is_hopeless_before_all_that_is_in_flight_has_ended() -> None:
-    stop_if_hopeless(ended(["401"] * 31, [0] * 31), 32)
-    with pytest.raises(RpmsError, match="nothing works: 32"):
-        stop_if_hopeless(ended(["401"] * 32, [0] * 32), 32)
+    if not stops:
+        stop_if_hopeless(progress, at_once)
+        return
+    with pytest.raises(RpmsError, match=rf"nothing works: {stops} .* error: 401; .* again$"):
+        stop_if_hopeless(progress, at_once)
 
 
 def test_capacity_is_shared_and_bounded_by_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,40 +141,43 @@ def test_capacity_is_shared_and_bounded_by_the_world(monkeypatch: pytest.MonkeyP
         capacity_of("alfworld", 1, 0)
 
 
+HOMES: dict[str, Any] = {"conditions": "AB", "limit": 3, "max_steps": 8}
+
+
 @pytest.fixture(scope="module")
 def one_by_one() -> dict[JobKey, list[Any]]:
     """What a plain sequential loop gives."""
-    what = plan()
+    plan = short_plan(**HOMES)
     return {
-        job.key: run_episode(job.task["index"], context=what.conditions[job.condition])["history"]
-        for job in what.jobs()
+        job.key: run_episode(job.task["index"], context=plan.conditions[job.condition])["history"]
+        for job in plan.jobs()
     }  # type: ignore[return-value]
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("workers", [0, 2])
-def test_parallel_runs_give_what_a_plain_loop_gives(
-    workers: int, tmp_path: Path, one_by_one: dict[JobKey, list[Any]]
-) -> None:
-    what = plan()
-    pool = local_pool(what, workers)
-    assert isinstance(pool, ProcessPool if workers else InlinePool)
-    progress = play(tmp_path / "run", what, pool)
-    found = lines(tmp_path / "run")
-    assert {Episode(**line).key: line["history"] for line in found} == one_by_one
-    assert len(found) == progress.done == 8
-    assert all(
-        step_log_file(tmp_path / "run", line["condition"], line["task"]).is_file() for line in found
-    )
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["finished"] >= manifest["created"]
 
 
 @pytest.fixture
 def pool() -> Iterator[ProcessPool]:
-    made = ProcessPool(WorkerSettings.of(plan()), 2)
-    yield made
-    made.close()
+    pool = ProcessPool(WorkerSettings.of(short_plan(**HOMES)), 2)
+    yield pool
+    pool.close()
+
+
+@pytest.mark.engine
+def test_a_run_gives_what_a_plain_loop_gives_and_then_has_nothing_left_to_do(
+    tmp_path: Path, one_by_one: dict[JobKey, list[Any]]
+) -> None:
+    plan = short_plan(**HOMES)
+    progress = play_short(plan, tmp_path).progress
+    lines = lines_of(tmp_path)
+    assert {Episode(**line).key: line["history"] for line in lines} == one_by_one
+    assert len(lines) == progress.done == progress.total == 6
+    assert all(step_log_file(tmp_path, *Episode(**line).key).is_file() for line in lines)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["finished"] >= manifest["created"]
+    before, never = (tmp_path / EPISODES).read_bytes(), Scripted(1)
+    progress = play_short(plan, tmp_path, never).progress
+    assert progress.done == progress.total and progress.standings["B"].played == 3
+    assert never.held == {} and never.closed
+    assert (tmp_path / EPISODES).read_bytes() == before
 
 
 @pytest.mark.engine
@@ -233,24 +189,11 @@ def test_a_worker_killed_in_the_middle_loses_nothing(
     def kill(progress: RunProgress) -> None:
         """As soon as an episode is on disk, while the run waits for this to return."""
         if progress.done and not killed:
-            killed.append(pool.pids()[0])
+            killed.append(active_children()[0].pid or 0)
             os.kill(killed[0], signal.SIGKILL)
-            assert 0 < len(lines(tmp_path / "run")) < 8, "it was not in the middle"
+            assert 0 < len(lines_of(tmp_path)) < 6, "it was not in the middle"
 
-    play(tmp_path / "run", plan(), pool, capacity=2, watch=kill)
-    assert killed
-    found = lines(tmp_path / "run")
-    assert Counter(Episode(**line).key for line in found) == Counter(list(one_by_one))
-    assert {Episode(**line).key: line["history"] for line in found} == one_by_one
-
-
-@pytest.mark.engine
-def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
-    what = plan("B", 2)
-    play(tmp_path / "run", what, local_pool(what, 0))
-    before = (tmp_path / "run" / EPISODES).read_bytes()
-    never = Scripted(1)
-    progress = play(tmp_path / "run", what, never)
-    assert progress.done == progress.total == 2 and progress.standings["B"].played == 2
-    assert never.held == {} and never.closed
-    assert (tmp_path / "run" / EPISODES).read_bytes() == before
+    play_short(short_plan(**HOMES), tmp_path, pool, capacity=2, watch=kill)
+    lines = lines_of(tmp_path)
+    assert killed and len(lines) == 6
+    assert {Episode(**line).key: line["history"] for line in lines} == one_by_one

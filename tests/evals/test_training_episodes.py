@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from rpms.evals.training_episodes import (
 )
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import contexts, write_run
+from tests.evals.sample_runs import contexts, episode, write_run
 
 
-def made(folder: Path, *labels: str, split: str = "generated_seen", **changes: Any) -> Path:
+def written(folder: Path, *labels: str, split: str = "generated_seen", **changes: Any) -> Path:
     wins = {label: [True, False, True] for label in labels}
     return write_run(folder, wins, logs=False, split=split, **changes)
 
@@ -27,9 +28,9 @@ def made(folder: Path, *labels: str, split: str = "generated_seen", **changes: A
 def test_rounds_differ_in_seed_and_later_ones_sample() -> None:
     base = RunContext(model="openai:m", max_steps=9)
     first, second, third = (round_context(base, number) for number in (1, 2, 3))
-    assert [one.seed for one in (first, second, third)] == [0, 1, 2]
-    assert [one.temperature for one in (first, second, third)] == [0.0, 0.7, 0.7]
-    assert {one.condition for one in (first, second, third)} == {"B"}
+    assert [c.seed for c in (first, second, third)] == [0, 1, 2]
+    assert [c.temperature for c in (first, second, third)] == [0.0, 0.7, 0.7]
+    assert {c.condition for c in (first, second, third)} == {"B"}
     assert first.model == "openai:m" and first.max_steps == 9
     assert round_context(base.with_(temperature=1.0), 2).temperature == 1.0
     assert round_context(base, 1, "E").guard == "policy"
@@ -55,29 +56,30 @@ def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path)
     conditions["B"]["model"] = "openai:m"
     for number in (1, 2):
         folder = tmp_path / f"round{number}"
-        made(folder, "B", model="openai:m", sessions=sessions, conditions=conditions)
-    found = gather(find_runs(tmp_path, "alfworld"))
-    assert len(found.records) == 6 and found.rounds == 2 and found.players == ["openai:m"]
-    assert found.sources == [
+        written(folder, "B", model="openai:m", sessions=sessions, conditions=conditions)
+    experience = gather(find_runs(tmp_path, "alfworld"))
+    assert (
+        len(experience.records) == 6
+        and experience.rounds == 2
+        and experience.players == ["openai:m"]
+    )
+    assert experience.sources == [
         "openai:m, alfworld generated_seen, 3 tasks, 2 rounds of condition B, "
         "commit abc1234, def5678"
     ]
 
 
 def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
-    lines = {("B", 1): {"failure_mode": "model_error", "error": "429"}}
-    write_run(tmp_path, {"B": [True, False, True]}, lines=lines, logs=False, split="valid_seen")
-    found = gather(find_runs(tmp_path, "alfworld"))
-    assert len(found.records) == 2
-    assert len(found.failed) == 1 and found.failed[0].endswith(": 429")
-    assert "2 of 3 episodes" in found.sources[0]
-
-
-def test_nothing_but_errors_is_nothing_to_learn_from(tmp_path: Path) -> None:
-    lines = {("B", 0): {"failure_mode": "model_error", "error": "401 bad key"}}
-    write_run(tmp_path, {"B": [False]}, lines=lines, logs=False, split="valid_seen")
+    lines = {("B", n): {"failure_mode": "model_error", "error": "401 bad key"} for n in (1, 2)}
+    folder = write_run(tmp_path, {"B": [True, False, False]}, lines=lines, split="valid_seen")
+    experience = gather(find_runs(folder, "alfworld"))
+    assert len(experience.records) == 1 and "1 of 3 episodes" in experience.sources[0]
+    assert len(experience.failed) == 2 and experience.failed[0].endswith(": 401 bad key")
+    (tmp_path / "episodes.jsonl").write_text(json.dumps(episode("B", 1, False, **lines["B", 1])))
+    with (tmp_path / "episodes.jsonl").open("a") as file:
+        file.write("\n")
     with pytest.raises(RpmsError, match=r"nothing to learn from .*401 bad key"):
-        gather(find_runs(tmp_path, "alfworld"))
+        gather(find_runs(folder, "alfworld"))
 
 
 @pytest.mark.parametrize(
@@ -92,30 +94,33 @@ def test_nothing_but_errors_is_nothing_to_learn_from(tmp_path: Path) -> None:
 def test_anything_else_needs_a_word_which_is_kept(
     tmp_path: Path, label: str, split: str, why: str
 ) -> None:
-    runs = find_runs(made(tmp_path, label, split=split), "alfworld")
+    runs = find_runs(written(tmp_path, label, split=split), "alfworld")
     with pytest.raises(RpmsError) as refused:
         gather(runs)
     assert why in str(refused.value) and "--allow" in str(refused.value)
     assert "\n" not in str(refused.value) and label in str(refused.value)
-    found = gather(runs, allowed="a policy of our own\nplays it")
-    assert len(found.records) == 3
-    assert f"condition {label}" in found.sources[0] and split in found.sources[0]
-    assert f"{why} (allowed: a policy of our own plays it)" in found.sources[0]
+    with pytest.raises(RpmsError, match=why):
+        check_usual("alfworld", split, runs[0].settings(label), "")
+    check_usual("alfworld", split, runs[0].settings(label), "said so")
+    experience = gather(runs, allowed="a policy of our own\nplays it")
+    assert len(experience.records) == 3
+    assert f"condition {label}" in experience.sources[0] and split in experience.sources[0]
+    assert f"{why} (allowed: a policy of our own plays it)" in experience.sources[0]
 
 
 def test_one_condition_can_be_taken_out_of_a_whole_evaluation(tmp_path: Path) -> None:
-    runs = find_runs(made(tmp_path, "A", "B", "D"), "alfworld")
+    runs = find_runs(written(tmp_path, "A", "B", "D"), "alfworld")
     with pytest.raises(RpmsError, match="condition A: without rules"):
         gather(runs)
-    found = gather(runs, condition="B")
-    assert len(found.records) == 3 and "allowed" not in found.sources[0]
+    experience = gather(runs, condition="B")
+    assert len(experience.records) == 3 and "allowed" not in experience.sources[0]
     with pytest.raises(RpmsError, match="no condition 'E'; it has A, B, D"):
         gather(runs, condition="E")
 
 
 def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None:
-    made(tmp_path / "one", "B")
-    made(tmp_path / "two", "B", split="valid_seen")
+    written(tmp_path / "one", "B")
+    written(tmp_path / "two", "B", split="valid_seen")
     assert len(find_runs(tmp_path, "alfworld")) == 2
     (run,) = find_runs(tmp_path, "alfworld", "valid_seen")
     assert run.folder.name == "two"
@@ -123,11 +128,3 @@ def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None
         find_runs(tmp_path, "scienceworld")
     with pytest.raises(RpmsError, match=r"no manifest\.json in"):
         find_runs(tmp_path / "elsewhere", "alfworld")
-
-
-def test_what_would_not_be_learned_from_is_not_played() -> None:
-    usual = RunContext.for_condition("B").plain
-    check_usual("alfworld", "generated_seen", usual, "")
-    with pytest.raises(RpmsError, match="not a learning split"):
-        check_usual("alfworld", "valid_unseen", usual, "")
-    check_usual("alfworld", "valid_unseen", usual, "said so")

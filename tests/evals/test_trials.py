@@ -16,6 +16,7 @@ from rpms.evals.report import Report
 from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import lines_of
 from tests.openai_server import Answer, OpenAIServer
 
 STEPS = 2
@@ -54,13 +55,9 @@ def play(
                          execution=execution, show=False)  # fmt: skip
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / EPISODES).read_text().splitlines()]
-
-
 def by_trial(folder: Path) -> dict[int, dict[str, Any]]:
-    found = {line["trial"]: line for line in lines(folder)}
-    assert len(found) == len(lines(folder)), "a trial was played twice"
+    found = {line["trial"]: line for line in lines_of(folder)}
+    assert len(found) == len(lines_of(folder)), "a trial was played twice"
     return found
 
 
@@ -69,13 +66,12 @@ def reflections(line: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("workers", [0, 1])
 def test_each_trial_reads_what_was_written_after_the_ones_before(
-    workers: int, openai_server: OpenAIServer, tmp_path: Path
+    openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
     model = Reflecting()
     openai_server.plays_by(model)
-    report = play(openai_server, tmp_path, workers=workers)
+    report = play(openai_server, tmp_path)
     found = by_trial(tmp_path)
     assert list(found) == [1, 2, 3] and "carried" not in found[1]
     assert reflections(found[2]) == ["try way 1."]
@@ -120,7 +116,7 @@ def test_a_run_grows_from_one_trial_to_three(openai_server: OpenAIServer, tmp_pa
     assert report.run.complete and report.run.trials == 3
     assert list(by_trial(tmp_path)) == [1, 2, 3] and len(model.prompts) == 3 * STEPS
     assert play(openai_server, tmp_path, trials=1).run.trials == 3
-    assert len(lines(tmp_path)) == 3
+    assert len(lines_of(tmp_path)) == 3
 
 
 @pytest.mark.engine
@@ -130,23 +126,22 @@ def test_a_text_that_could_not_be_written_is_written_when_the_run_goes_on(
     openai_server.plays_by(Reflecting(2))
     with pytest.raises(RpmsError, match=r"1 of the 3 episodes played now.*no plan today"):
         play(openai_server, tmp_path)
-    assert lines(tmp_path)[-1]["failure_mode"] == "model_error"
+    assert lines_of(tmp_path)[-1]["failure_mode"] == "model_error"
     assert play(openai_server, tmp_path).run.complete
-    found = lines(tmp_path)
+    found = lines_of(tmp_path)
     assert [line["trial"] for line in found] == [1, 2, 3, 3]
     assert reflections(found[-1]) == ["try way 1.", "try way 2."]
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("workers", [0, 1])
 def test_a_budget_counts_the_texts_written_between_trials(
-    workers: int, openai_server: OpenAIServer, tmp_path: Path
+    openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
-    """The episodes alone would stay far below it."""
+    """Also in another process; the episodes alone would stay far below it."""
     openai_server.plays_by(Reflecting())
     with pytest.raises(RpmsError, match="budget of 1,000 tokens spent"):
-        play(openai_server, tmp_path, budget=1000, workers=workers)
-    assert [line["trial"] for line in lines(tmp_path)] == [1]
+        play(openai_server, tmp_path, budget=1000, workers=1)
+    assert [line["trial"] for line in lines_of(tmp_path)] == [1]
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["sessions"][0]["spent"]["tokens"] == STEPS * 107 + sum(WRITTEN)
 
@@ -164,7 +159,7 @@ def test_our_own_memory_carries_what_the_lost_trials_taught(tmp_path: Path) -> N
     arms = {"short": RunContext(max_steps=3), "whole": RunContext()}
     report = rpms.evaluate(arms, out=tmp_path, limit=2, trials=3,
                            execution=rpms.ExecutionOptions(workers=0), show=False)  # fmt: skip
-    found = lines(tmp_path)
+    found = lines_of(tmp_path)
     assert report.run.complete
     won = [line for line in found if line["condition"] == "whole"]
     assert len(won) == 2 and all(line["success"] and line["trial"] == 1 for line in won)

@@ -1,4 +1,4 @@
-"""Workers under load and in trouble: dying processes, strange replies."""
+"""Workers under load and in trouble: what they leave behind, strange replies, failing servers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 
+import rpms.graph.build
 from rpms.evals import workers
-from rpms.evals.conditions import letters
-from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.progress import RunProgress
-from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import Run, local_pool
+from rpms.evals.plan import RunPlan
+from rpms.evals.run_folder import step_log_file
 from rpms.evals.workers import drop
-from rpms.vocabulary.context import RunContext
+from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.vocabulary.errors import RpmsError
+from tests.evals.sample_runs import lines_of, play_short, short_plan
 from tests.openai_server import Answer, OpenAIServer
 
 
@@ -68,101 +67,118 @@ async def test_what_does_not_end_is_not_waited_for_forever(monkeypatch: pytest.M
     await task
 
 
-EPISODES_WANTED = 60
 STEPS = 4
-FAULTS_OF_TEN = 3
 TIMEOUT_S = 6.0
-FAULTS = {
-    "429": Answer(status=429, headers={"Retry-After": "0.3"}),
+TRANSIENT = {
+    "429": Answer(status=429, headers={"Retry-After": "0.01"}),
     "500": Answer(status=500),
-    "timeout": Answer(wait=True),
     "half JSON": Answer(raw=b'{"id": "x", "object": "chat.completion", "choices": [{"mess'),
     "reset": Answer(reset=True),
+}
+UNREAD = {
     "empty": Answer(""),
     "very long": Answer("and then the agent said " * 2000 + "nothing", usage=(100, 10_000)),
     "wrong format": Answer('{"tool": "walk", "where": "anywhere"}'),
     "refusal": Answer("I'm sorry, but I can't help with that."),
 }
-TRANSIENT = {"429", "500", "timeout", "half JSON", "reset"}
+FAULTS = {**TRANSIENT, **UNREAD, "timeout": Answer(wait=True)}
 
 
 class Trouble:
-    """Which fault a call meets is settled by what is asked and how often it was asked before.
+    """A server that fails a share of its calls, which ones by a seed and how often it was asked.
 
     The order in which parallel episodes ask does not matter, so that every run meets the same.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._asked: Counter[str] = Counter()
+    def __init__(self, share: float, faults: dict[str, Answer], again: bool = True) -> None:
+        """``again``: asked again, the same question has another chance."""
+        self._share, self._faults, self._again = share, faults, again
         self._lock = threading.Lock()
+        self.asked: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
-        self.served = 0
 
     def __call__(self, request: dict[str, Any]) -> Answer:
         name = hashlib.sha256(json.dumps(request["messages"]).encode()).hexdigest()
         with self._lock:
-            self._asked[name] += 1
-            draw = random.Random(f"{self._seed} {name} {self._asked[name]}")
-            self.served += 1
-            if draw.randrange(10) >= FAULTS_OF_TEN:
+            draw = random.Random(f"17 {name} {self.asked[name] if self._again else 0}")
+            self.asked[name] += 1
+            if draw.random() >= self._share:
                 return Answer("Thought: On we go.\nAction: look")
-            fault = draw.choice(sorted(FAULTS))
+            fault = draw.choice(sorted(self._faults))
+            self.failed[name] += 1
             self.met[fault] += 1
-            return FAULTS[fault]
+            return self._faults[fault]
 
 
-def plan(server: OpenAIServer, limit: int, conditions: str = "ABCD", **settings: Any) -> RunPlan:
-    base = RunContext(
-        model="openai:moody", base_url=server.url, max_steps=STEPS,
-        **{"timeout_s": TIMEOUT_S, **settings},
-    )  # fmt: skip
-    return make_plan("alfworld", "generated_unseen", letters(list(conditions), base), limit)
+def plan(server: OpenAIServer, limit: int, conditions: str = "A", **settings: Any) -> RunPlan:
+    usual = {"model": "openai:moody", "base_url": server.url, "max_steps": STEPS}
+    return short_plan(conditions, limit, **{**usual, "timeout_s": TIMEOUT_S, **settings})
 
 
-def play(what: RunPlan, folder: Path, workers: int) -> RunProgress:
-    run = Run(what, folder)
-    try:
-        run.play(local_pool(what, workers), 60, lambda progress: None)
-    finally:
-        run.close()
-    return run.progress
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in (folder / EPISODES).read_text().splitlines()]
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails is asked again at once."""
+    pauses = RETRY._replace(initial_interval=0.01, max_interval=0.02, jitter=False)
+    monkeypatch.setattr(rpms.graph.build, "RETRY", pauses)
 
 
 @pytest.mark.engine
-def test_sixty_episodes_survive_a_server_that_fails_three_calls_in_ten(
+@pytest.mark.usefixtures("quick")
+def test_episodes_survive_a_server_that_fails_three_calls_in_ten(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    trouble = Trouble(seed=7)
+    trouble = Trouble(0.3, FAULTS)
     openai_server.plays_by(trouble)
-    what = plan(openai_server, EPISODES_WANTED // 4)
-    progress = play(what, tmp_path, workers=1)
-    found = lines(tmp_path)
-    print(f"{trouble.served} calls, of which {dict(trouble.met)}")
-    assert progress.done == len(found) == EPISODES_WANTED
-    assert len({(line["condition"], line["task"]) for line in found}) == EPISODES_WANTED
+    run = play_short(plan(openai_server, 8, "ABD"), tmp_path, capacity=24)
+    lines = lines_of(tmp_path)
+    assert run.progress.done == len(lines) == 24
+    assert len({(line["condition"], line["task"]) for line in lines}) == 24
     assert set(trouble.met) == set(FAULTS), "some fault was never met"
-    assert 0.2 < trouble.met.total() / trouble.served < 0.4
     # The server is outlasted: every episode is played to the end of its steps.
-    assert {line["steps"] for line in found} == {STEPS}
-    assert {line["failure_mode"] for line in found} <= {"timeout", "format"}
+    assert {line["steps"] for line in lines} == {STEPS}
+    assert {line["failure_mode"] for line in lines} <= {"timeout", "format"}
     # Every reply became a turn, every transient fault another request: none is lost or doubled.
-    replies = sum(line["model_calls"] for line in found)
-    transient = sum(trouble.met[name] for name in TRANSIENT)
-    assert replies == sum(line["steps"] for line in found)
+    replies, served = sum(line["model_calls"] for line in lines), trouble.asked.total()
+    unread = sum(trouble.met[name] for name in UNREAD)
+    assert replies == sum(line["steps"] for line in lines)
     # A busy machine may let a good reply come too late, which looks like a timeout.
-    late = trouble.served - replies - transient
-    assert 0 <= late <= trouble.served // 5
-    unread = trouble.met.total() - transient
-    assert unread - late <= sum(line["format_errors"] for line in found) <= unread
-    assert sum(line["output_tokens"] for line in found) > (trouble.met["very long"] - late) * 10_000
-    for line in found:
+    late = served - replies - (trouble.met.total() - unread)
+    assert 0 <= late <= served // 5
+    assert unread - late <= sum(line["format_errors"] for line in lines) <= unread
+    assert sum(line["output_tokens"] for line in lines) > (trouble.met["very long"] - late) * 10_000
+    for line in lines:
         packed = step_log_file(tmp_path, line["condition"], line["task"]).read_bytes()
         assert json.loads(gzip.decompress(packed))["steps"]
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("quick")
+def test_long_episodes_outlast_more_failures_than_the_first_tries(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    trouble = Trouble(0.4, TRANSIENT)
+    openai_server.plays_by(trouble)
+    play_short(plan(openai_server, 10, max_steps=12), tmp_path, capacity=10)
+    endings = {(line["failure_mode"], line["steps"]) for line in lines_of(tmp_path)}
+    assert endings == {("timeout", 12)}
+    # The question is only worth asking where four tries would not have been enough.
+    assert max(trouble.failed.values()) >= FIRST_TRIES
+
+
+@pytest.mark.engine
+def test_a_few_refused_prompts_never_stop_a_run(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """A content filter refuses some prompts for good; the others are answered all the while."""
+    refused = Answer(status=400, error="The response was filtered (request 1234)")
+    trouble = Trouble(0.08, {"filter": refused}, again=False)
+    openai_server.plays_by(trouble)
+    play_short(plan(openai_server, 12, max_steps=12), tmp_path, capacity=6)
+    endings = Counter(line["failure_mode"] for line in lines_of(tmp_path))
+    assert endings.total() == 12
+    assert endings["model_error"] >= 3 and endings["timeout"] >= 3, "else nothing was tried"
+    assert trouble.failed.total() == endings["model_error"], "what is refused is not asked again"
 
 
 LASTING = {
@@ -178,6 +194,9 @@ LASTING = {
 }
 
 
+SAME = r"3 episodes in a row ended with the same model error"
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize("name", LASTING)
 def test_what_fails_every_call_alike_stops_the_run_early(
@@ -189,14 +208,12 @@ def test_what_fails_every_call_alike_stops_the_run_early(
     openai_server.plays_by(
         lambda request: answer._replace(error=answer.error.replace("NUMBER", str(next(numbers))))
     )
-    run = Run(plan(openai_server, 8, "A"), tmp_path)
-    with pytest.raises(RpmsError, match=r"3 episodes in a row ended with the same model error"):
-        run.play(local_pool(run.plan, 0), 2, lambda progress: None)
-    run.close()
-    found = lines(tmp_path)
-    assert len(found) == 3
+    with pytest.raises(RpmsError, match=SAME):
+        play_short(plan(openai_server, 8), tmp_path, capacity=2)
+    lines = lines_of(tmp_path)
+    assert len(lines) == 3
     assert len(openai_server.requests) <= 5, "a lasting error is not asked for again"
-    for line in found:
+    for line in lines:
         assert (line["failure_mode"], line["steps"]) == ("model_error", 0)
         assert str(answer.status) in line["error"]
         assert (answer.error.split("NUMBER")[0] in line["error"]) or "quota" in line["error"]
@@ -206,11 +223,8 @@ def test_what_fails_every_call_alike_stops_the_run_early(
 def test_an_account_that_runs_empty_in_the_middle_stops_the_run_too(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    openai_server.plays(*[Answer()] * (4 * STEPS), LASTING["account empty"])
-    run = Run(plan(openai_server, 24, "A"), tmp_path)
-    with pytest.raises(RpmsError, match=r"3 episodes in a row ended with the same model error"):
-        run.play(local_pool(run.plan, 0), 1, lambda progress: None)
-    run.close()
-    assert Counter(line["failure_mode"] for line in lines(tmp_path)) == {
-        "timeout": 4, "model_error": 3
-    }  # fmt: skip
+    openai_server.plays(*[Answer()] * (2 * STEPS), LASTING["account empty"])
+    with pytest.raises(RpmsError, match=SAME):
+        play_short(plan(openai_server, 24), tmp_path, capacity=1)
+    endings = Counter(line["failure_mode"] for line in lines_of(tmp_path))
+    assert endings == {"timeout": 2, "model_error": 3}

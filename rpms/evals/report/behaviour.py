@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from rpms.evals.causes import NOT_RECORDED, Cause, find_cause, place_of
 from rpms.evals.measures import average, mean, share
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.rule_compliance import KINDS, NOTHING_REFUSED, judging_manual
 from rpms.evals.run_folder import Run, read_log
+from rpms.evals.step_analysis import (
+    KINDS,
+    NOT_RECORDED,
+    NOTHING_REFUSED,
+    Cause,
+    cause_rank,
+    find_cause,
+    judging_manual,
+)
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import ERRORS, FailureMode
@@ -95,7 +102,7 @@ def cause_table(run: Run) -> Table | None:
         sides = ([e for cause, e in side if cause.kind in chosen] for side in lost.values())
         return [label(title), *map(counted, sides)]
 
-    rows = [row(kind, [kind]) for kind in sorted(kinds, key=lambda kind: (place_of(kind), kind))]
+    rows = [row(kind, [kind]) for kind in sorted(kinds, key=lambda kind: (cause_rank(kind), kind))]
     rows.append(row("not won", [*kinds]))
     notes = [
         "The one cause of each episode that was not won, from its step log: what ended it, or what "

@@ -19,7 +19,6 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rpms.evals.causes import Cause
 from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import groups, metric_of
 from rpms.evals.protocol_card import protocol_card
@@ -29,6 +28,7 @@ from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import plots_of
 from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
+from rpms.evals.step_analysis import Cause
 from rpms.evals.tables import Cell, Table
 from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_examples import NEW_TASK

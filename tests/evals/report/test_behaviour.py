@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.causes import Cause
 from rpms.evals.comparison import compare_runs
 from rpms.evals.report import read_report
 from rpms.evals.report.behaviour import cause_of, cause_table, guard_table, veto_table
 from rpms.evals.run_folder import Run, read_run
-from rpms.evals.step_counts import UNREADABLE, decision_counts
+from rpms.evals.step_analysis import UNREADABLE, Cause, decision_counts
 from rpms.vocabulary.turn import Decision, Verdict
 from tests.evals.sample_runs import write_run
 
