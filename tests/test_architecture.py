@@ -186,7 +186,7 @@ def test_the_default_import_path_is_free_of_optional_packages() -> None:
     }
     assert {"langgraph", "langchain_core", "rpms"} <= loaded
     assert not loaded & {
-        "langchain_community", "langgraph_api", "langgraph_cli", "langgraph_runtime_inmem",
+        "langgraph_api", "langgraph_cli", "langgraph_runtime_inmem",
         "langchain_anthropic", "ray", "pytest", "hypothesis", "pandas",
     }  # fmt: skip
 

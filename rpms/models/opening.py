@@ -6,7 +6,6 @@ needs on this machine.
 
 from __future__ import annotations
 
-import importlib
 import os
 from functools import lru_cache
 from importlib.util import find_spec
@@ -21,39 +20,15 @@ from rpms.models.constrained import constrain
 from rpms.models.response_cache import ResponseCache
 from rpms.models.weights import catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.imports import is_path, load_object
+from rpms.vocabulary.imports import is_path, load_object, look_here, paths_allowed
 from rpms.vocabulary.safe_text import hide_secrets_of, redact
 
 CONTROLS = tuple(controls.LABELS)
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
 """What tables call the models that are none."""
 SERVER_TIMEOUT_S = 60.0
-KEYS = {
-    **{
-        provider: f"{provider.upper()}_API_KEY"
-        for provider in ("anthropic", "azure_openai", "cohere", "deepseek", "fireworks", "groq",
-                         "langsmith", "nvidia", "openai", "openrouter", "together", "xai")
-    },
-    "google_genai": "GOOGLE_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-    "perplexity": "PPLX_API_KEY",
-}  # fmt: skip
-"""Where clients look for a key; a provider that is not here has one of its own kind, or none."""
-OURS = {
-    "openai": "OpenAI, or with --base-url any server of its protocol",
-    "anthropic": "Anthropic",
-    "community": "a chat model of langchain-community",
-}
-"""Providers that this file knows more about than LangChain says; extras are called like them."""
-# Classes of langchain-community differ in these names; the first that a class has is used.
-SPELLINGS = {
-    "model": ("model", "model_name", "model_id", "model_path", "endpoint"),
-    "max_tokens": ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens"),
-    "timeout": ("timeout", "request_timeout"),
-    "base_url": ("base_url", "api_base", "openai_api_base"),
-}
-MUST_FIT = ("model", "base_url")
-"""Without these another model would answer than the one that was asked for."""
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""Where the clients that we name look for their key."""
 
 
 def default_timeout(name: str) -> float:
@@ -117,21 +92,15 @@ def open_model(
 
 
 def is_own(name: str) -> bool:
-    """Whether a model's name is an import path: a module's name that no provider has."""
+    """Whether a model's name is an import path: of a module that is there, not of a provider."""
     module = name.partition(":")[0]
-    if not is_path(name) or module in (*OURS, "local"):
+    if not is_path(name) or module in (*KEYS, "local"):
         return False
-    return "." in module or module not in _known_providers()
-
-
-def _known_providers() -> dict[str, str]:
-    """The providers that LangChain knows, each with the module that brings its client.
-
-    Imported only for a name that may be one of them.
-    """
-    from langchain.chat_models import base
-
-    return {name: str(entry[0]) for name, entry in base._BUILTIN_PROVIDERS.items()}
+    if paths_allowed():
+        look_here()
+    # Clients of other providers are called langchain_groq, langchain_ollama and so on.
+    provider = find_spec(f"langchain_{module}") if "." not in module else None
+    return "." in module or (provider is None and find_spec(module) is not None)
 
 
 def _open_own(path: str, settings: dict[str, Any]) -> BaseChatModel:
@@ -141,8 +110,8 @@ def _open_own(path: str, settings: dict[str, Any]) -> BaseChatModel:
     """
     model = load_object(path, "the model")
     if callable(model) and not isinstance(model, BaseChatModel):
-        wanted = signature(model).parameters
-        model = model(**{name: value for name, value in settings.items() if name in wanted})
+        parameters = signature(model).parameters
+        model = model(**{name: value for name, value in settings.items() if name in parameters})
     if not isinstance(model, BaseChatModel):
         raise RpmsError(f"'{path}' makes a {type(model).__name__}, not a LangChain chat model")
     return model
@@ -151,15 +120,13 @@ def _open_own(path: str, settings: dict[str, Any]) -> BaseChatModel:
 def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel:
     if provider == "local":
         return local.open_local(model, options)
-    key = KEYS.get(provider) if provider in OURS else None
+    key = KEYS.get(provider)
     if key and "api_key" not in options and not os.environ.get(key):
         raise RpmsError(
             f"model '{provider}:{model}' needs a key: set {key} in the environment, or give "
             "--base-url for a server that needs none"
         )
     try:
-        if provider == "community":
-            return _open_community(model, options)
         if provider == "openai":
             from rpms.models.openai_chat import PlainChatOpenAI
 
@@ -169,41 +136,11 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
         return created
     except ImportError as error:
-        ours = provider == "anthropic" or (error.name or "").startswith("langchain_community")
-        hint = f"pip install 'rpms[{provider}]'" if ours else str(error)
+        hint = "pip install 'rpms[anthropic]'" if provider == "anthropic" else str(error)
         raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
-    except RpmsError:
-        raise
     except Exception as error:  # each provider's client raises its own kinds
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
-
-
-def _open_community(name: str, options: dict[str, Any]) -> BaseChatModel:
-    """The chat model ``CLASS:NAME``, with as many of the options as its class takes.
-
-    The only place that knows langchain-community. Upstream winds it down, so it is an optional
-    extra and nothing imports it before a model of this kind is asked for.
-    """
-    kind, _, model = name.partition(":")
-    if not kind or not model:
-        raise RpmsError(
-            f"unknown model 'community:{name}'; use community:CLASS:NAME, such as "
-            "community:ChatDeepInfra:meta-llama/Meta-Llama-3.1-8B-Instruct"
-        )
-    cls = getattr(importlib.import_module("langchain_community.chat_models"), kind, None)
-    if not (isinstance(cls, type) and issubclass(cls, BaseChatModel)):
-        raise RpmsError(f"langchain-community has no chat model called '{kind}'")
-    fields = {field.alias or name for name, field in cls.model_fields.items()}
-    fields |= set(cls.model_fields)
-    fitting: dict[str, Any] = {}
-    for option, value in {"model": model, **options}.items():
-        spelling = next((s for s in SPELLINGS.get(option, (option,)) if s in fields), None)
-        if spelling:
-            fitting[spelling] = value
-        elif option in MUST_FIT:
-            raise RpmsError(f"chat model '{kind}' takes no {option.replace('_', ' ')}")
-    return cls(**fitting)
 
 
 class Choice(NamedTuple):
@@ -227,8 +164,23 @@ def choices() -> list[Choice]:
     only seen to be there.
     """
     ours = [Choice(name, label.partition(" (")[2].rstrip(")")) for name, label in LABELS.items()]
-    own = Choice("MODULE:NAME", "a chat model of your own, by its import path")
-    return [*ours, *_local_choices(), *_provider_choices(), own]
+    key = "" if os.environ.get(KEYS["openai"]) else f"set {KEYS['openai']}, or give --base-url"
+    needs = [
+        "" if find_spec("langchain_anthropic") else "pip install 'rpms[anthropic]'",
+        "" if os.environ.get(KEYS["anthropic"]) else f"set {KEYS['anthropic']}",
+    ]
+    return [
+        *ours,
+        *_local_choices(),
+        Choice("openai:NAME", "OpenAI, or with --base-url any server of its protocol", key),
+        Choice("anthropic:NAME", "Anthropic", " and ".join(filter(None, needs))),
+        Choice(
+            "PROVIDER:NAME",
+            "any other provider that LangChain's init_chat_model knows",
+            "install its package and set its key",
+        ),
+        Choice("MODULE:NAME", "a chat model of your own, by its import path"),
+    ]
 
 
 def _local_choices() -> list[Choice]:
@@ -243,20 +195,3 @@ def _local_choices() -> list[Choice]:
         needs = [runtime, "" if pulled(name) else f"run 'rpms models pull {name}'"]
         listed.append(Choice(f"local:{name}", weights.about, " and ".join(filter(None, needs))))
     return [*listed, Choice("local:FILE.gguf", "any GGUF file, on this machine", runtime)]
-
-
-def _provider_choices() -> list[Choice]:
-    modules = {**_known_providers(), "community": "langchain_community"}
-    listed = []
-    for provider in (*OURS, *sorted({*modules} - {*OURS})):
-        package, needs = modules[provider].partition(".")[0], []
-        if find_spec(package) is None:
-            extra = provider in ("anthropic", "community")
-            named = f"'rpms[{provider}]'" if extra else package.replace("_", "-")
-            needs.append(f"pip install {named}")
-        if (key := KEYS.get(provider)) and not os.environ.get(key):
-            needs.append(f"set {key}{', or give --base-url' if provider == 'openai' else ''}")
-        form = "CLASS:NAME" if provider == "community" else "NAME"
-        about = OURS.get(provider, "")
-        listed.append(Choice(f"{provider}:{form}", about, " and ".join(needs)))
-    return listed

@@ -91,7 +91,6 @@ MISTAKES = [
     ("run --constrain json", "--constrain json is not possible; choose from off, grammar"),
     ("run --model local:/no/such.gguf", "no/such.gguf"),
     ("run --model local:", "unknown model"),
-    ("run --model community:ChatOllama", "community:CLASS:NAME"),
     ("run --memory nosuch.jsonl", "nosuch.jsonl"),
     ("run --bogus", "--bogus"),
     ("run extra", "extra"),

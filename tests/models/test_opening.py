@@ -1,19 +1,14 @@
-"""Models by name: what opens, what is refused and how, and the list of all names.
-
-langchain-community is a stand-in here: the package itself is an extra nobody needs.
-"""
+"""Models by name: what opens, what is refused and how, and the list of all names."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from pydantic import Field
 
 from rpms.models import SimPlanner, open_model, opening
 from rpms.models.opening import LABELS, Choice, choices, is_own
@@ -99,7 +94,7 @@ seven = lambda: 7
 """
 
 
-@pytest.mark.parametrize("module", ["own_chat_module", "own_package.chat", "groq_of_mine"])
+@pytest.mark.parametrize("module", ["own_chat_module", "own_package.chat"])
 def test_a_model_of_ones_own_by_its_import_path(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,88 +113,32 @@ def test_a_model_of_ones_own_by_its_import_path(
     assert message.startswith(f"cannot load the model '{module}:nothing'")
 
 
-@pytest.mark.parametrize("name", ["openai:m", "anthropic:c", "groq:llama", "ollama:phi", "local:s"])
-def test_a_providers_name_is_never_a_module(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even with a module of that name at hand: who writes groq:llama means the provider."""
-    (tmp_path / f"{name.partition(':')[0]}.py").write_text("llama = c = m = phi = s = 7")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert not is_own(name)
-
-
-@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "acme:a-b", "sim", "x:"])
-def test_what_has_not_the_form_of_a_path_is_none(name: str) -> None:
-    assert not is_own(name)
-
-
-class ChatSomething(FakeListChatModel):
-    """Spells its options in its own way."""
-
-    responses: list[str] = Field(default=["hello"])
-    model_name: str = Field(alias="model")
-    temperature: float = 1.0
-    num_predict: int = 0
-    request_timeout: float = 0.0
-
-
-class ChatWithAddress(ChatSomething):
-    base_url: str = ""
-
-
-class ChatKeyless(ChatSomething):
-    def __init__(self, **kwargs: Any) -> None:
-        raise ValueError("Did not find some_api_key\nplease set it")
-
-
-@pytest.fixture
-def community(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("langchain_community.chat_models")
-    for cls in (ChatSomething, ChatWithAddress, ChatKeyless):
-        setattr(module, cls.__name__, cls)
-    module.helper = print  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "langchain_community", ModuleType("langchain_community"))
-    monkeypatch.setitem(sys.modules, "langchain_community.chat_models", module)
-
-
-@pytest.mark.usefixtures("community")
-def test_a_chat_model_of_the_community_by_the_name_of_its_class() -> None:
-    model = open_model("community:ChatSomething:llama3:8b", 0.25, 99, 7.0)
-    assert isinstance(model, ChatSomething) and model.invoke("hello").text == "hello"
-    assert (model.model_name, model.temperature) == ("llama3:8b", 0.25)
-    assert (model.num_predict, model.request_timeout) == (99, 7.0)
-    model = open_model("community:ChatWithAddress:m", base_url="http://127.0.0.1:1")
-    assert isinstance(model, ChatWithAddress) and model.base_url == "http://127.0.0.1:1"
-
-
-@pytest.mark.usefixtures("community")
 @pytest.mark.parametrize(
-    ("name", "base_url", "message"),
-    [
-        ("ChatSomething", "", "use community:CLASS:NAME"),
-        (":m", "", "use community:CLASS:NAME"),
-        ("ChatNothing:m", "", "no chat model called 'ChatNothing'"),
-        ("helper:m", "", "no chat model called 'helper'"),
-        ("ChatSomething:m", "http://x", "'ChatSomething' takes no base url"),
-        ("ChatKeyless:m", "", "ChatKeyless:m': Did not find some_api_key"),
-    ],
+    "name", ["openai:m", "anthropic:c", "local:s", "openai:gpt-4o-mini", "acme:a-b", "sim", "x:"]
 )
-def test_what_the_community_cannot_open(name: str, base_url: str, message: str) -> None:
-    assert message in refusal(f"community:{name}", base_url=base_url)
+def test_what_is_no_import_path_is_no_model_of_ones_own(name: str) -> None:
+    assert not is_own(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "extra"),
-    [("anthropic:claude", "langchain_anthropic", "anthropic"),
-     ("community:ChatOllama:llama3", "langchain_community.chat_models", "community")],
-)  # fmt: skip
+def test_a_providers_name_is_not_its_clients_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who writes groq:llama means the provider, though a package of that name is there too."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "groq.py").touch()
+    assert is_own("groq:llama")
+    (tmp_path / "langchain_groq.py").touch()
+    importlib.invalidate_caches()
+    assert not is_own("groq:llama")
+
+
 def test_a_provider_whose_package_is_missing_names_the_extra(
-    name: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    monkeypatch.setitem(sys.modules, "langchain_community", ModuleType("langchain_community"))
-    monkeypatch.setitem(sys.modules, module, None)
-    assert refusal(name) == f"provider '{extra}' is not installed: pip install 'rpms[{extra}]'"
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
+    expected = "provider 'anthropic' is not installed: pip install 'rpms[anthropic]'"
+    assert refusal("anthropic:claude") == expected
 
 
 @pytest.fixture
@@ -217,7 +156,6 @@ def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, 
     for name in catalogue():
         need = f"run 'make local' and run 'rpms models pull {name}'"
         assert bare[f"local:{name}"].missing == need
-    assert bare["groq:NAME"].missing == "pip install langchain-groq and set GROQ_API_KEY"
     assert "'rpms[anthropic]'" in bare["anthropic:NAME"].missing
 
 

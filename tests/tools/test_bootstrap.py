@@ -167,7 +167,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "textworld"
+        "analysis", "anthropic", "dev", "docs", "local", "ray", "textworld"
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): project["dependencies"],

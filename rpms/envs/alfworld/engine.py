@@ -97,12 +97,8 @@ class Game:
             action.name: [(name.strip("?"), kind) for name, kind in action.parameters]
             for action in domain.actions
         }
-        self.constant = {
-            name: domain.fluents.isdisjoint(self.grammar.consulted(wording.command))
-            for name, wording in self.grammar.actions.items()
-        }
         self.start: dict[Signature, list[Arguments]] = {}
-        for atom in self.rules.facts:
+        for atom in self.rules.problem.init:
             signature, row = self.typed(atom)
             insort(self.start.setdefault(signature, []), row)
         things = dict(thing for rows in self.start.values() for row in rows for thing in row)
@@ -182,6 +178,8 @@ def _read_rules(domain: str, problem: str) -> Ground:
         return Ground(rules, read_problem(problem, rules))
     except PddlError as error:
         raise ValueError(f"its PDDL {part}: {error}") from error
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"its PDDL {part} does not parse ({error!r:.160})") from error
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
@@ -360,16 +358,14 @@ class GameEngine:
         return self._state
 
     def _command(self, key: _Key) -> str | None:
-        """The words for an operator; None where there is no such operator."""
+        """The words for an operator, which never change; None where there is no such operator."""
         game = self.game
         action = game.rules.plans[key[0]][0].name
-        command = None
-        if exists := game.rules.changes_something(*key):
+        self._commands[key] = None
+        if game.rules.changes_something(*key):
             text = game.grammar.actions[action].command
-            command = self._writer.write(text, game.context(action, key[1]))
-        if game.constant[action] or not exists:
-            self._commands[key] = command
-        return command
+            self._commands[key] = self._writer.write(text, game.context(action, key[1]))
+        return self._commands[key]
 
     def _before(self, one: _Key, other: _Key) -> bool:
         return self._operator(one).operator.order <= self._operator(other).operator.order

@@ -80,8 +80,6 @@ class _Step(NamedTuple):
     negated: bool
     shape: Shape
     key: Callable[[Row], Row]
-    keep: Callable[[Row], Row] | None
-    """Drops what no later literal needs, after which equal rows are one."""
 
 
 class Plan(NamedTuple):
@@ -95,23 +93,21 @@ class Plan(NamedTuple):
 
         Their indexes are looked up once; they follow the facts by themselves.
         """
-        steps: list[tuple[bool, Any, Callable[[Row], Row], Callable[[Row], Row] | None]] = []
+        steps: list[tuple[bool, Any, Callable[[Row], Row]]] = []
         for step in self.steps:
             relation = relations[step.predicate]
             source: Any = relation.rows if step.negated else relation.index(step.shape)
-            steps.append((step.negated, source, step.key, step.keep))
+            steps.append((step.negated, source, step.key))
 
         def rows() -> list[Row]:
             rows: list[Row] = [()]
-            for negated, source, key, keep in steps:
+            for negated, source, key in steps:
                 if negated:
                     rows = [row for row in rows if key(row) not in source]
                 else:
                     rows = [row + more for row in rows for more in source.get(key(row), _NONE)]
                 if not rows:
                     return rows
-                if keep is not None:
-                    rows = list(dict.fromkeys(map(keep, rows)))
             return list(map(self.arrange, rows))
 
         return rows
@@ -123,8 +119,6 @@ def make_plan(
     wanted: Sequence[str],
     relations: Mapping[str, Relation],
     certain: Certain,
-    *,
-    project: bool = False,
 ) -> Plan:
     """Order the literals of a clause.
 
@@ -134,28 +128,20 @@ def make_plan(
         wanted: the variables whose values are asked for.
         relations: the facts at the start, for judging how many rows a literal leaves.
         certain: where a variable's type need not be looked up.
-        project: drop values as soon as nothing needs them.
     """
     literals = list(literals)
-    pending = [one for one in literals if not one.negated]
+    pending = [literal for literal in literals if not literal.negated]
     for variable, kind in variables:
-        if not any(variable in one.args and certain(one, variable, kind) for one in pending):
+        if not any(variable in each.args and certain(each, variable, kind) for each in pending):
             pending.append(Literal(type_predicate(kind), (variable,), False))
-    pending += [one for one in literals if one.negated]
+    pending += [literal for literal in literals if literal.negated]
     columns: list[str] = []
     steps: list[_Step] = []
     while pending:
-        best = min(pending, key=lambda one: _cost(one, columns, relations[one.predicate].rows))
+        best = min(pending, key=lambda each: _cost(each, columns, relations[each.predicate].rows))
         pending.remove(best)
         shape, key, columns = _look_up(best, columns)
-        keep = None
-        if project:
-            needed = {*wanted, *(arg for one in pending for arg in one.args)}
-            kept = [name for name in columns if name in needed]
-            if len(kept) < len(columns):
-                keep = _getter([columns.index(name) for name in kept])
-                columns = kept
-        steps.append(_Step(best.predicate, best.negated, shape, key, keep))
+        steps.append(_Step(best.predicate, best.negated, shape, key))
     return Plan(tuple(steps), _getter([columns.index(name) for name in wanted]))
 
 

