@@ -18,16 +18,11 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.nodes.action_arbitration import situation
-from rpms.nodes.reset_env import make_reset_env
-from rpms.nodes.state import EpisodeInput, EpisodeState
-from rpms.policy import DecisionPoint, serving_actions, veto
-from rpms.nodes.context import RunContext, settings
 from rpms.nodes.state import EpisodeState
-from rpms.rules.conditions import Situation
-from rpms.rules.procedure import serving_actions, veto
+from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import forbidden_by, match_action
 from rpms.vocabulary.belief import fingerprint
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import surviving
 from rpms.vocabulary.turn import Decision, Usage, Verdict
@@ -74,7 +69,7 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         for decision in state["decisions"]
         if decision["step"] == step and decision["verdict"] == "asked_again"
     ]
-    now = situation(state, context)._replace(circled=(*played_here, *vetoed))
+    now = situation(state, context)._replace(repeated_here=(*played_here, *vetoed))
     best, reason = _choose(now, state)
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
@@ -101,30 +96,7 @@ def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: s
     )  # fmt: skip
 
 
-<<<<<<< HEAD
-    def llm_call(self, state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        """The stage of that name."""
-        here = self._played[fingerprint(state["belief"])]
-        now = situation(state, runtime.context)._replace(repeated_here=tuple(here))
-        action, reason = self._choose(now, state)
-        target = reason != LOST
-        if self._errs(state) and (wrong := self._mistake(now, action)):
-            action, target = wrong, False
-        here.append(action)
-        text = f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
-        self.decisions.append(Decided(state["steps"] + 1, state["prompt"], text, target))
-        return EpisodeState(reply=text, usage=NOTHING, action="")
-
-    def _choose(self, now: DecisionPoint, state: EpisodeState) -> tuple[str, str]:
-        choices = serving_actions(now)
-        if not choices:
-            return now.manual.domain.idle or "look around", LOST
-        best = choices[0]
-        if there := _as_remembered(now, best["action"], state):
-            return there, f"{now.sub_goal['target']} was found in such places before"
-        return best["action"], best["reason"]
-=======
-def _choose(now: Situation, state: EpisodeState) -> tuple[str, str]:
+def _choose(now: DecisionPoint, state: EpisodeState) -> tuple[str, str]:
     choices = serving_actions(now)
     if not choices:
         return now.manual.domain.idle or "look around", LOST
@@ -133,20 +105,14 @@ def _choose(now: Situation, state: EpisodeState) -> tuple[str, str]:
         return there, f"{now.sub_goal['target']} was found in such places before"
     return best["action"], best["reason"]
 
->>>>>>> w-evals
 
 def _may_err(state: EpisodeState) -> bool:
     """Never at the start, and never twice in a row: every mistake is followed by recovery."""
     last = [d["reason"] for d in state["decisions"] if d["step"] >= state["steps"]]
     return bool(state["history"]) and not {MISTAKE, LOST} & {*last}
 
-<<<<<<< HEAD
-    def _mistake(self, now: DecisionPoint, right: str) -> str:
-        """An action of the manual with names that are known, but not the right one.
-=======
->>>>>>> w-evals
 
-def _mistake(now: Situation, right: str, rng: random.Random) -> str:
+def _mistake(now: DecisionPoint, right: str, rng: random.Random) -> str:
     """An action of the manual with names that are known, but not the right one.
 
     What a rule forbids may end the episode for good, and nothing could be learned from that.

@@ -12,7 +12,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
-from rpms.evals.expert import may_be_trained_on, refuse_judged, taught
+from rpms.evals.expert import may_be_trained_on, refuse_judged
 from rpms.evals.export_chat import Expertise, assign, export_expert
 from rpms.evals.plan import make_plan
 from rpms.nodes.manual import load_manual
