@@ -19,6 +19,7 @@ import yaml
 
 from rpms.envs.alfworld import alfworld_package as package
 from rpms.envs.alfworld.engine import display_names
+from rpms.vocabulary.files import YAML_LOADER
 
 T = TypeVar("T")
 Unit = tuple[str, bool]
@@ -118,7 +119,7 @@ class Draws:
 @cache
 def data() -> dict[str, Any]:
     """The generator's templates and likelihoods."""
-    loaded: dict[str, Any] = yaml.safe_load(data_text())
+    loaded: dict[str, Any] = yaml.load(data_text(), Loader=YAML_LOADER)
     return loaded
 
 
