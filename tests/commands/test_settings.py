@@ -33,8 +33,8 @@ def rpms(*words):
     sys.argv = ["rpms", *words]
     try:
         main()
-    except SystemExit as left:
-        return left.code
+    except SystemExit as ending:
+        return ending.code
 for command in ("run", "eval", "learn"):
     print("==", command)
     assert rpms(command, "--help") == 0

@@ -19,8 +19,8 @@ PROGRAM = """
 import json, runpy, sys
 try:
     {program}
-except SystemExit as left:
-    assert not left.code, left.code
+except SystemExit as ending:
+    assert not ending.code, ending.code
 loaded = [name for name in sys.modules if "." not in name or name.startswith("rpms.")]
 print("\\n" + json.dumps(loaded))
 """

@@ -176,8 +176,8 @@ def pair_table(run: Run) -> Table | None:
     ranks = holm([test.p_score for test in pairs])
     rows = []
     for (a, b), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        left, right = by_task(run.judged(a)), by_task(run.judged(b))
-        both = [(left[task], right[task]) for task in shared_tasks(left, right)]
+        firsts, seconds = by_task(run.judged(a)), by_task(run.judged(b))
+        both = [(firsts[task], seconds[task]) for task in shared_tasks(firsts, seconds)]
         tasks = linked(count(paired.n), [e for sides in both for e in sides])
         row = [label(names(a)), label(names(b)), tasks]
         row.append(gain(paired.difference, paired.interval, metric))
