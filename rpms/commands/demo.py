@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     JsonOption,
+    OnlyEnvOption,
     SplitOption,
-    conditions_option,
     limit_option,
     print_json,
 )
@@ -40,11 +39,9 @@ STEPS = 50
 def demo(
     tasks: Annotated[int, limit_option("How many; 0: some of every type.")] = 0,
     conditions: Annotated[
-        str, conditions_option("Which, by comma; else those of the preset 'demo'.")
+        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
     ] = "",
-    env: Annotated[
-        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
-    ] = "",
+    env: OnlyEnvOption = "",
     split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
     as_json: JsonOption = False,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     ConcurrencyOption,
     EngineOption,
@@ -17,7 +16,6 @@ from rpms.commands.options import (
     SplitOption,
     WorkersOption,
     choose,
-    conditions_option,
     limit_option,
     print_json,
     refuse_empty,
@@ -31,43 +29,27 @@ from rpms.vocabulary.limits import MOST_TIMES
 def evaluate(
     out: Annotated[
         str,
-        typer.Option(
-            autocompletion=completion.runs,
-            callback=refuse_empty,
-            help="Run folder; a run in it goes on, or grows.",
-        ),
+        typer.Option(callback=refuse_empty, help="Run folder; a run in it goes on, or grows."),
     ],
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[
-        str, conditions_option("By comma, as B or B+verify; A,B,C,D by default.")
+        str, typer.Option(help="By comma, as B or B+verify; A,B,C,D by default.")
     ] = "",
     preset: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.presets,
-            help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.",
-        ),
+        str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
     ] = "",
     arm: Annotated[
         list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
-    protocol: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.protocols, help="Steps, examples and the like, by name."
-        ),
-    ] = "",
+    protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
     limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool, typer.Option("--spread", help="With --limit: from all over the split.")
     ] = False,
     tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
-    types: Annotated[
-        str,
-        typer.Option(autocompletion=completion.goal_types, help="Only these goal types, by comma."),
-    ] = "",
+    types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
     trials: Annotated[
         int, typer.Option(min=1, max=MOST_TIMES, help="Tries per task, with memory carried along.")
     ] = 1,

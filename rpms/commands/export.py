@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     EnvOption,
     SplitOption,
-    conditions_option,
     limit_option,
     refuse_empty,
     with_settings,
@@ -34,18 +32,13 @@ def export(
     env: EnvOption,
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DIR",
-            autocompletion=completion.runs,
-            help="A run of 'rpms eval'.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False),
     ] = None,
     *,
     format: Annotated[
         str,
         typer.Option(
-            autocompletion=completion.one_of("atif", "chat"),
+            autocompletion=lambda: ["atif", "chat"],
             help="atif: agent trajectories; chat: messages to tune a model on.",
         ),
     ],
@@ -56,7 +49,7 @@ def export(
             help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
         ),
     ],
-    conditions: Annotated[str, conditions_option("Which, by comma; else all.")] = "",
+    conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
     prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
     per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
     most: Annotated[
@@ -109,12 +102,8 @@ def export(
         done = export_chat(run, target, chosen, per, _progress(len(run.episodes)), most)
     else:
         written = export_run(read_run(folder), format, target, chosen, prompts)
-        left = (
-            f"; {written.without_log} have no step log that can be read and were left out"
-            if written.without_log
-            else ""
-        )
-        say(f"written: {out} ({written.episodes} episodes{left})")
+        unread = f"; {written.without_log} have no step log that can be read and were left out"
+        say(f"written: {out} ({written.episodes} episodes{unread if written.without_log else ''})")
         return
     lost = f"; {done.lost} were lost and left out" if done.lost else ""
     say(
@@ -131,7 +120,7 @@ def _progress(total: int) -> Callable[[Written], None]:
         nonlocal last
         if done.episodes == total or monotonic() - last > EVERY_S:
             last = monotonic()
-            told = f"{done.episodes} of {total} episodes, {done.targets} decisions"
-            say(f"rpms: {told}", file=sys.stderr)
+            progress = f"{done.episodes} of {total} episodes, {done.targets} decisions"
+            say(f"rpms: {progress}", file=sys.stderr)
 
     return tell

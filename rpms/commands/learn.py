@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     ConcurrencyOption,
     EnvOption,
@@ -33,12 +32,7 @@ def learn(
     ] = "rpms",
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
-    condition: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.condition, help="Play, or take from runs; else Rules-only."
-        ),
-    ] = "",
+    condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
     allow: Annotated[
         str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
     ] = "",

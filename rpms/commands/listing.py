@@ -1,4 +1,4 @@
-"""``rpms worlds`` and ``rpms tasks``: what can be played, and how each goal is understood."""
+"""``rpms worlds``, ``tasks`` and ``models``: what can be played, and which models can play."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import sys
 from collections import Counter
 from typing import Annotated, Any
 
+import typer
+
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
 from rpms.vocabulary.output import open_console, say
+
+models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 def worlds(as_json: JsonOption = False) -> None:
@@ -29,12 +33,12 @@ def worlds(as_json: JsonOption = False) -> None:
         print_json(rows)
         return
     for row in rows:
-        told = {
+        lines = {
             "splits": ", ".join(row["splits"]),
             "goal types": ", ".join(row["goal_types"]),
             "steps": str(row["max_steps"]),
         }
-        print_stacked(open_console(highlight=False), row["name"], told)
+        print_stacked(open_console(highlight=False), row["name"], lines)
 
 
 def tasks(
@@ -71,10 +75,48 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if console.is_terminal:
             console.print(f"[bold]{escape(row['id'])}[/]", soft_wrap=True)
-            told = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
-            console.print(Padding(told, (0, 0, 0, 2), expand=False))
+            line = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
+            console.print(Padding(line, (0, 0, 0, 2), expand=False))
         else:
             say(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
     counts = sorted(Counter(row["type"] for row in rows).items())
-    told = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
-    open_console(file=sys.stderr, highlight=False).print(told)
+    summary = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
+    open_console(file=sys.stderr, highlight=False).print(summary)
+
+
+@models_app.command()
+def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models list'.")]) -> None:
+    """Fetch a model's weights and check them; then use it as local:NAME."""
+    from rpms.models.weights import pull as fetch
+
+    fetch(name, lambda line: say(line, flush=True))
+
+
+@models_app.command("list")
+def list_models(as_json: JsonOption = False) -> None:
+    """Every model that can be given as --model: which work now, and what the others need."""
+    from rich.markup import escape
+
+    from rpms.commands.terminal_tables import print_stacked
+    from rpms.models.opening import choices
+    from rpms.models.weights import catalogue, pulled
+
+    models = choices()
+    if as_json:
+        print_json([{**model._asdict(), "usable": not model.missing} for model in models])
+        return
+    console = open_console(highlight=False)
+    usable: dict[str, str] = {}
+    lacking: dict[str, str] = {}
+    for model in models:
+        line = escape(": ".join(filter(None, (model.about, model.missing))))
+        (lacking if model.missing else usable)[model.name] = line
+    print_stacked(console, "Usable now", usable)
+    print_stacked(console, "Not yet", lacking)
+    console.print(
+        "In Python any LangChain chat model will do, as an object; rpms.models.controls.Replay "
+        "plays a list of actions."
+    )
+    for name in catalogue():
+        if file := pulled(name):
+            say(f"weights of local:{name}: {file}")

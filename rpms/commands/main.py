@@ -17,9 +17,8 @@ from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
 from rpms.commands.learn import learn
-from rpms.commands.listing import tasks, worlds
+from rpms.commands.listing import models_app, tasks, worlds
 from rpms.commands.memory import memory_app
-from rpms.commands.models import models_app
 from rpms.commands.option_errors import in_typed_words
 from rpms.commands.report import compare, report, view
 from rpms.commands.rules import rules_app
@@ -43,8 +42,8 @@ app.add_typer(models_app, name="models", help="Fetch the weights of local models
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(switched_on: bool) -> None:
+    if switched_on:
         say(f"rpms {__version__}")
         raise typer.Exit
 
@@ -87,13 +86,6 @@ def _last_words(
     say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
-def _forget_odd_sizes() -> None:
-    """A terminal whose size nobody can mean; the printing library would believe or trip over it."""
-    for name in ("COLUMNS", "LINES"):
-        if not 0 < len(size := os.environ.get(name, "")) < 5 or not size.isdecimal():
-            os.environ.pop(name, None)
-
-
 def _print_no_more() -> None:
     """What is left to print would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,7 +94,6 @@ def _print_no_more() -> None:
 def main() -> None:
     """Entry point of the ``rpms`` command."""
     sys.excepthook = _last_words
-    _forget_odd_sizes()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # half a character in a name is no reason to end
             stream.reconfigure(errors="backslashreplace")

@@ -37,8 +37,8 @@ def stats(
         say(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
         return
     console = open_console(highlight=False)
-    said = f"{file}: {header.entries} entries, learned in {header.env}"
-    console.print(escape(said), soft_wrap=True)
+    about = f"{file}: {header.entries} entries, learned in {header.env}"
+    console.print(escape(about), soft_wrap=True)
     console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
     for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
         rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]

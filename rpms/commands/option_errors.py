@@ -16,19 +16,19 @@ from rpms.vocabulary.errors import BadSetting
 
 def in_typed_words(error: Exception, words: Sequence[str]) -> str:
     """The message, with the option that it is about where that is one of those typed."""
-    message, given = str(error), list(typed(words))
+    message, options = str(error), list(typed(words))
     if isinstance(error, BadSetting):
         option = declarations()[error.setting].option
-        if any(name == option for name, _ in given):
+        if any(name == option for name, _ in options):
             return f"{option} {error.value} {error.why}"
-    if any(re.search(rf"{name}(?![\w-])", message) for name, _ in given):
+    if any(re.search(rf"{name}(?![\w-])", message) for name, _ in options):
         return message
     # A value in quotes is what a message is about; one that is only mentioned may be a hint.
     for sure in (True, False):
-        found = {name for name, value in given if _mentions(message, value, sure)}
-        if len(found) == 1:
-            return f"{found.pop()}: {message}"
-        if found:
+        meant = {name for name, value in options if _mentions(message, value, sure)}
+        if len(meant) == 1:
+            return f"{meant.pop()}: {message}"
+        if meant:
             break
     return message
 

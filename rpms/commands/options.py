@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands import completion
 from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import say
@@ -18,8 +17,6 @@ from rpms.vocabulary.output import say
 SETTINGS = "settings"
 """What a command calls the parameter that its settings are handed over in."""
 AGAIN = " May be given again."
-OFFERS = {"model": completion.models}
-"""What the shell offers for settings whose values are no fixed list."""
 
 
 def first_world() -> str:
@@ -35,16 +32,11 @@ EnvOption = Annotated[
         "--env",
         default_factory=first_world,
         show_default=False,
-        autocompletion=completion.worlds,
         help="A world, as 'rpms worlds' lists them, or MODULE:ATTRIBUTE; else the first.",
     ),
 ]
-SplitOption = Annotated[
-    str,
-    typer.Option(
-        "--split", autocompletion=completion.splits, help="Which tasks; else the usual ones."
-    ),
-]
+SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
+OnlyEnvOption = Annotated[str, typer.Option("--env", help="Only this environment.")]
 EngineOption = Annotated[
     str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
 ]
@@ -77,16 +69,16 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
 
         @wraps(command)
         def run(**values: Any) -> None:
-            given = {declared.name: values.pop(declared.name) for declared in chosen}
-            for name, value in given.items():
-                if declarations()[name].setting.many:
-                    given[name] = ",".join(value or ())
-            command(**values, **{SETTINGS: RunContext(**given)})
+            typed = {declared.name: values.pop(declared.name) for declared in chosen}
+            for declared in chosen:
+                if declared.setting.many:
+                    typed[declared.name] = ",".join(typed[declared.name] or ())
+            command(**values, **{SETTINGS: RunContext(**typed)})
 
         parameters: list[Parameter] = []
         for parameter in own.parameters.values():
-            made = [*map(_parameter, chosen)] if parameter.name == SETTINGS else [parameter]
-            parameters += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in made]
+            parameters += map(_parameter, chosen) if parameter.name == SETTINGS else [parameter]
+        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
         run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {}  # the signature has them, and Typer would look in both
         return run
@@ -113,7 +105,7 @@ def setting_option(name: str) -> Any:
         option,
         help=f"{setting.description}{AGAIN if setting.many else ''}",
         metavar="|".join(choices) or None,
-        autocompletion=completion.one_of(*choices) if choices else OFFERS.get(name),
+        autocompletion=(lambda: list(choices)) if choices else None,
         min=setting.ge,
         max=setting.le,
     )
@@ -121,11 +113,6 @@ def setting_option(name: str) -> Any:
 
 RulesOption = Annotated[str, setting_option("rules_dir")]
 WithoutOption = Annotated[list[str] | None, setting_option("without_rules")]
-
-
-def conditions_option(help: str) -> Any:
-    """``--conditions``: names by comma, completed by the shell."""
-    return typer.Option(autocompletion=completion.conditions, help=help)
 
 
 def limit_option(help: str) -> Any:

@@ -7,16 +7,12 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import JsonOption, print_json
 from rpms.vocabulary.output import open_console
 
 
 def report(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", autocompletion=completion.runs, help="A run of 'rpms eval'."),
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
     html: Annotated[Path | None, typer.Option(help="Default: DIR/report.html.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,10 +38,7 @@ def report(
 
 
 def compare(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", autocompletion=completion.runs, help="Two or more runs."),
-    ],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Two or more runs.")],
     mapping: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="OLD=NEW", help="Read a condition as another; repeatable."),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     EnvOption,
     JsonOption,
+    OnlyEnvOption,
     RulesOption,
     WithoutOption,
     first_world,
@@ -32,9 +32,7 @@ rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_
 
 @rules_app.command()
 def check(
-    env: Annotated[
-        str, typer.Option(autocompletion=completion.worlds, help="Only this environment.")
-    ] = "",
+    env: OnlyEnvOption = "",
     rules: RulesOption = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -49,53 +47,48 @@ def check(
     from rpms.nodes.prompt_examples import missing_prompts
     from rpms.vocabulary.output import open_console
 
-    findings = []
+    findings: list[Finding] = []
     counts: dict[str, dict[str, int]] = {}
     env = env or (first_world() if rules else "")
-    names = [get_environment(env).name] if env else environment_names()
-    for name in names:
-        world = get_environment(name)
+    for world in map(get_environment, [env] if env else environment_names()):
         over = Path(rules) if rules else None
-        found = check_manual(world.rules, world.goal_types(), world.command_verbs(), over=over)
-        found += [
+        problems = check_manual(world.rules, world.goal_types(), world.command_verbs(), over=over)
+        problems += [
             Finding(file, 1, "prompts", f"missing; {advice}")
             for file, advice in missing_prompts(world)
         ]
-        findings += found
-        if rules and found:  # a manual with such mistakes may not be loaded for a run
+        findings += problems
+        if rules and problems:  # a manual with such mistakes may not be loaded for a run
             continue
-        manual = load_manual(name, rules)
-        counts[name] = {
+        manual = load_manual(world.name, rules)
+        counts[world.name] = {
             "universal": len(manual.universal.rules),
             "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
             **{own: len(tier) for own, tier in manual.extra.items()},
             "action rules": len(manual.actions),
             "forbidden patterns": len(manual.forbidden),
             "situations": len(manual.environment.situations),
-            "problems": len(found),
+            "problems": len(problems),
         }
     if as_json:
-        problems = [{**one._asdict(), "file": str(one.file)} for one in findings]
-        print_json({"rules": counts, "problems": problems})
-    elif counts:
+        listed = [{**finding._asdict(), "file": str(finding.file)} for finding in findings]
+        print_json({"rules": counts, "problems": listed})
+    else:
         heads = list(dict.fromkeys(head for each in counts.values() for head in each))
         rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
                 for name, each in counts.items()]  # fmt: skip
-        print_rows(open_console(highlight=False), Table("", "", "", ["rules of", *heads], rows))
-    for finding in () if as_json else findings:
-        say(finding)
+        if rows:
+            table = Table("", "", "", ["rules of", *heads], rows)
+            print_rows(open_console(highlight=False), table)
+        for finding in findings:
+            say(finding)
     if findings:
         raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
 
 
 @rules_app.command()
 def show(
-    goal_type: Annotated[
-        str,
-        typer.Option(
-            "--type", autocompletion=completion.goal_types, help="Goal type, e.g. a heat task."
-        ),
-    ],
+    goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
     env: EnvOption,
     about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
     rules: RulesOption = "",
@@ -122,8 +115,8 @@ def show(
     active = manual.active(goal, empty_belief())
     say(render_rules(get_environment(env), active, goal))
     shown = {line["id"] for tier in active.values() for line in tier}
-    if told := list(_origins(manual, shown)):
-        say("\nWhere rules come from:", *told, sep="\n  ")
+    if origins := list(_origins(manual, shown)):
+        say("\nWhere rules come from:", *origins, sep="\n  ")
 
 
 def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
@@ -132,8 +125,8 @@ def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
     sentences = [rule for _, tier in manual.tiers for rule in tier]
     for rule in (*sentences, *domain.likely_places, *domain.here, *world.actions,
                  *world.situations, *world.forbidden):  # fmt: skip
-        said = {name: getattr(rule, name) for name in ("source", "confidence", "support")}
-        words = [f"{name} {value}" for name, value in said.items() if value not in ("", None)]
+        origin = {name: getattr(rule, name) for name in ("source", "confidence", "support")}
+        words = [f"{name} {value}" for name, value in origin.items() if value not in ("", None)]
         if words and rule.id in shown:
             yield f"{rule.id}: {', '.join(words)}"
 
@@ -166,12 +159,7 @@ def learn(
 def audit(
     env: EnvOption,
     folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
-    split: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.splits, help="Games to judge it on; else the first but test."
-        ),
-    ] = "",
+    split: Annotated[str, typer.Option(help="Games to judge it on; else the first but test.")] = "",
     games: Annotated[int, typer.Option(min=1, max=MOST_TASKS, help="How many of them.")] = 20,
     seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
     only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",

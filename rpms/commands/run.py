@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rpms.commands import completion
 from rpms.commands.options import (
     EngineOption,
     EnvOption,
@@ -21,11 +20,19 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, say_place
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
     from rpms.graph.run import StepEvent
     from rpms.nodes.state import EpisodeOutput
     from rpms.vocabulary.recall import Recall
+
+
+OUTPUTS = (
+    "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode", "error",
+    "error_place", "prompt_tokens", "cached_tokens", "output_tokens", "history",
+)  # fmt: skip
+"""What ``--json`` tells of how an episode ended."""
 
 
 def escape(text: str) -> str:
@@ -42,10 +49,7 @@ def run(
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     condition: Annotated[
         str,
-        typer.Option(
-            autocompletion=completion.condition,
-            help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard.",
-        ),
+        typer.Option(help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard."),
     ] = "D",
     *,
     settings: RunContext,
@@ -56,56 +60,15 @@ def run(
 ) -> None:
     """Play one episode and watch each decision."""
     choose(engine)
+    from rpms.graph.build import build_graph
+    from rpms.graph.run import stream_episode
     from rpms.vocabulary.turn import ERRORS
 
     context = settings.under(condition)
-    result = play(env, split, task, context, show=not as_json, prompts=prompts, memories=memories)
-    if as_json:
-        print_json(result)
-    if result["failure_mode"] in ERRORS:
-        say_place(result["error_place"])
-        kind = result["failure_mode"].replace("_", " ")
-        raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
-
-
-def play(
-    env: str,
-    split: str,
-    task: str,
-    context: RunContext,
-    *,
-    show: bool,
-    prompts: bool = False,
-    memories: bool = False,
-) -> dict[str, Any]:
-    """Play an episode; with ``show``, print each decision as it is made.
-
-    The task and the model are resolved first, so that a wrong name or a missing key is an
-    answer at once and not a failed episode.
-    """
-    from rpms.envs import get_environment
-    from rpms.graph.build import build_graph
-    from rpms.graph.run import stream_episode
-    from rpms.models.opening import LABELS
-    from rpms.nodes.chat import open_chat
-    from rpms.nodes.manual import manual_for
-    from rpms.nodes.memories import check_memory
-    from rpms.nodes.prompt_examples import check_shown
-    from rpms.nodes.reset_env import find_task
-
-    world = get_environment(env)
-    split = split or world.splits()[0]
-    spec = find_task(env, split, task)
-    manual_for(env, context)  # a mistake in it is told at once
-    check_shown(env, context)
-    model = open_chat(env, context)
-    check_memory(env, context)
-    console = open_console(quiet=not show, highlight=False)
-    name = LABELS.get(context.model, context.model)
-    console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
-    console.print(f"[dim]{env} {split}, condition {context.name}, model {escape(name)}[/]\n")
-    result: EpisodeOutput = {}
+    console = open_console(quiet=as_json, highlight=False)
+    split, model = _prepare(console, env, split, task, context)
     graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
+    result: EpisodeOutput = {}
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
             _print_step(console, cast("StepEvent", event))
@@ -114,26 +77,42 @@ def play(
         else:
             result = event
     _print_end(console, result)
-    return summary(result, env, split, context)
+    if as_json:
+        about = {"task": result["task_id"], "env": env, "split": split}
+        about |= {"condition": result["condition"], "model": context.model}
+        print_json({**about, **{name: result.get(name) for name in OUTPUTS}})
+    if result["failure_mode"] in ERRORS:
+        say_place(result["error_place"])
+        kind = result["failure_mode"].replace("_", " ")
+        raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
 
 
-def summary(result: EpisodeOutput, env: str, split: str, context: RunContext) -> dict[str, Any]:
-    """The episode as one JSON object."""
-    return {
-        "task": result["task_id"],
-        "env": env,
-        "split": split,
-        "condition": result["condition"],
-        "model": context.model,
-        **{
-            key: result.get(key)
-            for key in (
-                "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode",
-                "error", "error_place", "prompt_tokens", "cached_tokens", "output_tokens",
-                "history",
-            )
-        },
-    }  # fmt: skip
+def _prepare(
+    console: Console, env: str, split: str, task: str, context: RunContext
+) -> tuple[str, BaseChatModel]:
+    """The split and the model of an episode.
+
+    Everything is looked up before it begins, so that a wrong name or a missing key is an answer
+    at once and not a failed episode.
+    """
+    from rpms.envs import get_environment
+    from rpms.models.opening import LABELS
+    from rpms.nodes.chat import open_chat
+    from rpms.nodes.manual import manual_for
+    from rpms.nodes.memories import check_memory
+    from rpms.nodes.prompt_examples import check_shown
+    from rpms.nodes.reset_env import find_task
+
+    split = split or get_environment(env).splits()[0]
+    spec = find_task(env, split, task)
+    manual_for(env, context)
+    check_shown(env, context)
+    model = open_chat(env, context)
+    check_memory(env, context)
+    name = LABELS.get(context.model, context.model)
+    console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
+    console.print(f"[dim]{env} {split}, condition {context.name}, model {escape(name)}[/]\n")
+    return split, model
 
 
 def _print_step(console: Console, event: StepEvent) -> None:
@@ -152,8 +131,8 @@ def _print_step(console: Console, event: StepEvent) -> None:
         rule = f" [{decision['rule']}]" if decision["rule"] else ""
         proposal = decision["proposal"] or "(no action could be read)"
         mend = f"; {decision['mend']}" if decision["mend"] else ""
-        said = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
-        console.print(f"     [yellow]{escape(said)}[/]")
+        verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
+        console.print(f"     [yellow]{escape(verdict)}[/]")
     action = turn["action"] or "(no action could be read)"
     console.print(f"     [bold cyan]> {escape(action)}[/]")
     style = "red" if turn["failed"] else "green"
@@ -165,8 +144,8 @@ def _print_memories(console: Console, recalls: list[Recall]) -> None:
     from rpms.vocabulary.recall import NOTE
 
     for recall in recalls:
-        kind, said = recall["entry"]["type"], recall["advice"]
-        advice = " -> ".join(said["actions"]) or "; ".join(said["places"])
+        kind, advises = recall["entry"]["type"], recall["advice"]
+        advice = " -> ".join(advises["actions"]) or "; ".join(advises["places"])
         if kind == NOTE:
             kind, advice = recall["entry"]["kind"], recall["entry"]["text"].partition("\n")[0]
         text = escape(f"{kind} {recall['score']:.2f} {advice}")

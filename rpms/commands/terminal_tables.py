@@ -8,8 +8,6 @@ each figure. A figure or a name is never cut and never broken, so that all can b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import product
-from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -20,22 +18,8 @@ from rich.table import Table as Grid
 from rpms.evals.tables import NONE, Cell, Table
 
 HEADING = 12
-"""A longer heading may break between its words."""
+"""A longer heading breaks between its words."""
 GAP = 2
-SHORT = 12
-"""Figures up to this length stand under each other by their last digit."""
-
-
-class Layout(NamedTuple):
-    """Which columns are shown, and how wide each column of the table is."""
-
-    columns: list[int]
-    widths: list[int]
-
-    @property
-    def width(self) -> int:
-        """How wide the whole is."""
-        return sum(self.widths[i] for i in self.columns) + GAP * (len(self.columns) - 1)
 
 
 def print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
@@ -62,37 +46,47 @@ def print_tables(console: Console, tables: Iterable[Table], with_source: bool = 
 
 def print_rows(console: Console, table: Table) -> None:
     """The rows alone, side by side if they fit and else one below the other."""
-    layout = fitting(table, console.width)
-    if layout is None:
-        _print_stacked(console, table)
+    widths = fitting(table, console.width)
+    if widths is None:
+        headings = table.columns[table.labels :]
+        width = max(map(len, headings), default=0)
+        for row in table.rows:
+            name = ", ".join(cell.text for cell in row[: table.labels] if cell.text)
+            figures = zip(headings, row[table.labels :], strict=True)
+            lines = {head: _text(cell) for head, cell in figures if cell.text not in (NONE, "")}
+            print_stacked(console, name, lines, width)
         return
-    console.print(_grid(table, layout))
-    if told := [i for i in range(len(table.columns)) if i not in layout.columns]:
-        same = "; ".join(f"{table.columns[i]} {_plain(table.rows[0][i])}" for i in told)
+    console.print(_grid(table, widths))
+    if constant := [i for i in range(len(table.columns)) if i not in widths]:
+        same = "; ".join(f"{table.columns[i]} {_plain(table.rows[0][i])}" for i in constant)
         console.print(f"\n[dim]In every row: {escape(same)}.[/]")
 
 
-def fitting(table: Table, width: int) -> Layout | None:
-    """The first layout that is narrow enough; none if no layout is."""
-    everything = [*range(len(table.columns))]
-    labels = everything[: table.labels]
-    same = [i for i in everything[table.labels :] if _is_constant(table, i)]
+def fitting(table: Table, width: int) -> dict[int, int] | None:
+    """How wide each column that is shown may be; None if they do not fit side by side."""
+    widths: dict[int, int] = {}
+
+    def excess() -> int:
+        return sum(widths.values()) + GAP * (len(widths) - 1) - width
+
+    for heading in (HEADING, 0):
+        widths = {i: _width(table, i, heading) for i in range(len(table.columns))}
+        if excess() <= 0:
+            return widths
     # Columns that say the same everywhere go first, from the right, and no more than need be.
-    shown = [[i for i in everything if i not in same[n:]] for n in range(len(same), -1, -1)]
-    for columns, heading in product(shown, (HEADING, 0)):
-        layout = Layout(columns, [_width(table, i, heading) for i in everything])
-        if layout.width <= width:
-            return layout
-    least = {i: max(map(len, " ".join(_column(table, i)).split())) for i in labels}
-    while layout.width > width and (wide := [i for i in labels if layout.widths[i] > least[i]]):
-        layout.widths[max(wide, key=lambda i: layout.widths[i])] -= 1
-    return layout if layout.width <= width else None
+    for i in sorted(widths, reverse=True):
+        if excess() > 0 and i >= table.labels and _is_constant(table, i):
+            del widths[i]
+    for i in range(table.labels):
+        longest = max(map(len, " ".join(_column(table, i)).split()), default=0)
+        widths[i] = min(widths[i], max(longest, widths[i] - max(0, excess())))
+    return widths if excess() <= 0 else None
 
 
 def _is_constant(table: Table, number: int) -> bool:
     """Whether a column of plain counts says the same in every row; a result is always shown."""
-    said = {(row[number].text, row[number].note) for row in table.rows}
-    return len(table.rows) > 1 and len(said) == 1 and not next(iter(said))[1]
+    values = {(row[number].text, row[number].note) for row in table.rows}
+    return len(table.rows) > 1 and len(values) == 1 and not next(iter(values))[1]
 
 
 def _column(table: Table, number: int) -> list[str]:
@@ -104,39 +98,27 @@ def _width(table: Table, number: int, heading: int) -> int:
     return max(min(len(name), heading), *map(len, [*name.split(), *cells, ""]))
 
 
-def _grid(table: Table, layout: Layout) -> Grid:
+def _grid(table: Table, widths: Mapping[int, int]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, GAP - 1, 0, 0))
-    for i in layout.columns:
+    for i, width in widths.items():
         justify = "left" if i < table.labels else "right"
-        grid.add_column(escape(table.columns[i]), justify=justify, width=layout.widths[i])  # type: ignore[arg-type]
+        grid.add_column(escape(table.columns[i]), justify=justify, width=width)  # type: ignore[arg-type]
     for number, row in enumerate(table.rows, start=1):
         if table.total and number == len(table.rows):
             grid.add_section()
-        grid.add_row(*(_text(row[i]) for i in layout.columns))
+        grid.add_row(*(_text(row[i]) for i in widths))
     return grid
 
 
-def _print_stacked(console: Console, table: Table) -> None:
-    """Row by row; what has no figure is left out."""
-    headings = table.columns[table.labels :]
-    short = [len(cell.text) for row in table.rows for cell in row[table.labels :]]
-    digits = max((size for size in short if size <= SHORT), default=0)
-    for row in table.rows:
-        name = ", ".join(cell.text for cell in row[: table.labels] if cell.text)
-        told = zip(headings, row[table.labels :], strict=True)
-        shown = {head: _text(cell, digits) for head, cell in told if cell.text not in (NONE, "")}
-        print_stacked(console, name, shown, max(map(len, headings), default=0))
-
-
-def print_stacked(console: Console, name: str, told: Mapping[str, str], width: int = 0) -> None:
+def print_stacked(console: Console, name: str, lines: Mapping[str, str], width: int = 0) -> None:
     """A name, and below it a line for each thing that is told of it, in Rich's markup."""
     console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
     grid = Grid.grid(padding=(0, GAP, 0, 0))
     grid.add_column(min_width=width, no_wrap=True)
     grid.add_column(overflow="fold")
-    for heading, text in told.items():
+    for heading, text in lines.items():
         grid.add_row(escape(heading), text)
-    if told:
+    if lines:
         console.print(Padding(grid, (0, 0, 0, GAP), expand=False))
 
 
@@ -144,6 +126,6 @@ def _plain(cell: Cell) -> str:
     return f"{cell.text} {cell.note}".strip()
 
 
-def _text(cell: Cell, digits: int = 0) -> str:
+def _text(cell: Cell) -> str:
     note = f"[dim]{escape(cell.note)}[/]" if cell.note else ""
-    return f"{escape(cell.text.rjust(digits))} {note}".rstrip()
+    return f"{escape(cell.text)} {note}".rstrip()

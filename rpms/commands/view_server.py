@@ -8,7 +8,6 @@ could have a browser ask here under a name of its own; the Host header gives tha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ SLOW_S = 30.0
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 TEXT, GZIP = "text/plain; charset=utf-8", "application/gzip"
 HEADERS = {
+    "Allow": "GET, HEAD",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -31,10 +31,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-
-
-class NotHere(LookupError):
-    """There is nothing under an address."""
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -52,10 +48,8 @@ class ViewServer(ThreadingHTTPServer):
             raise RpmsError(
                 f"cannot listen on port {port} of {HOST}: {why}; give another --port, or 0 for any"
             ) from error
-        ports = (
-            (f":{self.server_port}", "") if self.server_port == 80 else (f":{self.server_port}",)
-        )
-        self.hosts = {name + end for name in (HOST, "localhost") for end in ports}
+        ends = ["", f":{self.server_port}"] if self.server_port == 80 else [f":{self.server_port}"]
+        self.hosts = {name + end for name in (HOST, "localhost") for end in ends}
 
     @property
     def address(self) -> str:
@@ -79,18 +73,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, TEXT, b"ask for this page by its own address\n")
             return
         try:
-            kind, body = self._answer(unquote(urlsplit(self.path).path))
-        except NotHere:
-            self._send(HTTPStatus.NOT_FOUND, TEXT, b"there is nothing here\n")
+            answer = self._answer(unquote(urlsplit(self.path).path))
         except (RpmsError, OSError) as error:
             text = redact(f"{error}\n").encode()
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, TEXT, text)
+            return
+        if answer is None:
+            self._send(HTTPStatus.NOT_FOUND, TEXT, b"there is nothing here\n")
         else:
-            self._send(HTTPStatus.OK, kind, body)
+            self._send(HTTPStatus.OK, *answer)
 
     do_HEAD = do_GET
 
-    def _answer(self, path: str) -> tuple[str, bytes]:
+    def _answer(self, path: str) -> tuple[str, bytes] | None:
         shelf = self.server.shelf
         if path == "/":
             return HTML, shelf.index().encode()
@@ -98,30 +93,25 @@ class _Handler(BaseHTTPRequestHandler):
         name, _, what = rest.partition("/")
         run = shelf.runs().get(name) if top == "run" else None
         if run is None:
-            raise NotHere
-        given: dict[str, Callable[[], tuple[str, bytes]]] = {
-            "": lambda: (HTML, run.page().encode()),
-            "state": lambda: (JSON, json.dumps(run.state()).encode()),
-        }
-        if what in given:
-            return given[what]()
-        if (log := run.log(what)) is None:
-            raise NotHere
-        return GZIP, log
+            return None
+        if what == "":
+            return HTML, run.page().encode()
+        if what == "state":
+            return JSON, json.dumps(run.state()).encode()
+        log = run.log(what)
+        return None if log is None else (GZIP, log)
 
     def _refuse(self) -> None:
         self.close_connection = True  # whatever body follows is not read
-        self._send(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET\n", {"Allow": "GET, HEAD"})
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET\n")
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
 
-    def _send(
-        self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None
-    ) -> None:
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        for name, value in {**HEADERS, **(more or {})}.items():
+        for name, value in HEADERS.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -10,39 +10,42 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import Done, Rpms, in_process
-from tests.processes import PATIENCE_S
+from rpms.models import open_model
+from tests.command_line import Rpms, in_process
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    """Commands in this process, without keys."""
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    return in_process(monkeypatch, capsys)
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """No key, and a response cache of the test's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return {**kept, "RPMS_RESPONSE_CACHE": str(tmp_path / "responses.sqlite")}
-
-
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(environment: dict[str, str]) -> Iterator[Start]:
-    """Starts ``rpms eval`` as a process of its own; none is left behind."""
-    started: list[subprocess.Popen[str]] = []
+def replies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A response cache of the test's own."""
+    return tmp_path_factory.mktemp("replies") / "replies.sqlite"
 
-    def run(out: Path, *words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "rpms", "eval", "--out", str(out), *words]
+
+@pytest.fixture
+def rpms(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], replies: Path
+) -> Iterator[Rpms]:
+    """Commands in this process, without keys."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(replies))
+    open_model.cache_clear()
+    yield in_process(monkeypatch, capsys)
+    open_model.cache_clear()
+
+
+@pytest.fixture
+def start(replies: Path) -> Iterator[Start]:
+    """Starts a command as a process of its own, without keys; none is left behind."""
+    started: list[subprocess.Popen[str]] = []
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+
+    def run(*words: str | Path) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, text=True,
+            [sys.executable, "-m", "rpms", *map(str, words)], cwd=ROOT, text=True,
+            env={**plain, "RPMS_RESPONSE_CACHE": str(replies)},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         started.append(process)
@@ -52,13 +55,3 @@ def start(environment: dict[str, str]) -> Iterator[Start]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def rpms_eval(start: Start) -> Callable[..., Done]:
-    def run(out: Path, *words: str) -> Done:
-        process = start(out, *words)
-        told, said = process.communicate(timeout=PATIENCE_S)
-        return Done(process.returncode, told, said)
-
-    return run

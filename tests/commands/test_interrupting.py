@@ -8,15 +8,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from rpms.evals.run_folder import EPISODES, MANIFEST
-from tests.command_line import Done
+from tests.command_line import Rpms
 from tests.commands.conftest import Start
 from tests.commands.runs import histories, keys, lines
 from tests.openai_server import Answer, OpenAIServer
@@ -30,14 +29,14 @@ class Gate:
     """
 
     def __init__(self, replies: int) -> None:
-        self._left = replies
+        self._replies = replies
         self._lock = threading.Lock()
         self.opened = threading.Event()
 
     def __call__(self, request: dict[str, Any]) -> Answer:
         with self._lock:
-            self._left -= 1
-            silent = self._left < 0
+            self._replies -= 1
+            silent = self._replies < 0
         if silent:
             self.opened.wait()
         mark = hashlib.sha256(json.dumps(request["messages"]).encode()).digest()[0]
@@ -46,7 +45,7 @@ class Gate:
 
 class Gated(NamedTuple):
     gate: Gate
-    words: tuple[str, ...]
+    words: tuple[str | Path, ...]
 
 
 class Halted(NamedTuple):
@@ -55,27 +54,27 @@ class Halted(NamedTuple):
 
 
 @pytest.fixture
-def gated(openai_server: OpenAIServer) -> Iterator[Gated]:
-    """A run of 16 episodes, two at a time, that stands still after 3 of them or a few more."""
-    gate = Gate(replies=15)
+def gated(openai_server: OpenAIServer, tmp_path: Path) -> Iterator[Gated]:
+    """A run of 8 episodes, two at a time, that stands still after 2 of them or a few more."""
+    gate = Gate(replies=8)
     openai_server.plays_by(gate)
-    words = ["--conditions", "A,B", "--limit", "8", "--workers", "2", "--concurrency", "2"]
-    words += ["--max-steps", "3", "--model", "openai:m", "--base-url", openai_server.url]
-    yield Gated(gate, tuple(words))
+    words = ["--conditions", "A,B", "--limit", "4", "--workers", "2", "--concurrency", "2"]
+    words += ["--max-steps", "2", "--model", "openai:m", "--base-url", openai_server.url]
+    yield Gated(gate, ("eval", "--out", tmp_path / "run", *words))
     gate.opened.set()
 
 
 @pytest.fixture
 def halted(tmp_path: Path, start: Start, gated: Gated) -> Halted:
     """That run in the middle, and its workers."""
-    process = start(tmp_path / "run", *gated.words)
-    wait_until(lambda: len(lines(tmp_path / "run")) >= 3, process)
+    process = start(*gated.words)
+    wait_until(lambda: len(lines(tmp_path / "run")) >= 2, process)
     return Halted(process, children(process.pid))
 
 
 @pytest.mark.engine
 def test_a_run_killed_with_9_goes_on_where_it_was(
-    tmp_path: Path, rpms_eval: Callable[..., Done], gated: Gated, halted: Halted
+    tmp_path: Path, rpms: Rpms, gated: Gated, halted: Halted
 ) -> None:
     killed, workers = halted
     assert len(workers) >= 2
@@ -83,42 +82,40 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     killed.wait()
     wait_until_gone(workers)
     file = tmp_path / "run" / EPISODES
-    kept = file.read_bytes()
-    kept = kept[: kept.rfind(b"\n") + 1]
-    assert 3 <= kept.count(b"\n") < 16
-    file.write_bytes(kept + b'{"condition": "A", "task": "torn')  # killed while writing
+    whole = file.read_bytes()
+    whole = whole[: whole.rfind(b"\n") + 1]
+    assert 2 <= whole.count(b"\n") < 8
+    file.write_bytes(whole + b'{"condition": "A", "task": "torn')  # killed while writing
     gated.gate.opened.set()
-    done = rpms_eval(tmp_path / "run", *gated.words)
+    done = rpms(*gated.words)
     assert done.code == 0, done.err
     assert "episodes were finished before" in done.err
-    assert file.read_bytes().startswith(kept)
-    found = keys(tmp_path / "run")
-    assert len(found) == 16 and set(Counter(found).values()) == {1}
+    assert file.read_bytes().startswith(whole)
+    assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
     assert manifest["finished"] and len(manifest["sessions"]) == 2
-    whole = rpms_eval(tmp_path / "whole", *gated.words, "--no-cache")
-    assert whole.code == 0
-    assert histories(tmp_path / "run") == histories(tmp_path / "whole")
+    again = (*gated.words, "--out", tmp_path / "again", "--workers", "0", "--no-cache")
+    assert rpms(*again).code == 0
+    assert histories(tmp_path / "run") == histories(tmp_path / "again")
 
 
 @pytest.mark.engine
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
-    tmp_path: Path, rpms_eval: Callable[..., Done], gated: Gated, halted: Halted
+    tmp_path: Path, rpms: Rpms, gated: Gated, halted: Halted
 ) -> None:
     process, workers = halted
     for pid in [process.pid, *workers]:  # a terminal sends it to the whole group
         if running(pid):
             os.kill(pid, signal.SIGINT)
     # The model is still silent: nothing but the signal ends the run.
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in err
     finished = len(lines(tmp_path / "run"))
-    assert f"stopped; {finished} of 16 episodes are finished" in said
-    assert "Run the same command again to go on." in said
+    assert f"stopped; {finished} of 8 episodes are finished" in err
+    assert "Run the same command again to go on." in err
     wait_until_gone(workers)
     assert (tmp_path / "run" / EPISODES).read_bytes().endswith(b"\n")
     gated.gate.opened.set()
-    assert rpms_eval(tmp_path / "run", *gated.words).code == 0
-    assert set(Counter(keys(tmp_path / "run")).values()) == {1}
-    assert len(keys(tmp_path / "run")) == 16
+    assert rpms(*gated.words, "--workers", "0").code == 0
+    assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8

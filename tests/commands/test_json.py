@@ -47,9 +47,9 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def test_the_page_names_those_that_have_it() -> None:
-    found = [name for name, command in commands(typer.main.get_command(app))
-             if any("--json" in option.opts for option in command.params)]  # fmt: skip
-    assert NAMED and sorted(NAMED) == sorted(found) == sorted(RUNS)
+    able = [name for name, command in commands(typer.main.get_command(app))
+            if any("--json" in option.opts for option in command.params)]  # fmt: skip
+    assert NAMED and sorted(NAMED) == sorted(able) == sorted(RUNS)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -57,8 +57,7 @@ def test_it_is_one_document_and_nothing_else(name: str, rpms: Rpms, tmp_path: Pa
     words, has = RUNS[name]
     run = str(write_run(tmp_path / "run", {"A": [True, False], "D": [True, True]}))
     other = str(write_run(tmp_path / "other", {"A": [True, False], "D": [True, True]}))
-    given = {"RUN": run, "OTHER": other, "OUT": str(tmp_path / "out")}
-    done = rpms(*name.split(), *(given.get(word, word) for word in words), "--json")
+    places = {"RUN": run, "OTHER": other, "OUT": str(tmp_path / "out")}
+    done = rpms(*name.split(), *(places.get(word, word) for word in words), "--json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert f'"{has}"' in json.dumps(found) and done.err == ""
+    assert f'"{has}"' in json.dumps(json.loads(done.out)) and done.err == ""

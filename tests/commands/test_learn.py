@@ -1,50 +1,123 @@
-"""``rpms learn`` when something goes wrong: nothing is lost, and nothing is learned unasked."""
+"""``rpms learn`` and ``rpms memory``: nothing is lost, and nothing is learned unasked."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from rpms.commands.main import app
 from rpms.envs import get_environment
-from rpms.memory_store import read_snapshot
-from tests.evals.sample_runs import write_run
+from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
+from tests.command_line import Rpms
+from tests.commands.runs import lines
 from tests.openai_server import Answer, OpenAIServer
-from tests.processes import PATIENCE_S, wait_until
+from tests.paper_entries import refusals
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "rpms", "learn", "--out", str(folder / "m.jsonl"), *words],
-        cwd=ROOT, env={**kept, "RPMS_RESPONSE_CACHE": str(folder / "replies.sqlite")}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+FEW = ("--limit", "3", "--workers", "0")
+ROUNDS = ("--split", "generated_seen", "--rounds", "2", "--workers", "0")
 
 
-def learn(folder: Path, *words: str) -> tuple[int, str, str]:
-    process = start(folder, *words)
-    told, said = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, told, said
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rounds of learning; the runs lie beside the snapshot."""
+    out = tmp_path_factory.mktemp("learn") / "memory.jsonl"
+    done = CliRunner().invoke(app, ["learn", *ROUNDS, "--limit", "3", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return out
 
 
-def played(folder: Path, number: int = 1) -> list[dict[str, Any]]:
-    file = folder / "m.jsonl.runs" / f"round{number}" / "episodes.jsonl"
-    text = file.read_text() if file.exists() else ""
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+@pytest.mark.engine
+def test_rounds_leave_growing_snapshots_and_ordinary_runs(learned: Path, rpms: Rpms) -> None:
+    sizes = []
+    for number in (1, 2):
+        file = learned.with_suffix(f".round{number}.jsonl")
+        stats = json.loads(rpms("memory", "stats", file, "--json").out)
+        assert stats["rounds"] == number and stats["env"] == "alfworld"
+        often = "1 round" if number == 1 else "2 rounds"
+        source = f"sim, alfworld generated_seen, 3 tasks, {often} of condition B, commit "
+        assert stats["sources"][0].startswith(source) and len(stats["sources"]) == 1
+        assert stats["learned_by"] == ["sim"]
+        sizes.append(stats["entries"])
+    assert sizes[0] <= sizes[1]
+    assert learned.read_bytes() == learned.with_suffix(".round2.jsonl").read_bytes()
+    report = json.loads(rpms("report", f"{learned}.runs/round2", "--json").out)
+    assert report["played"] == report["planned"] == 3
+    (row,) = report["tables"]["main"]["rows"]
+    assert row["condition"] == "B rules" and row["errors"] == 0
+    shown = rpms("memory", "show", learned, "--type", "success", "--limit", "2").out.splitlines()
+    assert [json.loads(line)["type"] for line in shown] == ["success"] * 2
+    assert rpms("memory", "check", learned).out.startswith(f"{learned}: ok,")
+    broken = learned.with_name("broken.jsonl")
+    text = learned.read_text().splitlines()
+    text[4] = text[4][:40]
+    broken.write_text("\n".join(text) + "\n")
+    for command in (("memory", "check", broken), ("run", "--memory", broken)):
+        done = rpms(*command)
+        assert done.code == 2 and f"{broken}:5:" in done.err and done.err.count("\n") == 1
+
+
+@pytest.mark.engine
+def test_a_finished_round_is_not_played_again_and_never_overwritten(
+    learned: Path, rpms: Rpms
+) -> None:
+    runs = sorted(Path(f"{learned}.runs").rglob("episodes.jsonl"))
+    before = [file.read_bytes() for file in (*runs, learned)]
+    assert len(runs) == 2
+    words = ("learn", *ROUNDS, "--out", learned)
+    other = rpms(*words, "--limit", "3", "--max-steps", "9")
+    assert other.code == 2 and "max_steps: 0 before, 9 now" in other.err
+    assert other.err.count("\n") == 1
+    assert rpms(*words, "--limit", "3").code == 0
+    # A folder grows and never shrinks: with fewer tasks it is learned from as it is.
+    assert "from 6 episodes" in rpms(*words, "--limit", "1").out
+    assert [file.read_bytes() for file in (*runs, learned)] == before
+
+
+@pytest.mark.engine
+def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
+    learned: Path, rpms: Rpms, tmp_path: Path
+) -> None:
+    memory, run = tmp_path / "memory.jsonl", tmp_path / "run"
+    done = rpms("learn", "--from-runs", f"{learned}.runs", "--out", memory)
+    assert done.code == 0 and "from 6 episodes" in done.out
+    assert memory.read_text().splitlines()[1:] == learned.read_text().splitlines()[1:]
+    few = ("--conditions", "D", "--limit", "1", "--workers", "0", "--max-steps", "4")
+    use = ("eval", "--out", run, *few)
+    assert rpms(*use, "--memory", memory).code == 0
+    assert lines(run)[0]["recalled"] > 0
+    moved = memory.rename(tmp_path / "moved.jsonl")
+    assert rpms(*use, "--memory", moved).code == 0
+    done = rpms(*use)
+    assert done.code == 2 and "hashes memory of D" in done.err
+
+
+@pytest.mark.engine
+def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> None:
+    fates = {
+        ("mug 1", "look"): "dropped in scf: recorded while holding something",
+        ("none", "go to fridge 1"): "warned by O-ACT-001: 'go to fridge 1' failed then, but",
+        ("none", "open fridge 1"): "used",
+    }
+    memory = refusals(tmp_path / "memory.jsonl", 9, *fates)
+    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "1",
+                "--memory", memory)  # fmt: skip
+    assert done.code == 0
+    shown = " ".join(done.out.split())
+    for (_, action), fate in fates.items():
+        assert f"failure 1.00 {action} {fate}" in shown
+
+
+def played(out: Path, number: int = 1) -> list[dict[str, Any]]:
+    return lines(Path(f"{out}.runs") / f"round{number}")
 
 
 @pytest.mark.engine
 def test_a_failed_episode_costs_the_others_nothing_and_is_played_again(
-    tmp_path: Path, openai_server: OpenAIServer
+    tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
 ) -> None:
     goals = [t["goal"] for t in get_environment("alfworld").tasks("generated_seen", 3)]
     assert len(set(goals)) == 3
@@ -54,91 +127,90 @@ def test_a_failed_episode_costs_the_others_nothing_and_is_played_again(
         return Answer(status=400, error="no such thing") if broken else Answer("Action: look")
 
     openai_server.plays_by(rule)
-    words = ("--limit", "3", "--max-steps", "2", "--workers", "0", "--model", "openai:m",
+    out = tmp_path / "m.jsonl"
+    words = ("learn", "--out", out, *FEW, "--max-steps", "2", "--model", "openai:m",
              "--base-url", openai_server.url)  # fmt: skip
-    code, told, said = learn(tmp_path, *words)
-    assert code == 2, said
-    assert "from 2 episodes" in told
-    assert "1 episodes ended in an error; what the others taught is kept. Run the same" in said
-    bad = next(line for line in played(tmp_path) if line["failure_mode"] == "model_error")
-    assert f"not learned from: {bad['task']}: " in said and "no such thing" in said
-    header, _ = read_snapshot(tmp_path / "m.jsonl")
+    done = rpms(*words)
+    assert done.code == 2 and "from 2 episodes" in done.out
+    assert "1 episodes ended in an error; what the others taught is kept. Run the same" in done.err
+    bad = next(line for line in played(out) if line["failure_mode"] == "model_error")
+    assert f"not learned from: {bad['task']}: " in done.err and "no such thing" in done.err
+    header = read_header(out)
     assert header.learned_by == ["openai:m"] and "2 of 3 episodes" in header.sources[0]
     openai_server.plays("Action: look")
-    code, told, said = learn(tmp_path, *words)
-    assert code == 0 and "from 3 episodes" in told and "error" not in said
-    assert [line["task"] for line in played(tmp_path)[3:]] == [bad["task"]]
-    assert "of 3 episodes" not in read_snapshot(tmp_path / "m.jsonl")[0].sources[0]
+    done = rpms(*words)
+    assert done.code == 0 and "from 3 episodes" in done.out and "error" not in done.err
+    assert [line["task"] for line in played(out)[3:]] == [bad["task"]]
+    assert "of 3 episodes" not in read_header(out).sources[0]
 
 
 @pytest.mark.engine
-def test_an_interrupted_round_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    words = ("--limit", "6", "--workers", "1", "--concurrency", "1")
-    process = start(tmp_path, *words)
-    try:
-        wait_until(lambda: len(played(tmp_path)) >= 2, process)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE_S)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 130 and "Run the same command again to go on." in said
-    before = played(tmp_path)
-    assert 2 <= len(before) < 6 and not (tmp_path / "m.jsonl").exists()
-    assert learn(tmp_path, *words)[0] == 0
-    after = played(tmp_path)
-    assert after[: len(before)] == before
-    assert len(after) == len({line["task"] for line in after}) == 6
-    assert read_snapshot(tmp_path / "m.jsonl")[1]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--split", "generated_unseen"),
-        ("--condition", "D"),
-        ("--condition", "E", "--model", "first"),
-    ],
-)
-def test_nothing_but_rules_only_on_a_learning_split_is_played_unasked(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    code, _, said = learn(tmp_path, *words, "--limit", "1")
-    assert code == 2 and len(said.splitlines()) == 1 and "--allow" in said
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.engine
-def test_a_policy_may_be_learned_from_if_the_user_says_so(tmp_path: Path) -> None:
-    words = ("--condition", "E", "--model", "first", "--limit", "2", "--workers", "0")
-    code, _, said = learn(tmp_path, *words, "--allow", "a policy's memory")
-    assert code == 0, said
-    header, entries = read_snapshot(tmp_path / "m.jsonl")
+def test_a_policy_and_ones_own_rules_are_named_by_the_memory(tmp_path: Path, rpms: Rpms) -> None:
+    out, own = tmp_path / "m.jsonl", tmp_path / "rules"
+    words = ("learn", "--out", out, "--limit", "1", "--workers", "0")
+    policy = ("--condition", "E", "--model", "first")
+    assert rpms(*words, *policy, "--allow", "a policy's memory").code == 0
+    header, entries = read_snapshot(out)
     assert header.learned_by == ["first"] and entries
-    assert header.sources[0].startswith("first, alfworld generated_seen, 2 tasks, 1 round of")
+    assert header.sources[0].startswith("first, alfworld generated_seen, 1 tasks, 1 round of")
     assert (
         "condition E, with memory, guard policy (allowed: a policy's memory)" in (header.sources[0])
     )
-
-
-def test_recorded_runs_of_another_kind_are_refused_in_one_line(tmp_path: Path) -> None:
-    runs = write_run(tmp_path / "runs", {"D": [True]}, logs=False)
-    code, _, said = learn(tmp_path, "--from-runs", str(runs))
-    assert code == 2 and len(said.splitlines()) == 1
-    assert "not a learning split, with memory" in said and "--allow" in said
-    assert not (tmp_path / "m.jsonl").exists()
+    own.mkdir()
+    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
+    without = ("--without-rule", "domain", "--without-rule", "O-ACT-001")
+    other = tmp_path / "other.jsonl"
+    assert rpms(*words, "--out", other, "--rules", own, *without).code == 0
+    header, entries = read_snapshot(other)
+    assert entries and f"condition B rules {own} without domain,O-ACT-001" in header.sources[0]
 
 
 @pytest.mark.engine
-def test_memory_is_learned_by_the_rules_one_gives(tmp_path: Path) -> None:
-    own = tmp_path / "rules"
-    own.mkdir()
-    (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
-    words = ("--limit", "2", "--workers", "0", "--rules", str(own), "--without-rule", "domain",
-             "--without-rule", "O-ACT-001")  # fmt: skip
-    code, _, said = learn(tmp_path, *words)
-    assert code == 0, said
-    header, entries = read_snapshot(tmp_path / "m.jsonl")
-    assert entries and f"condition B rules {own} without domain,O-ACT-001" in header.sources[0]
-    code, _, said = learn(tmp_path, "--limit", "1", "--rules", str(tmp_path / "gone"))
-    assert code == 2 and "is no folder" in said and len(said.splitlines()) == 1
+def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
+    tmp_path: Path, rpms: Rpms, learned: Path
+) -> None:
+    for method in ("rpms", "trajectories", "awm"):
+        out = tmp_path / f"m.{method}.jsonl"
+        done = rpms("learn", "--method", method, "--out", out, "--from-runs", f"{learned}.runs")
+        assert done.code == 0 and "from 6 episodes" in done.out, done.err
+    header = read_header(tmp_path / "m.awm.jsonl")
+    assert (header.method, header.learned_by, header.written_by) == ("awm", ["sim"], "")
+    assert header.sources[0].startswith("sim, alfworld generated_seen, 3 tasks")
+    words = ("eval", "--preset", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
+             "1", "--workers", "0", "--max-steps", "1", "--out", tmp_path / "run")  # fmt: skip
+    done = rpms(*words)
+    assert done.code == 2 and "no memory of method 'expel'" in done.err
+    assert done.err.count("\n") == 1
+    for method in ("expel", "reasoningbank"):
+        note = Note(id="n", kind="insight", text="Put the object in the microwave.")
+        write_snapshot(tmp_path / f"m.{method}.jsonl", "alfworld", [note], method=method)
+    assert rpms(*words).code == 0
+    episodes = {line["condition"]: line for line in lines(tmp_path / "run")}
+    assert len(episodes) == 16 and not any(line["error"] for line in episodes.values())
+    assert all(
+        line["recalled"] for name, line in episodes.items() if name.endswith(("expel", "awm"))
+    )
+    assert episodes["D memory=reflexion"]["recalled"] == 0
+
+
+@pytest.mark.engine
+def test_the_runs_model_writes_the_texts(
+    tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
+) -> None:
+    def rule(request: dict[str, Any]) -> Answer:
+        if "ADD: a new insight" in json.dumps(request["messages"]):
+            return Answer("ADD: Look first.\nADD: Look first.")
+        return Answer("# Memory Item 1\n## Title a\n## Description b\n## Content c")
+
+    openai_server.plays_by(rule)
+    model = ("--model", "openai:writer", "--base-url", openai_server.url)
+    runs = ("--from-runs", f"{learned}.runs/round1")
+    for method in ("expel", "reasoningbank"):
+        out = tmp_path / f"m.{method}.jsonl"
+        done = rpms("learn", "--method", method, "--out", out, *runs, *model)
+        assert done.code == 0, done.err
+        header = read_header(out)
+        assert (header.method, header.written_by) == (method, "openai:writer")
+        assert header.learned_by == ["sim"] and f"{header.entries} entries" in done.out
+        assert len(read_notes(out, "alfworld", method)) == header.entries > 0
+        assert bool(header.unread) == (method == "expel") == ("had no form" in done.err)

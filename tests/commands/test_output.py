@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from rich.table import Table
 
-from rpms.vocabulary.output import open_console, say
+from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
@@ -22,34 +22,26 @@ def obeyed(text: str) -> set[str]:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("more", [(), ("--prompts", "--memories"), ("--json",)])
-def test_a_reply_is_shown_and_not_obeyed(
-    more: tuple[str, ...], rpms: Rpms, openai_server: OpenAIServer
+def test_replies_and_errors_are_shown_and_not_obeyed(
+    rpms: Rpms, openai_server: OpenAIServer
 ) -> None:
-    openai_server.plays(f"Thought: {HOSTILE}\nAction: look {HOSTILE}", HOSTILE, "Action: look")
-    server = ("--model", "openai:m", "--base-url", openai_server.url)
-    done = rpms("run", *server, "--condition", "D", "--max-steps", "3", *more)
-    assert done.code == 0 and "owned" in done.out and "\\u001b]0;" in done.out
-    assert not obeyed(done.out + done.err)
-
-
-@pytest.mark.engine
-def test_an_error_is_shown_and_not_obeyed(rpms: Rpms, openai_server: OpenAIServer) -> None:
+    words = ("run", "--model", "openai:m", "--base-url", openai_server.url, "--max-steps", "3")
+    for more in (("--prompts", "--memories"), ("--json",)):
+        openai_server.plays(f"Thought: {HOSTILE}\nAction: look {HOSTILE}", HOSTILE, "Action: look")
+        done = rpms(*words, *more)
+        assert done.code == 0 and "owned" in done.out and "\\u001b]0;" in done.out
+        assert not obeyed(done.out + done.err)
     openai_server.plays(Answer(status=400, error=f"no: {HOSTILE} \ud83d"))
-    done = rpms("run", "--model", "openai:m", "--base-url", openai_server.url)
+    done = rpms(*words)
     assert done.code == 2 and "no: " in done.err
     assert not obeyed(done.out + done.err)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("run", "--task", HOSTILE), ("run", "--model", HOSTILE), ("report", HOSTILE),
-     ("tasks", "--split", HOSTILE), ("run", "--condition", HOSTILE), (HOSTILE,)],
-)  # fmt: skip
-def test_what_was_typed_is_repeated_as_text(words: tuple[str, ...], rpms: Rpms) -> None:
-    done = rpms(*words)
-    assert done.code == 2 and done.err.startswith("rpms: ")
-    assert not obeyed(done.out + done.err)
+def test_what_was_typed_is_repeated_as_text(rpms: Rpms) -> None:
+    for words in ("run --task", "run --model", "report", "tasks --split", "run --condition", ""):
+        done = rpms(*words.split(), HOSTILE)
+        assert done.code == 2 and done.err.startswith("rpms: ")
+        assert not obeyed(done.out + done.err)
 
 
 def test_colours_are_ours_alone() -> None:
@@ -63,10 +55,3 @@ def test_colours_are_ours_alone() -> None:
     assert "\x1b[31mline" in text and text.count("owned") == 4
     for sequence in ("\x1b]", "\x1b[2J", "\x1b[1A", "\x9b", "\x07", "\u202e", "\r"):
         assert sequence not in text
-
-
-def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    say("two", HOSTILE, end="!\n")
-    out = capsys.readouterr().out
-    assert out.startswith("two \\u001b]0;owned\\u0007") and out.endswith("!\n")
-    assert not obeyed(out)

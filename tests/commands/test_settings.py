@@ -33,8 +33,8 @@ def rpms(*words):
     sys.argv = ["rpms", *words]
     try:
         main()
-    except SystemExit as left:
-        return left.code
+    except SystemExit as ending:
+        return ending.code
 for command in ("run", "eval", "learn"):
     print("==", command)
     assert rpms(command, "--help") == 0
@@ -70,19 +70,19 @@ def test_a_new_setting_is_everywhere_without_another_line(tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     _, run, evaluate, learn, looks = done.stdout.split("== ")
-    for told in (run, evaluate, learn):
-        assert "--zeal <int range>" in told and "How eager.  [default: 7; 0<=x<=9]" in told
+    for text in (run, evaluate, learn):
+        assert "--zeal <int range>" in text and "How eager.  [default: 7; 0<=x<=9]" in text
     assert "--zeal" in done.stderr.splitlines()[0]
     for folder, value in (("typed", 1), ("planned", 2)):
         manifest = (tmp_path / folder / "manifest.json").read_text("utf-8")
         assert f'"zeal": {value}' in manifest, manifest
-    found: dict[str, Any] = json.loads(looks.partition("\n")[2])
-    assert (found["arm"], found["preset"]) == (4, 3)
-    assert found["Studio"] == {
+    places: dict[str, Any] = json.loads(looks.partition("\n")[2])
+    assert (places["arm"], places["preset"]) == (4, 3)
+    assert places["Studio"] == {
         "title": "Zeal", "description": "How eager.", "type": "integer", "default": 7,
         "minimum": 0, "maximum": 9,
     }  # fmt: skip
-    assert found["docs"] == ["| `zeal` | `--zeal` | `7` | How eager |"]
+    assert places["docs"] == ["| `zeal` | `--zeal` | `7` | How eager |"]
 
 
 @pytest.mark.parametrize("command", ["run", "eval", "learn"])
@@ -101,6 +101,8 @@ def test_every_setting_is_an_option_of_the_same_kind(command: str) -> None:
         assert declared.choices == getattr(hints[name], "__args__", ())
         if declared.choices:
             assert option.metavar == "|".join(declared.choices)
+            offered = option.shell_complete(typer.Context(group.commands[command]), "")
+            assert [item.value for item in offered] == list(declared.choices)
         if hints[name] is bool:
             assert bool(option.secondary_opts) is declared.default
         assert option.default == (None if setting.many else declared.default)

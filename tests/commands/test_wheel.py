@@ -62,8 +62,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "rpms", source / "rpms", ignore=shutil.ignore_patterns("__pycache__"))
     words = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(out), "."]
     run([sys.executable, "-m", "pip", *words], source)
-    (made,) = out.iterdir()
-    return made
+    (file,) = out.iterdir()
+    return file
 
 
 def test_it_holds_one_package_with_everything_in_it(wheel: Path) -> None:
@@ -79,16 +79,14 @@ def test_it_holds_one_package_with_everything_in_it(wheel: Path) -> None:
     }
     assert {"rpms/py.typed", "rpms/nodes/scf.py", "rpms/rules/universal.yaml"} <= here
     assert {name for name in names if name.startswith("rpms/")} == here
-
-
-def test_it_needs_nothing_that_has_to_be_compiled(wheel: Path) -> None:
+    # It needs nothing that has to be compiled.
     with zipfile.ZipFile(wheel) as opened:
-        text = opened.read(f"rpms-{__version__}.dist-info/METADATA").decode()
-    wanted = [line for line in text.splitlines() if line.startswith("Requires-Dist:")]
-    always = [line for line in wanted if "extra ==" not in line]
+        text = opened.read(f"{info}/METADATA").decode()
+    needs = [line for line in text.splitlines() if line.startswith("Requires-Dist:")]
+    always = [line for line in needs if "extra ==" not in line]
     assert any("langgraph<" in line for line in always)
     assert not any(name in line for line in always for name in ("alfworld", "textworld", "spacy"))
-    assert any("textworld" in line and 'extra == "textworld"' in line for line in wanted)
+    assert any("textworld" in line and 'extra == "textworld"' in line for line in needs)
 
 
 @pytest.fixture(scope="module")
@@ -114,27 +112,23 @@ def project(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.engine
-def test_an_episode_is_played_beside_a_project_with_the_same_names(project: Path) -> None:
-    told = run([".venv/bin/python", "main.py"], project)
-    package, graph, steps = json.loads(told.splitlines()[-1])
+def test_it_plays_beside_a_project_with_the_same_names(project: Path, tmp_path: Path) -> None:
+    """From the project's own program, and on actors of Ray, which find the project's module."""
+    printed = run([".venv/bin/python", "main.py"], project)
+    package, graph, steps = json.loads(printed.splitlines()[-1])
     assert project / ".venv" in Path(package).parents
     assert Path(graph) == Path(package).parent / "graph" / "__init__.py"
     assert 0 < steps <= 6
-    assert run([".venv/bin/rpms", "--version"], project) == f"rpms {__version__}\n"
-
-
-@pytest.mark.engine
-def test_a_run_is_played_and_told_in_somebodys_project(project: Path, tmp_path: Path) -> None:
-    """Begun in a process of its own, gone on with in an actor of Ray."""
-    for limit, where in (("1", ()), ("2", ("--ray", "local"))):
-        words = [*EVAL, "--limit", limit, "--workers", "1", *where, "--out", str(tmp_path)]
-        run([".venv/bin/rpms", *words], project)
+    words = [*EVAL, "--limit", "1", "--workers", "1", "--ray", "local", "--out", str(tmp_path)]
+    run([".venv/bin/rpms", *words], project)
     lines = (tmp_path / "episodes.jsonl").read_text().splitlines()
-    assert [json.loads(line)["steps"] for line in lines] == [4, 4]
+    assert [json.loads(line)["steps"] for line in lines] == [4]
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     ours = f"rpms {__version__} (installed)"
-    assert {manifest["commit"], *(one["commit"] for one in manifest["sessions"])} == {ours}
+    sessions = [session["commit"] for session in manifest["sessions"]]
+    assert {manifest["commit"], *sessions} == {ours}
     assert manifest["versions"]["rpms"] == __version__ and "langgraph" in manifest["versions"]
-    told = run([".venv/bin/rpms", "report", str(tmp_path)], project)
-    assert f"commit {ours}" in " ".join(told.split())
+    printed = run([".venv/bin/rpms", "report", str(tmp_path)], project)
+    assert f"commit {ours}" in " ".join(printed.split())
     assert (tmp_path / "report.html").is_file()
+    assert run([".venv/bin/rpms", "--version"], project) == f"rpms {__version__}\n"

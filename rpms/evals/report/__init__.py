@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rpms.evals.protocol_card import protocol_card, protocol_of
-from rpms.evals.report.ablations import ablation_tables
 from rpms.evals.report.behaviour import (
     cause_table,
     failure_table,
@@ -16,12 +16,12 @@ from rpms.evals.report.behaviour import (
     refusal_table,
     step_table,
     token_table,
-    veto_table,
 )
 from rpms.evals.report.results import (
     main_table,
     pair_table,
     repeat_table,
+    setting_tables,
     square_table,
     trial_table,
     type_table,
@@ -31,6 +31,13 @@ from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
 
 __all__ = ["Report", "build_report", "read_report", "report"]
+
+TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
+    main_table, square_table, type_table, pair_table, repeat_table, trial_table, setting_tables,
+    failure_table, cause_table, step_table, guard_table, refusal_table, prediction_table,
+    token_table,
+)  # fmt: skip
+"""A question each, in reading order; None where a run has nothing to say to it."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +50,13 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """One object for programs: what was run, and every table by its id."""
         manifest = self.run.manifest
-        kept = ("env", "split", "model", "model_label", "created", "finished")
+        about = ("env", "split", "model", "model_label", "created", "finished")
         return {
             "format": 1,
             "source": source_of(self.run),
             "protocol": protocol_card(manifest),
             "commit": manifest.commits,
-            **{name: getattr(manifest, name) for name in kept},
+            **{name: getattr(manifest, name) for name in about},
             "complete": self.run.complete,
             "planned": self.run.planned,
             "played": self.run.done,
@@ -69,14 +76,10 @@ def heading(run: Run) -> str:
 
 def build_report(run: Run) -> Report:
     """Every table the run has data for."""
-    tables = [
-        main_table(run), square_table(run), type_table(run), pair_table(run), repeat_table(run),
-        trial_table(run), *ablation_tables(run), failure_table(run), cause_table(run),
-        step_table(run), guard_table(run), veto_table(run), refusal_table(run),
-        prediction_table(run), token_table(run),
-    ]  # fmt: skip
-    protocol = protocol_of(run.manifest)
-    return Report(run, [replace(table, protocol=protocol) for table in tables if table])
+    protocol, tables = protocol_of(run.manifest), list[Table]()
+    for answer in (make(run) for make in TABLES):
+        tables += [answer] if isinstance(answer, Table) else answer or ()
+    return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
 def read_report(folder: Path) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,26 +36,33 @@ GUARDED = {
     "replaced": "replaced",
     "insisted": "played against a rule",
 }
-KEPT = 20_000
-"""So many causes are kept in memory: a run that is watched is read again and again."""
+CACHED_CAUSES = 20_000
+"""In memory: a run that is watched is read again and again."""
 
 
 def failure_table(run: Run) -> Table:
     """Why episodes were lost; errors of model and simulator stand apart."""
-    played = {name: run.played(name) for name in run.conditions}
-
-    def row(title: str, modes: Sequence[str]) -> list[Cell]:
-        sides = ([e for e in side if e.failure_mode in modes] for side in played.values())
-        return [label(title), *map(counted, sides)]
-
-    rows = [row(title, [mode]) for mode, title in AGENT_FAILURES.items()]
-    rows.append(row("lost by the agent", list(AGENT_FAILURES)))
-    rows += [row(f"{mode.replace('_', ' ')} (not the agent's)", [mode]) for mode in ERRORS]
+    ends = {name: [(e.failure_mode or "", e) for e in run.played(name)] for name in run.conditions}
+    modes = {title: [mode] for mode, title in AGENT_FAILURES.items()}
+    modes["lost by the agent"] = [*AGENT_FAILURES]
+    modes |= {f"{mode.replace('_', ' ')} (not the agent's)": [mode] for mode in ERRORS}
     return Table(
-        "failures", "Failure modes", source_of(run), ["", *map(names, run.conditions)], rows,
+        "failures", "Failure modes", source_of(run), ["", *map(names, run.conditions)],
+        _counts(ends, modes),
         notes=["Episodes lost to errors of the model or the simulator are no failures of the "
                "agent."],
     )  # fmt: skip
+
+
+def _counts(
+    episodes: Mapping[str, Sequence[tuple[str, Episode]]], rows: Mapping[str, Sequence[str]]
+) -> list[list[Cell]]:
+    """How many episodes of each condition are of a row's kinds."""
+    return [
+        [label(title), *(counted([e for kind, e in side if kind in kinds])
+                         for side in episodes.values())]
+        for title, kinds in rows.items()
+    ]  # fmt: skip
 
 
 def cause_of(run: Run, episode: Episode) -> Cause | None:
@@ -71,7 +78,7 @@ def cause_of(run: Run, episode: Episode) -> Cause | None:
     return _read(file, written, episode.failure_mode, episode.error, run.manifest.env, *manual)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED_CAUSES)
 def _read(
     file: Path, written: int, mode: FailureMode, error: str, env: str, *settings: str
 ) -> Cause:
@@ -91,19 +98,14 @@ def _read(
 def cause_table(run: Run) -> Table | None:
     """Causes down, conditions across; None where nothing was lost."""
     lost = {
-        name: [(cause, e) for e in run.played(name) if (cause := cause_of(run, e))]
+        name: [(cause.kind, e) for e in run.played(name) if (cause := cause_of(run, e))]
         for name in run.conditions
     }
-    kinds = {cause.kind for side in lost.values() for cause, _ in side}
+    kinds = sorted({kind for side in lost.values() for kind, _ in side},
+                   key=lambda kind: (cause_rank(kind), kind))  # fmt: skip
     if not kinds:
         return None
-
-    def row(title: str, chosen: Sequence[str]) -> list[Cell]:
-        sides = ([e for cause, e in side if cause.kind in chosen] for side in lost.values())
-        return [label(title), *map(counted, sides)]
-
-    rows = [row(kind, [kind]) for kind in sorted(kinds, key=lambda kind: (cause_rank(kind), kind))]
-    rows.append(row("not won", [*kinds]))
+    rows = _counts(lost, {**{kind: [kind] for kind in kinds}, "not won": kinds})
     notes = [
         "The one cause of each episode that was not won, from its step log: what ended it, or what "
         "came first after its last progress. The page names the step of every one."
@@ -172,30 +174,6 @@ def guard_table(run: Run) -> Table | None:
     )  # fmt: skip
 
 
-def veto_table(run: Run) -> Table | None:
-    """Per rule: what the model proposed next after it was told a veto; None where none was told."""
-    rows: list[list[Cell]] = []
-    for name in run.conditions:
-        answers = [e.after_veto for e in run.judged(name) if e.after_veto]
-        for rule in sorted({rule for counts in answers for rule in counts}):
-            counts = [counts[rule] for counts in answers if rule in counts]
-            vetoes = [n[0] for n in counts]
-            feasible, same = (share([n[kind] for n in counts], vetoes) for kind in (1, 2))
-            rows.append([
-                label(names(name)), label(rule), count(sum(vetoes)),
-                percent(feasible.value, feasible.interval), percent(same.value, same.interval),
-            ])  # fmt: skip
-    if not rows:
-        return None
-    columns = ["condition", "rule", "vetoes", "next proposal feasible", "the same again"]
-    notes = [
-        "Vetoes that were told to the model, and its next proposal within the same step. Feasible: "
-        "no rule speaks against it any more. Intervals resample whole episodes.",
-    ]
-    title = "What the model proposed after a veto"
-    return Table("vetoes", title, source_of(run), columns, rows, notes=notes)
-
-
 def refusal_table(run: Run) -> Table | None:
     """Refused actions and lost episodes: was the knowledge missing, wrong or ignored?"""
     known = {name: [e for e in run.judged(name) if e.refused] for name in run.conditions}
@@ -256,15 +234,23 @@ def _part(part: int, whole: int) -> Cell:
 
 def token_table(run: Run) -> Table:
     """Tokens, calls, time and money."""
-    rows = [
-        [
+    rows = []
+    for name in run.conditions:
+        judged, played = run.judged(name), run.played(name)
+        prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in judged)
+        cached = sum(e.cached_tokens for e in judged)
+        known = sum(e.knowledge_tokens * e.steps for e in judged)
+        rows.append([
             label(names(name)),
-            *_tokens(judged := run.judged(name)),
-            *_effort(run.played(name)),
-            _money(judged, run.played(name)),
-        ]
-        for name in run.conditions
-    ]
+            number(average([e.prompt_tokens for e in judged]), ",.0f"),
+            percent(cached / prompt if prompt else None),
+            number(average([e.output_tokens for e in judged]), ",.0f"),
+            number(known / steps if steps else None, ",.0f"),
+            count(sum(e.model_calls for e in played)),
+            count(sum(e.cache_hits for e in played)),
+            number(average([e.seconds for e in played]), ".1f"),
+            _money(judged, played),
+        ])  # fmt: skip
     columns = [
         "condition", "prompt tokens per episode", "of them cached", "output tokens",
         "knowledge per step", "model calls", "answered from cache", "seconds", "cost (USD)",
@@ -272,54 +258,9 @@ def token_table(run: Run) -> Table:
     notes = [
         "Means per episode, except model calls, cached answers and cost, which are sums over the "
         "condition, errors included. Cached tokens are those the provider says it reused.",
+        *_left_out(run),
     ]
-    notes += _sessions(run)
-    cut = [e for name in run.conditions for e in run.played(name) if e.dropped_turns]
-    if cut:
-        notes.append(
-            f"In {len(cut)} of {len(run.episodes)} episodes the context was too small for the "
-            f"whole history: up to {max(e.dropped_turns for e in cut)} of the oldest turns were "
-            "left out of a prompt."
-        )
-    if capped := sum(e.capped_replies for name in run.conditions for e in run.played(name)):
-        notes.append(f"{capped} replies were longer than their tokens can be, and were cut off.")
     return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes=notes)
-
-
-def _sessions(run: Run) -> list[str]:
-    """What was paid in all: episodes that were cut short or played again are in no row."""
-    sessions = run.manifest.sessions
-    bills = [session.spent for session in sessions if session.spent]
-    if not bills:
-        return []
-    which = "All" if len(bills) == len(sessions) else f"{len(bills)} of"
-    paid = [bill.usd for bill in bills if bill.usd is not None]
-    money = f" and ${sum(paid):.4f}" if paid else ""
-    return [
-        f"{which} {len(sessions)} sessions together spent {sum(bill.tokens for bill in bills):,} "
-        f"tokens{money}, episodes that were cut short or played again included."
-    ]
-
-
-def _tokens(judged: Sequence[Episode]) -> list[Cell]:
-    prompt = sum(e.prompt_tokens for e in judged)
-    cached = sum(e.cached_tokens for e in judged)
-    steps = sum(e.steps for e in judged)
-    known = sum(e.knowledge_tokens * e.steps for e in judged)
-    return [
-        number(average([e.prompt_tokens for e in judged]), ",.0f"),
-        percent(cached / prompt if prompt else None),
-        number(average([e.output_tokens for e in judged]), ",.0f"),
-        number(known / steps if steps else None, ",.0f"),
-    ]
-
-
-def _effort(played: Sequence[Episode]) -> list[Cell]:
-    return [
-        count(sum(e.model_calls for e in played)),
-        count(sum(e.cache_hits for e in played)),
-        number(average([e.seconds for e in played]), ".1f"),
-    ]
 
 
 def _money(judged: Sequence[Episode], played: Sequence[Episode]) -> Cell:
@@ -332,3 +273,25 @@ def _money(judged: Sequence[Episode], played: Sequence[Episode]) -> Cell:
     if len(prices) < len(played):
         note = f"{note}, price of {len(played) - len(prices)} unknown".removeprefix(", ")
     return Cell(f"{total:.4f}", note, {"value": total, "per_win": total / wins if wins else None})
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    """What no row holds: episodes that were cut short or played again, turns and replies cut."""
+    sessions = run.manifest.sessions
+    if bills := [session.spent for session in sessions if session.spent]:
+        which = "All" if len(bills) == len(sessions) else f"{len(bills)} of"
+        paid = [bill.usd for bill in bills if bill.usd is not None]
+        money = f" and ${sum(paid):.4f}" if paid else ""
+        yield (
+            f"{which} {len(sessions)} sessions together spent "
+            f"{sum(bill.tokens for bill in bills):,} tokens{money}, episodes that were cut short "
+            "or played again included."
+        )
+    played = [e for name in run.conditions for e in run.played(name)]
+    if cut := [e.dropped_turns for e in played if e.dropped_turns]:
+        yield (
+            f"In {len(cut)} of {len(run.episodes)} episodes the context was too small for the "
+            f"whole history: up to {max(cut)} of the oldest turns were left out of a prompt."
+        )
+    if capped := sum(e.capped_replies for e in played):
+        yield f"{capped} replies were longer than their tokens can be, and were cut off."

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from rpms.evals.progress import InFlight, read_in_flight
+from rpms.evals.progress import read_in_flight
 from rpms.evals.report import build_report
 from rpms.evals.report.page import log_name, render_index, render_page
 from rpms.evals.run_folder import EPISODES, MANIFEST, Run, read_run, slug
@@ -23,35 +23,35 @@ PATIENCE = 4.0
 """Nothing is made anew before so many times as long as making it took the last time."""
 
 
-Made = TypeVar("Made")
+Content = TypeVar("Content")
 
 
-class Aging(Generic[Made]):
+class Aging(Generic[Content]):
     """Something made from files: made again after they changed, but not at once."""
 
-    def __init__(self, make: Callable[[], Made]) -> None:
+    def __init__(self, make: Callable[[], Content]) -> None:
         """Nothing is made before somebody asks."""
         self._make = make
         self._lock = threading.Lock()
-        self._made: tuple[Made, str] | None = None
+        self._latest: tuple[Content, str] | None = None
         self._not_before = 0.0
 
     def version(self, stamp: str) -> str:
         """Of which state of the files it would be now; ``stamp`` marks the present one."""
-        if self._made is None or time.monotonic() >= self._not_before:
+        if self._latest is None or time.monotonic() >= self._not_before:
             return stamp
-        return self._made[1]
+        return self._latest[1]
 
-    def get(self, stamp: str) -> tuple[Made, str]:
+    def get(self, stamp: str) -> tuple[Content, str]:
         """It, and the state of the files that it was made from."""
         with self._lock:
             version = self.version(stamp)
-            if self._made is None or version != self._made[1]:
+            if self._latest is None or version != self._latest[1]:
                 began = time.monotonic()
-                self._made = self._make(), version
+                self._latest = self._make(), version
                 ended = time.monotonic()
                 self._not_before = ended + PATIENCE * (ended - began)
-            return self._made
+            return self._latest
 
 
 class Followed:
@@ -61,23 +61,21 @@ class Followed:
         """Nothing is read before somebody asks."""
         self.folder = folder
         self._run = Aging(lambda: read_run(folder))
-        self._report = Aging(lambda: build_report(self.run()))
+        self._report = Aging(lambda: build_report(self.run()[0]))
 
-    def run(self) -> Run:
-        """What is there now."""
-        return self._read()[0]
-
-    def _read(self) -> tuple[Run, str]:
-        return self._run.get(self._stamp())
+    def run(self) -> tuple[Run, str]:
+        """What is there now, and a stamp of the files."""
+        stamps = (stamp_of(self.folder / name) for name in (MANIFEST, EPISODES))
+        return self._run.get("-".join(f"{changed:x}.{size:x}" for changed, size in stamps))
 
     def page(self) -> str:
         """The report page, as of now."""
         # By what was read and not by what lies there: both are made anew only after a while.
-        return render_page(*self._report.get(self._read()[1]))
+        return render_page(*self._report.get(self.run()[1]))
 
     def state(self) -> dict[str, Any]:
         """How the run stands: progress, what it has cost, and what is in flight."""
-        (run, version), flight = self._read(), read_in_flight(self.folder)
+        (run, version), flight, now = self.run(), read_in_flight(self.folder), time.time()
         tokens, usd = (flight.tokens, flight.usd) if flight else _spent(run)
         return {
             "version": self._report.version(version),
@@ -86,7 +84,10 @@ class Followed:
             "planned": run.planned,
             "tokens": tokens,
             "usd": usd,
-            "flying": _flying(flight),
+            "flying": [
+                {"c": key.condition, "task": key.task, "seconds": max(0.0, now - since)}
+                for key, since in (flight.episodes if flight else ())
+            ],
         }
 
     def log(self, name: str) -> bytes | None:
@@ -94,7 +95,7 @@ class Followed:
 
         The name is only compared with those of finished episodes, so no other file is reached.
         """
-        run = self.run()
+        run, _ = self.run()
         for episode in run.episodes.values():
             if log_name(run, episode) == name:
                 try:
@@ -102,25 +103,6 @@ class Followed:
                 except OSError:
                     return None
         return None
-
-    def _stamp(self) -> str:
-        stamps = (stamp_of(self.folder / name) for name in (MANIFEST, EPISODES))
-        return "-".join(f"{changed:x}.{size:x}" for changed, size in stamps)
-
-
-def _flying(flight: InFlight | None) -> list[dict[str, Any]]:
-    if flight is None:
-        return []
-    return [
-        {
-            "c": key.condition,
-            "task": key.task,
-            "repeat": key.repeat,
-            "trial": key.trial,
-            "seconds": round(max(0.0, time.time() - since), 1),
-        }
-        for key, since in flight.episodes
-    ]
 
 
 def _spent(run: Run) -> tuple[int | None, float | None]:
@@ -131,7 +113,7 @@ def _spent(run: Run) -> tuple[int | None, float | None]:
 
 
 class Shelf:
-    """All runs of some folders; one that is begun while they are watched is found as well."""
+    """All runs of some folders; one that is begun while they are watched is seen as well."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         """Refused where a folder holds no run."""
@@ -154,7 +136,15 @@ class Shelf:
 
     def index(self) -> str:
         """A page that lists the runs and how they stand."""
-        return render_index([_told(name, run) for name, run in self.runs().items()])
+        rows: list[dict[str, Any]] = []
+        for name, followed in self.runs().items():
+            row: dict[str, Any] = {"name": name, "folder": str(followed.folder), "error": ""}
+            try:
+                row |= followed.state() | {"run": followed.run()[0]}
+            except (RpmsError, OSError) as error:
+                row["error"] = str(error)
+            rows.append(row)
+        return render_index(rows)
 
 
 def _runs_in(folder: Path) -> list[Path]:
@@ -163,11 +153,3 @@ def _runs_in(folder: Path) -> list[Path]:
     if not is_folder(folder):
         return []
     return sorted(file.parent for file in folder.rglob(MANIFEST) if is_file(file))
-
-
-def _told(name: str, run: Followed) -> dict[str, Any]:
-    about: dict[str, Any] = {"name": name, "folder": str(run.folder), "error": ""}
-    try:
-        return {**about, **run.state(), "run": run.run()}
-    except (RpmsError, OSError) as error:
-        return {**about, "error": str(error)}

@@ -25,7 +25,7 @@ from rpms.evals.protocol_card import protocol_card
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.report.plots import plots_of
+from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
@@ -40,11 +40,6 @@ from rpms.vocabulary.goal import GoalSpec
 
 HERE = Path(__file__).parent
 SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
-# A card of the page holds about so many characters; wider tables put intervals on a second line.
-ROOM = 125
-# A phone so many: there the rows of wider tables become cards.
-NARROW = 34
-GAP = 4
 
 _jinja = Environment(
     loader=FileSystemLoader(HERE),
@@ -77,8 +72,9 @@ def render_page(report: Report, live: str = "") -> str:
     wanted, and looks now and then for a later state.
     """
     run = report.run
-    style, script = _style(), _script(*SCRIPTS, *(["live"] if live else []))
-    return _jinja.get_template("report.html.j2").render(
+    return _rendered(
+        "report.html.j2",
+        (*SCRIPTS, "live") if live else SCRIPTS,
         title=heading(run),
         source=source_of(run),
         protocol=protocol_card(run.manifest),
@@ -86,16 +82,10 @@ def render_page(report: Report, live: str = "") -> str:
         run=run,
         manifest=run.manifest,
         tables=report.tables,
-        dense={table.id for table in report.tables if characters(table) > ROOM},
-        stacked={table.id for table in report.tables if characters(table) > NARROW},
-        plots=plots_of(run),
+        plot=conditions_plot(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
         live=live,
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
         data=_embedded(page_data(report, live)),
         logs=[] if live else [(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
@@ -103,31 +93,20 @@ def render_page(report: Report, live: str = "") -> str:
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists the runs which are served."""
-    style, script = _style(), _script("live")
-    return _jinja.get_template("index.html.j2").render(
-        runs=runs,
+    return _rendered("index.html.j2", ("live",), runs=runs)
+
+
+def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """A page with its style, and its scripts as one that leaves nothing in the global names."""
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
+    script = "'use strict';\n(() => {\n" + "\n".join(parts) + "\n})();\n"
+    return _jinja.get_template(template).render(
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
         script_hash=_hash(script),
-    )
-
-
-def _style() -> str:
-    return (HERE / "report.css").read_text(encoding="utf-8")
-
-
-def _script(*files: str) -> str:
-    """Files of js/ as one script that leaves nothing behind in the page's global names."""
-    text = "\n".join((HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in files)
-    return f"'use strict';\n(() => {{\n{text}\n}})();\n"
-
-
-def characters(table: Table) -> int:
-    """How wide a row is at most with each figure and its interval on one line."""
-    return sum(
-        max((len(row[i].text) + len(row[i].note) for row in table.rows), default=0) + GAP
-        for i in range(len(table.columns))
+        **values,
     )
 
 
@@ -137,8 +116,8 @@ def page_data(report: Report, live: str = "") -> dict[str, Any]:
     types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
     rows = [_row(run, e) for e in run.episodes.values()]
     if live:
-        for row, episode in zip(rows, run.episodes.values(), strict=True):
-            row["log"] = log_name(run, episode)
+        for row, e in zip(rows, run.episodes.values(), strict=True):
+            row["log"] = log_name(run, e)
     return {
         "live": live,
         "scored": metric_of(run.manifest.env) == "score",
@@ -224,17 +203,14 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
 
 def rules_changed(run: Run) -> bool:
     """Whether the manual at hand, or that of an arm, is another one than the run was made with."""
-    hashes, env = run.manifest.hashes, run.manifest.env
-    if hashes.rules and hashes.rules != rules_hash(env):
-        return True
-    for label, known in hashes.rules_of.items():
+    hashes = run.manifest.hashes
+    for label, digest in {"": hashes.rules, **hashes.rules_of}.items():
         context = run.manifest.conditions.get(label, {})
+        own = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
         try:
-            own = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
-            here = rules_hash(env, *own)
+            if digest and digest != rules_hash(run.manifest.env, *own):
+                return True
         except RpmsError:  # the folder is gone, or no longer a manual
-            return True
-        if known != here:
             return True
     return False
 

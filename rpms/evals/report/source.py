@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import Any
 
 from rpms.envs import get_environment
-from rpms.evals.protocol_card import NONE, joined
 from rpms.evals.records import Manifest
 from rpms.evals.run_folder import Run
 from rpms.vocabulary.context import RunContext
@@ -62,43 +61,12 @@ def borrowed_memory(run: Run) -> Iterator[str]:
         )
 
 
-def settings_of(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """Every setting under a title: those of the conditions, then all else that the manifest has.
+def settings_of(manifest: Manifest) -> str:
+    """All that the manifest has but its tasks, as JSON without passwords.
 
-    One value where all conditions share it; a setting younger than the run has its default.
+    A setting younger than the run has its default.
     """
     usual = RunContext().plain
-    contexts = {label: {**usual, **own} for label, own in manifest.conditions.items()}
-    settings = dict.fromkeys(name for context in contexts.values() for name in context)
-    sections = {
-        "Agent and model": {
-            name: joined({label: _written(c.get(name)) for label, c in contexts.items()})
-            for name in settings
-        },
-        "Run": {},
-    }
-    told_above = {"conditions", "tasks"}
-    for name, value in manifest.model_dump(exclude=told_above, exclude_none=True).items():
-        if isinstance(value, dict | list):
-            sections[name.capitalize()] = dict(_flat(value))
-        else:
-            sections["Run"][name] = _written(value)
-    return {title: values for title, values in sections.items() if values}
-
-
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Nested values, each by the names that lead to it."""
-    if isinstance(value, list):
-        value = {str(number): item for number, item in enumerate(value, start=1)}
-    if not isinstance(value, dict):
-        yield path, _written(value)
-        return
-    for name, item in value.items():
-        yield from _flat(item, f"{path} {name}".strip())
-
-
-def _written(value: Any) -> str:
-    """A value as the command line takes it; an address without its password."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return NONE if value in ("", None) else redact(str(value))
+    settings = manifest.model_dump(exclude={"tasks"}, exclude_none=True)
+    settings["conditions"] = {name: {**usual, **own} for name, own in manifest.conditions.items()}
+    return redact(json.dumps(settings, indent=2, ensure_ascii=False, default=str))

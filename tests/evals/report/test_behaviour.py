@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rpms.evals.comparison import compare_runs
-from rpms.evals.report import read_report
-from rpms.evals.report.behaviour import cause_of, cause_table, guard_table, veto_table
+from rpms.evals.report import build_report, read_report
+from rpms.evals.report.behaviour import cause_of, cause_table, guard_table
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.step_analysis import UNREADABLE, Cause, decision_counts
 from rpms.vocabulary.turn import Decision, Verdict
@@ -50,7 +50,12 @@ def test_failures_steps_and_rates(tmp_path: Path) -> None:
 
 def test_tokens_and_money(tmp_path: Path) -> None:
     wins = {"A": [True] * 2, "D": [True] * 2}
-    tables = tables_of(write_run(tmp_path, wins, lines={("D", 0): {"cost_usd": 0.02}}, logs=False))
+    spent = {"tokens": 660, "usd": 0.06}
+    sessions = [{"started": "2030-01-02", "commit": "abc1234", "spent": spent} for _ in range(2)]
+    lines = {("D", 0): {"cost_usd": 0.02}}
+    tables = tables_of(write_run(tmp_path, wins, lines=lines, logs=False, sessions=sessions))
+    (note,) = tables["tokens"]["notes"][1:]
+    assert note.startswith("All 2 sessions together spent 1,320 tokens and $0.1200, episodes that")
     unknown, known = tables["tokens"]["rows"]
     assert unknown["cost (USD)"] == {"value": None}
     assert known["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
@@ -58,7 +63,7 @@ def test_tokens_and_money(tmp_path: Path) -> None:
 
 
 def causes(run: Run) -> list[Cause]:
-    return [found for e in run.episodes.values() if (found := cause_of(run, e))]
+    return [cause for e in run.episodes.values() if (cause := cause_of(run, e))]
 
 
 def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
@@ -77,13 +82,13 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
     """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
-    assert [found.kind for found in causes(run)] == ["drift"]
+    assert [cause.kind for cause in causes(run)] == ["drift"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:40] if damage == "torn" else b"[]")
-    assert [found.kind for found in causes(run)] == ["not recorded"]
+    assert [cause.kind for cause in causes(run)] == ["not recorded"]
 
 
 def test_real_episodes_are_explained_by_their_own_steps(
@@ -119,38 +124,25 @@ DECISIONS = [
 
 
 def test_only_vetoes_that_were_told_have_a_next_proposal() -> None:
-    found = decision_counts(DECISIONS)
-    assert (found["proposals"], found["asked_again"], found["fell_back"]) == (8, 4, 1)
-    assert found["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
-    assert found["after_veto"] == {"R-1": [2, 1, 1], "R-2": [1, 1, 0], UNREADABLE: [1, 0, 0]}
+    counts = decision_counts(DECISIONS)
+    assert (counts["proposals"], counts["asked_again"], counts["fell_back"]) == (8, 4, 1)
+    assert counts["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
+    assert counts["after_veto"] == {"R-1": [2, 1, 1], "R-2": [1, 1, 0], UNREADABLE: [1, 0, 0]}
     # A veto at the very end was never answered.
     assert decision_counts(DECISIONS[:1])["after_veto"] == {}
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Path:
-    counts = decision_counts(DECISIONS)
-    lines: dict[Any, Any] = {("D+verify", n): counts for n in range(2)}
-    wins = {"D": [True, False], "D+verify": [True, True]}
-    return write_run(tmp_path / "new", wins, lines=lines, logs=False)
-
-
-def test_per_rule_what_was_proposed_next(guarded: Path) -> None:
-    run = read_run(guarded)
-    table = veto_table(run)
-    assert table is not None and table.id == "vetoes"
-    rows = {row[1].text: [cell.text for cell in row[2:]] for row in table.rows}
-    assert [name.split()[0] for name in rows["R-1"]] == ["4", "50.0%", "50.0%"]
-    assert [name.split()[0] for name in rows["R-2"]] == ["2", "100.0%", "0.0%"]
-    assert {row[0].text for row in table.rows} == {"D+verify"}
-    fates = guard_table(run)
-    assert fates is not None and "fell back" in fates.columns
-    assert {"guard", "vetoes"} <= {table.id for table in read_report(guarded).tables}
-
-
-def test_what_a_run_has_not_is_no_table(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path, {"A": [True]}, logs=False))
-    assert veto_table(run) is guard_table(run) is cause_table(run) is None
+def test_what_rules_made_of_actions(tmp_path: Path) -> None:
+    lines: dict[Any, Any] = {("D+verify", n): decision_counts(DECISIONS) for n in range(2)}
+    wins = {"D": [True, True], "D+verify": [True, True]}
+    run = read_run(write_run(tmp_path, wins, lines=lines, logs=False))
+    table = guard_table(run)
+    assert table is not None and "guard" in {table.id for table in build_report(run).tables}
+    (row,) = table.as_json()["rows"]
+    assert (row["condition"], row["proposals"]) == ("D+verify", 16)
+    assert row["asked again"]["share"] == 0.5
+    assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
+    assert cause_table(run) is None, "nothing was lost"
 
 
 @pytest.mark.parametrize(
@@ -201,8 +193,8 @@ def test_refusals_of_a_real_run(real_run: Path) -> None:
     report = read_report(real_run)
     refused = {row["condition"][0]: row for row in report.as_json()["tables"]["lacking"]["rows"]}
     for name in report.run.conditions:
-        told = sum(e.invalid_actions - e.format_errors for e in report.run.judged(name))
-        assert refused[name]["actions refused"] == told
+        readable = sum(e.invalid_actions - e.format_errors for e in report.run.judged(name))
+        assert refused[name]["actions refused"] == readable
     # A baseline is shown neither rules nor memories: it can ignore nothing but the list of actions.
     assert refused["A"]["wrong"]["share"] in (0.0, None)
 

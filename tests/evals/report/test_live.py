@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -36,23 +35,16 @@ def add(folder: Path, number: int, won: bool, condition: str = "A") -> None:
         out.write(json.dumps(line) + "\n")
 
 
-def test_the_state_follows_the_files(tmp_path: Path, at_once: None) -> None:
+def test_state_and_page_follow_the_files(tmp_path: Path, at_once: None) -> None:
     run = Followed(growing(tmp_path))
     before = run.state()
     assert (before["done"], before["planned"], before["going"]) == (1, 4, False)
-    assert run.state() == before
+    assert run.state() == before and f'"live":"{before["version"]}"' in run.page()
+    assert "log-0" not in run.page() and "connect-src 'self'" in run.page()
     add(tmp_path, 1, False)
     after = run.state()
     assert after["done"] == 2 and after["version"] != before["version"]
-
-
-def test_the_page_says_which_state_it_shows(tmp_path: Path, at_once: None) -> None:
-    run = Followed(growing(tmp_path))
-    assert f'"live":"{run.state()["version"]}"' in run.page()
-    assert "log-0" not in run.page() and "connect-src 'self'" in run.page()
-    add(tmp_path, 1, False)
-    assert f'"live":"{run.state()["version"]}"' in run.page()
-    assert task_id(1) in run.page()
+    assert f'"live":"{after["version"]}"' in run.page() and task_id(1) in run.page()
 
 
 def test_what_is_in_flight_and_spent(tmp_path: Path) -> None:
@@ -63,29 +55,18 @@ def test_what_is_in_flight_and_spent(tmp_path: Path) -> None:
     FlightNotes(tmp_path).note([JobKey("A", "here")], Total(90, 0.5))
     now = run.state()
     assert (now["going"], now["tokens"], now["usd"]) == (True, 90, 0.5)
-    assert [(one["c"], one["task"]) for one in now["flying"]] == [("A", "here")]
+    assert [(job["c"], job["task"]) for job in now["flying"]] == [("A", "here")]
     assert Followed(write_run(tmp_path / "old", {"A": [True]})).state()["tokens"] is None
 
 
 def test_a_report_is_not_made_more_often_than_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 2.0, 3.0, 9.9, 10.0, 11.0, 12.0])
     monkeypatch.setattr(live.time, "monotonic", lambda: next(clock))
-    made = Aging(iter("abc").__next__)
-    assert made.get("1") == ("a", "1")  # takes from 0 to 2, so the next one comes at 10
-    assert made.get("2") == ("a", "1")
-    assert made.version("2") == "1"
-    assert made.get("3") == ("b", "3")
-
-
-def test_only_logs_of_finished_episodes_are_given(tmp_path: Path) -> None:
-    run = Followed(growing(tmp_path))
-    data = json.loads(run.page().partition('id="data">')[2].partition("</script>")[0])
-    name = data["episodes"][0]["log"]
-    assert json.loads(gzip.decompress(run.log(name) or b""))["task"] == task_id(0)
-    for other in ("manifest.json", f"../{tmp_path.name}/{name}", f"/{name}", f"{name}/..", ""):
-        assert run.log(other) is None
-    (tmp_path / name).unlink()
-    assert run.log(name) is None
+    letters = Aging(iter("abc").__next__)
+    assert letters.get("1") == ("a", "1")  # takes from 0 to 2, so the next one comes at 10
+    assert letters.get("2") == ("a", "1")
+    assert letters.version("2") == "1"
+    assert letters.get("3") == ("b", "3")
 
 
 def test_runs_are_found_below_folders_and_as_they_begin(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ WIDE, PHONE = 1400, 390
 @pytest.fixture
 def followed(browser: Browser) -> Iterator[Open]:
     """Opens a page of these runs; nothing may leave the server or complain."""
-    heard: list[str] = []
+    complaints: list[str] = []
     servers = []
     context = browser.new_context()
 
@@ -40,11 +40,11 @@ def followed(browser: Browser) -> Iterator[Open]:
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": 900})
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: heard.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-        page.on("request", lambda asked: (
-            None if asked.url.startswith(f"http://127.0.0.1:{server.server_port}/")
-            else heard.append(f"request: {asked.url}")))  # fmt: skip
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("request", lambda request: (
+            None if request.url.startswith(f"http://127.0.0.1:{server.server_port}/")
+            else complaints.append(f"request: {request.url}")))  # fmt: skip
         page.goto(server.address + address)
         return page
 
@@ -53,30 +53,43 @@ def followed(browser: Browser) -> Iterator[Open]:
     for server in servers:
         server.shutdown()
         server.server_close()
-    assert heard == []
+    assert complaints == []
 
 
-def test_episodes_appear_in_the_list_while_it_is_read(tmp_path: Path, followed: Open) -> None:
-    page = followed(growing(tmp_path), address="#/episodes")
-    rows = page.locator("#list tbody tr")
-    expect(rows).to_have_count(1)
+def test_tables_and_the_list_follow_while_they_are_read(tmp_path: Path, followed: Open) -> None:
+    page = followed(growing(tmp_path))
+    main, rows = page.locator("#table-main tbody tr").first, page.locator("#list tbody tr")
+    expect(main).to_contain_text("100.0%")
     expect(page.locator("#live")).to_contain_text("Stopped before its end")
-    page.get_by_role("searchbox", name="Task or error").fill("mug")
-    page.locator("#list tbody a").first.focus()
+    page.get_by_text("Protocol", exact=True).click()
+    page.evaluate("window.row = document.querySelector('#table-main tbody tr')")
     FlightNotes(tmp_path).note([JobKey("A", "a <b>task</b> in flight")], Total(1234, 0.5))
     add(tmp_path, 1, False)
-    expect(rows).to_have_count(2)
-    expect(page.locator("#live")).to_contain_text("Going on")
-    expect(page.locator("#live")).to_contain_text("2 of 4 episodes")
-    expect(page.locator("#live")).to_contain_text("1,234 tokens, $0.5000 so far")
+    expect(main).to_contain_text("50.0%")
+    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
+    assert page.evaluate("window.row.isConnected"), "what is the same stays in its place"
+    for words in ("Going on", "2 of 4 episodes", "1,234 tokens, $0.5000 so far"):
+        expect(page.locator("#live")).to_contain_text(words)
     page.get_by_text("1 in flight").click()
     expect(page.locator("#live li")).to_contain_text("a <b>task</b> in flight")
-    assert page.get_by_role("searchbox", name="Task or error").input_value() == "mug"
-    assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY")
-    add(tmp_path, 2, True)
-    expect(rows).to_have_count(3)
+    row = page.locator("#table-causes tbody tr").filter(has_text="drift")
+    row.get_by_role("link").click()
+    expect(page.locator("#set")).to_contain_text("Where lost episodes went wrong: drift, A")
+    expect(rows).to_have_count(1)
+    page.get_by_role("searchbox", name="Task or error").fill("mug")
+    page.locator("#list tbody a").first.focus()
+    add(tmp_path, 2, False)
+    expect(rows).to_have_count(2)
     expect(page.locator("#live details")).to_have_attribute("open", "")
     expect(page.locator("nav .count")).to_have_text("3")
+    assert page.evaluate("document.activeElement.tagName") == "A"
+    assert page.get_by_role("searchbox", name="Task or error").input_value() == "mug"
+    page.locator("#list p.why a").first.click()
+    expect(page.locator("#where")).to_have_text("Step 4 of 12")
+    expect(page.locator("#view-episode p.why")).to_contain_text("the belief was wrong at step 4")
+    page.go_back()
+    page.locator("#unset").click()
+    expect(rows).to_have_count(3)
 
 
 def test_an_open_step_and_open_panels_stay(tmp_path: Path, followed: Open) -> None:
@@ -95,36 +108,12 @@ def test_an_open_step_and_open_panels_stay(tmp_path: Path, followed: Open) -> No
     expect(page.locator("#where")).to_have_text("Step 1 of 12")
 
 
-def test_tables_follow_and_lead_to_episodes(tmp_path: Path, followed: Open) -> None:
-    page = followed(growing(tmp_path))
-    main = page.locator("#table-main tbody tr").first
-    expect(main).to_contain_text("100.0%")
-    page.get_by_text("Protocol", exact=True).click()
-    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
-    page.evaluate("window.kept = document.querySelector('#table-main tbody tr')")
-    add(tmp_path, 1, False)
-    expect(main).to_contain_text("50.0%")
-    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
-    assert page.evaluate("window.kept.isConnected"), "what is the same stays in its place"
-    row = page.locator("#table-causes tbody tr").filter(has_text="drift")
-    row.get_by_role("link").click()
-    expect(page.locator("#list tbody tr")).to_have_count(1)
-    expect(page.locator("#chosen")).to_contain_text("Where lost episodes went wrong: drift, A")
-    add(tmp_path, 2, False)
-    expect(page.locator("#list tbody tr")).to_have_count(2)
-    page.locator("#list p.why a").first.click()
-    expect(page.locator("#where")).to_have_text("Step 4 of 12")
-    expect(page.locator("#view-episode p.why")).to_contain_text("the belief was wrong at step 4")
-    page.go_back()
-    page.locator("#unset").click()
-    expect(page.locator("#list tbody tr")).to_have_count(3)
-
-
-@pytest.mark.parametrize("width", [WIDE, PHONE])
-def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open, width: int) -> None:
+def test_many_runs_are_listed_and_followed_and_trouble_is_said(
+    tmp_path: Path, followed: Open
+) -> None:
     growing(tmp_path / "one")
     write_run(tmp_path / "two", {"A": [True, False]})
-    page = followed(tmp_path, width=width)
+    page = followed(tmp_path, width=PHONE)
     expect(page.locator("tbody tr")).to_have_count(2)
     add(tmp_path / "one", 1, False)
     expect(page.locator("tbody tr").first).to_contain_text("2 of 4")
@@ -134,12 +123,6 @@ def test_many_runs_are_listed_and_followed(tmp_path: Path, followed: Open, width
     page.locator("tbody a").first.click()
     expect(page.locator("#live")).to_contain_text("2 of 4 episodes")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("link", name="All runs").click()
-    expect(page.locator("h1")).to_have_text("Runs")
-
-
-def test_trouble_is_said_and_the_page_stays(tmp_path: Path, followed: Open) -> None:
-    page = followed(growing(tmp_path))
     broken = "new Response('episodes.jsonl:1: torn', {status: 500})"
     page.evaluate(f"void (window.fetch = () => Promise.resolve({broken}))")
     expect(page.locator("#live")).to_contain_text("episodes.jsonl:1: torn")

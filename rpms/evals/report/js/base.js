@@ -1,5 +1,6 @@
 // Everything foreign goes in as text: no function here reads markup from a string.
-const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
 const conditionNames = new Map(data.conditions);
 const typeNames = new Map(data.types);
 data.episodes.forEach((episode, number) => {
@@ -10,7 +11,6 @@ data.episodes.forEach((episode, number) => {
 const rankOf = new Map(data.conditions.map(([c], rank) => [c, rank]));
 data.episodes.sort((a, b) => a.n - b.n || rankOf.get(a.c) - rankOf.get(b.c));
 
-const byId = (id) => document.getElementById(id);
 const keyOf = (condition, task) => JSON.stringify([condition, task]);
 const episodesByKey = new Map(data.episodes.map((e) => [keyOf(e.c, e.task), e]));
 
@@ -21,14 +21,13 @@ function el(tag, attributes, ...children) {
     if (name === "onclick") node.addEventListener("click", value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== "") node.append(child);
-  }
+  node.append(...children.flat(Infinity).filter((child) => (child ?? "") !== ""));
   return node;
 }
 
 const encode = encodeURIComponent;
 const episodeLink = (e, step) => `#/episode/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+const transcriptLink = (e, step) => `#/transcript/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
 const compareLink = (first, second, task, step) =>
   `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
 
@@ -40,29 +39,25 @@ const goalBelow = (e) => (titleOf(e) === e.goal ? null : e.goal);
 const isError = (e) => e.mode === "model_error" || e.mode === "infrastructure_error";
 
 function outcomeBadge(e) {
-  const told = e.won ? "won" : (e.mode || "lost").replaceAll("_", " ");
-  return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, told);
+  const outcome = e.won ? "won" : (e.mode || "lost").replaceAll("_", " ");
+  return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, outcome);
 }
 
 // One line on where a lost episode went wrong, leading to the step.
 function whyLine(e) {
   if (!e.cause) return null;
-  const told = [el("span", { class: "cause" }, e.cause), `: ${e.why}`];
-  return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, told) : told);
+  const why = [el("span", { class: "cause" }, e.cause), `: ${e.why}`];
+  return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, why) : why);
 }
 
 // A log stays compressed in the page, or on the server, until somebody asks for it.
-async function packedLog(e) {
+async function unpackLog(e) {
   const holder = data.live ? await fetch(e.log) : byId(e.log);
   if (!holder || holder.ok === false) {
     throw new Error("The run folder has no step log of this episode.");
   }
-  if (data.live) return holder.arrayBuffer();
-  return Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
-}
-
-async function unpackLog(e) {
-  const bytes = await packedLog(e);
+  const bytes = data.live ? await holder.arrayBuffer()
+    : Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   try {
     return await new Response(stream).json();
@@ -71,9 +66,9 @@ async function unpackLog(e) {
   }
 }
 
+// For the views: the last few logs stay unpacked.
 const decoded = new Map();
 
-// For the views: the last few logs are kept.
 async function loadLog(e) {
   if (decoded.has(e.log)) return decoded.get(e.log);
   const log = await unpackLog(e);
@@ -81,18 +76,3 @@ async function loadLog(e) {
   decoded.set(e.log, log);
   return log;
 }
-
-const theme = {
-  now: () => document.documentElement.dataset.theme
-    || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"),
-  keep(name) {
-    document.documentElement.dataset.theme = name;
-    try { localStorage.setItem("rpms-theme", name); } catch { /* private windows have none */ }
-  },
-  recall() {
-    try {
-      const name = localStorage.getItem("rpms-theme");
-      if (name === "dark" || name === "light") document.documentElement.dataset.theme = name;
-    } catch { /* private windows have none */ }
-  },
-};

@@ -1,22 +1,16 @@
-// One episode, step by step.
-const viewer = { episode: null, log: null, step: 1, reading: false, onlyNew: false };
+// One episode, step by step, or as one text to read from top to bottom.
+const viewer = { episode: null, log: null, step: 1, reading: false };
 
-function stepButtons(log, current, go) {
+function stepButtons(log, current) {
   return log.steps.map((step, i) => {
-    const kinds = [step.failed ? "failed" : "", (step.drift || []).length ? "drifted" : ""];
-    const told = `Step ${i + 1}${step.failed ? ", refused" : ""}`
-      + `${(step.drift || []).length ? ", belief drifted" : ""}`;
+    const drifted = (step.drift || []).length > 0;
     return el("button", {
-      type: "button", class: kinds.join(" ").trim() || null, "aria-label": told,
-      "aria-current": i + 1 === current ? "step" : null, onclick: () => go(i + 1),
+      type: "button",
+      class: `${step.failed ? "failed" : ""} ${drifted ? "drifted" : ""}`.trim() || null,
+      "aria-label": `Step ${i + 1}${step.failed ? ", refused" : ""}${drifted ? ", belief drifted" : ""}`,
+      "aria-current": i + 1 === current ? "step" : null, onclick: () => goToStep(i + 1),
     }, String(i + 1));
   });
-}
-
-function otherConditions(e) {
-  return data.conditions
-    .filter(([c]) => c !== e.c && episodesByKey.has(keyOf(c, e.task)))
-    .map(([c, name]) => el("a", { href: compareLink(e.c, c, e.task) }, name));
 }
 
 // Where an error was raised in somebody's own code.
@@ -26,7 +20,9 @@ const placePanel = (place) => panel("Where it was raised",
   el("pre", null, place.traceback));
 
 function episodeHead(e) {
-  const others = otherConditions(e);
+  const others = data.conditions
+    .filter(([c]) => c !== e.c && episodesByKey.has(keyOf(c, e.task)))
+    .map(([c, name]) => el("a", { href: compareLink(e.c, c, e.task) }, name));
   return [
     el("p", { class: "crumbs" }, el("a", { href: listHash(list.params), id: "back" },
       "\u2190 Episodes"),
@@ -49,24 +45,20 @@ function episodeHead(e) {
 function drawStep() {
   const { log, step, episode } = viewer;
   const now = log.steps[step - 1];
-  const go = (n) => goToStep(n);
+  const button = (id, title, to) => el("button", { type: "button", id, onclick: () => goToStep(to),
+    disabled: to < 1 || to > log.steps.length }, title);
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Steps" },
-    stepButtons(log, step, go));
-  const stepper = el("div", { class: "stepper" },
-    el("button", { type: "button", onclick: () => go(step - 1), disabled: step <= 1, id: "previous" },
-      "\u2190 Previous"),
-    el("span", { class: "where", role: "status", "aria-live": "polite", id: "where" },
-      `Step ${step} of ${log.steps.length}`),
-    el("button", { type: "button", onclick: () => go(step + 1), disabled: step >= log.steps.length,
-      id: "next" }, "Next \u2192"),
-    strip);
-  const columns = el("div", { class: "columns" },
-    el("div", null, panel("Observation", plain(now.observation)), decisionPanel(now), resultPanel(now),
-      panel("Belief and truth", truthTable(now))),
-    el("div", null, beliefPanel(now), memoryPanel(now), rulesPanel(now)));
-  byId("steps-of").replaceChildren(stepper, columns, promptPanel(now, log),
-    rawPanel(episode, now, log));
-  markFound(columns);
+    stepButtons(log, step));
+  byId("steps-of").replaceChildren(
+    el("div", { class: "stepper" }, button("previous", "\u2190 Previous", step - 1),
+      el("span", { class: "where", role: "status", "aria-live": "polite", id: "where" },
+        `Step ${step} of ${log.steps.length}`),
+      button("next", "Next \u2192", step + 1), strip),
+    el("div", { class: "columns" },
+      el("div", null, panel("Observation", plain(now.observation)), decisionPanel(now),
+        resultPanel(now), truthPanel(now)),
+      el("div", null, beliefPanel(now), memoryPanel(now), rulesPanel(now))),
+    promptPanel(now, log), rawPanel(episode, now, log));
   const current = strip.querySelector("[aria-current]");
   strip.scrollLeft = current.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
   history.replaceState(null, "", episodeLink(episode, step));
@@ -74,36 +66,33 @@ function drawStep() {
 
 function goToStep(number) {
   if (!viewer.log) return;
-  const next = Math.min(Math.max(1, number), viewer.log.steps.length);
-  const held = document.activeElement && document.activeElement.id;
-  viewer.step = next;
+  viewer.step = Math.min(Math.max(1, number), viewer.log.steps.length);
   if (viewer.reading) {
     markTurn(true);
     return;
   }
+  const focused = document.activeElement?.id;
   drawStep();
-  const again = held && byId(held);
+  const again = focused && byId(focused);
   if (again && !again.disabled && byId("view-episode").contains(again)) again.focus();
 }
 
 async function showEpisode(condition, task, number, reading) {
-  const view = byId("view-episode");
   const e = episodesByKey.get(keyOf(condition, task));
-  viewer.reading = reading;
-  viewer.episode = e;
-  viewer.log = null;
+  Object.assign(viewer, { reading, episode: e, log: null });
   if (!e) {
-    view.replaceChildren(el("p", { class: "notice" }, "This run has no such episode."),
+    byId("view-episode").replaceChildren(
+      el("p", { class: "notice" }, "This run has no such episode."),
       el("a", { href: "#/episodes" }, "All episodes"));
     return;
   }
-  view.replaceChildren(...episodeHead(e).filter(Boolean), el("div", { id: "steps-of" },
-    el("p", { class: "muted" }, "Reading the step log.")));
-  const asked = location.hash;
+  byId("view-episode").replaceChildren(...episodeHead(e).filter(Boolean), el("div",
+    { id: "steps-of" }, el("p", { class: "muted" }, "Reading the step log.")));
+  const address = location.hash;
   try {
     const log = await loadLog(e);
     // Whoever has left meanwhile is not brought back: drawing a step writes the address.
-    if (location.hash !== asked || viewer.episode !== e || viewer.reading !== reading) return;
+    if (location.hash !== address || viewer.episode !== e || viewer.reading !== reading) return;
     if (!log.steps.length) throw new Error("This episode ended before its first step.");
     viewer.log = log;
     viewer.step = Math.min(Math.max(1, number || 1), log.steps.length);
@@ -128,20 +117,13 @@ function switchReading() {
   location.hash = link(viewer.episode, viewer.step);
 }
 
-// The whole episode as one text to read from top to bottom.
-const transcriptLink = (e, step) => `#/transcript/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
-
-function turnNotes(step) {
-  const vetoed = (step.decisions || []).filter((d) => d.reason).map((d) =>
+function turn(e, step, number) {
+  const vetoes = (step.decisions || []).filter((d) => d.reason).map((d) =>
     `${d.verdict.replace("_", " ")}: ${d.proposal || "(no action)"}`
     + `${d.rule ? ` [${d.rule}]` : ""} ${d.reason}`);
-  return [...vetoed, ...(step.drift || []).map((line) => `belief drifted: ${line}`)];
-}
-
-function turn(e, step, number) {
-  const notes = turnNotes(step);
+  const notes = [...vetoes, ...(step.drift || []).map((line) => `belief drifted: ${line}`)];
   return el("li", { id: `turn-${number}`, class: "turn" },
-    el("a", { href: episodeLink(e, number), class: "turn-link" }, `Step ${number}`),
+    el("a", { href: episodeLink(e, number) }, `Step ${number}`),
     el("div", null,
       step.thought ? el("p", { class: "text thought" }, step.thought) : null,
       notes.map((note) => el("p", { class: "text note" }, note)),
@@ -151,34 +133,18 @@ function turn(e, step, number) {
         step.result || (step.reply ? "(nothing)" : "The episode broke off here."))));
 }
 
-function transcriptText(e, log) {
-  const lines = [`${titleOf(e)} (${e.c}, ${e.task})`, "", log.steps[0].observation];
-  log.steps.forEach((step, i) => {
-    lines.push("", `Step ${i + 1}`);
-    if (step.thought) lines.push(`Thought: ${step.thought}`);
-    lines.push(...turnNotes(step).map((note) => `(${note})`), `Action: ${step.action || "(none)"}`,
-      `${step.failed ? "(refused) " : ""}${step.result || ""}`);
-  });
-  lines.push("", `Outcome: ${e.won ? "won" : (e.mode || "lost").replaceAll("_", " ")}`);
-  if (e.error) lines.push(e.error);
-  return lines.join("\n");
-}
-
 function drawTranscript() {
   const { log, episode } = viewer;
-  byId("steps-of").replaceChildren(
-    el("div", { class: "panel transcript" },
-      copyButton("Copy transcript", () => transcriptText(episode, log)),
-      el("p", { class: "text" }, log.steps[0].observation),
-      el("ol", { class: "plain" }, log.steps.map((step, i) => turn(episode, step, i + 1))),
-      el("p", null, outcomeBadge(episode))));
-  markFound(byId("steps-of"));
+  byId("steps-of").replaceChildren(el("div", { class: "panel transcript" },
+    el("p", { class: "text" }, log.steps[0].observation),
+    el("ol", { class: "plain" }, log.steps.map((step, i) => turn(episode, step, i + 1))),
+    el("p", null, outcomeBadge(episode))));
   markTurn(false);
 }
 
 // The focus is on the step one is at, so Enter opens it.
-function markTurn(seen) {
+function markTurn(moved) {
   const link = byId(`turn-${viewer.step}`).querySelector("a");
   history.replaceState(null, "", transcriptLink(viewer.episode, viewer.step));
-  if (seen || viewer.step > 1) link.focus();
+  if (moved || viewer.step > 1) link.focus();
 }

@@ -20,42 +20,32 @@ const COLUMNS = [
   ["tokens", "Tokens", (e) => e.tokens],
 ];
 if (data.scored) COLUMNS.splice(5, 0, ["score", "Score", (e) => e.score]);
-const NUMBERS = new Set(["n", "score", "steps", "invalid", "drift", "tokens"]);
+const TEXTS = ["n", "goal", "c", "type", "outcome"];
 
-function outcomeFits(e, wanted) {
-  if (!wanted) return true;
-  if (wanted === "won") return e.won;
-  if (wanted === "lost") return !e.won && !isError(e);
-  if (wanted === "error") return isError(e);
-  if (wanted === "drift") return e.drift > 0;
-  return e.mode === wanted;
-}
+const OUTCOMES = {
+  won: (e) => e.won, lost: (e) => !e.won && !isError(e), error: isError, drift: (e) => e.drift > 0,
+};
 
 function chosenEpisodes(params) {
   const words = (params.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
-  const set = params.get("set");
+  const [set, condition, type, outcome] = ["set", "c", "t", "o"].map((name) => params.get(name));
   const members = set && new Set((data.sets[set] || { of: [] }).of);
-  const found = data.episodes.filter((e) => {
+  const fits = OUTCOMES[outcome] || ((e) => !outcome || e.mode === outcome);
+  const episodes = data.episodes.filter((e) => {
     if (members && !members.has(e.number)) return false;
-    if (params.get("c") && e.c !== params.get("c")) return false;
-    if (params.get("t") && e.type !== params.get("t")) return false;
-    if (!outcomeFits(e, params.get("o"))) return false;
+    if ((condition && e.c !== condition) || (type && e.type !== type) || !fits(e)) return false;
     const text = `${e.goal} ${e.task} ${e.c} ${e.error} ${e.cause} ${e.why}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   const order = params.get("s") || "n";
-  const column = COLUMNS.find(([key]) => key === order.replace(/^-/, "")) || COLUMNS[0];
+  const [, , read] = COLUMNS.find(([key]) => key === order.replace(/^-/, "")) || COLUMNS[0];
   const sign = order.startsWith("-") ? -1 : 1;
-  const read = column[2];
-  return found
-    .map((e) => [read(e), e])
-    .sort(([a], [b]) => sign * (a < b ? -1 : a > b ? 1 : 0))
-    .map(([, e]) => e);
+  return episodes.sort((a, b) => sign * (read(a) < read(b) ? -1 : read(a) > read(b) ? 1 : 0));
 }
 
 function listHash(params) {
-  const kept = new URLSearchParams([...params].filter(([, value]) => value));
-  return `#/episodes${[...kept].length ? `?${kept}` : ""}`;
+  const query = new URLSearchParams([...params].filter(([, value]) => value));
+  return `#/episodes${[...query].length ? `?${query}` : ""}`;
 }
 
 // Says which figure of a table the list belongs to, and how to see the others again.
@@ -63,16 +53,17 @@ function drawSet(params) {
   const name = params.get("set");
   const rest = new URLSearchParams(params);
   rest.delete("set");
-  const set = name && data.sets[name];
-  byId("chosen").hidden = !name;
-  byId("chosen").replaceChildren(...(name ? [
+  byId("set").hidden = !name;
+  if (!name) return;
+  const set = data.sets[name];
+  byId("set").replaceChildren(
     set ? `Only these: ${set.title}. ` : "This run has no such set of episodes. ",
     el("a", { href: `#/results/${encode(name.split("/")[0])}` }, "The table"), " \u00b7 ",
-    el("a", { href: listHash(rest), id: "unset" }, "All episodes")] : []));
+    el("a", { href: listHash(rest), id: "unset" }, "All episodes"));
 }
 
 function drawHeads(params) {
-  const held = document.activeElement?.dataset.sort;
+  const focused = document.activeElement?.dataset.sort;
   const order = params.get("s") || "n";
   byId("list").tHead.rows[0].replaceChildren(...COLUMNS.map(([key, title]) => {
     const active = order.replace(/^-/, "") === key;
@@ -84,54 +75,40 @@ function drawHeads(params) {
     };
     const arrow = active ? (down ? " \u2193" : " \u2191") : "";
     return el("th", {
-      scope: "col", role: "columnheader", class: NUMBERS.has(key) && key !== "n" ? "number" : null,
+      scope: "col", class: TEXTS.includes(key) ? null : "number",
       "aria-sort": active ? (down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", onclick: sort, "data-sort": key }, title + arrow));
   }));
-  if (held) byId("list").querySelector(`[data-sort=${held}]`).focus();
+  if (focused) byId("list").querySelector(`[data-sort=${focused}]`).focus();
 }
-
-// On a narrow screen a row becomes a card; each cell then says what it is.
-const cell = (key, attributes, ...children) => el("td", {
-  role: "cell", "data-label": COLUMNS.find(([name]) => name === key)[1], ...attributes,
-}, children);
 
 function listRow(e) {
-  const link = el("a", { href: episodeLink(e), class: "row-link", "data-log": e.log }, titleOf(e));
-  const below = goalBelow(e) ? el("div", { class: "clamped muted" }, goalBelow(e)) : null;
-  const number = (key, quiet) => cell(key, { class: `number${quiet ? " muted" : ""}` },
-    e[key].toLocaleString("en"));
-  const cells = [
-    cell("n", { class: "muted" }, String(e.n)),
-    cell("goal", { class: "task", title: e.task }, link, below, whyLine(e)),
-    cell("c", null, conditionNames.get(e.c)), cell("type", null, typeNames.get(e.type)),
-    cell("outcome", null, outcomeBadge(e)),
-  ];
-  if (data.scored) cells.push(number("score"));
-  cells.push(number("steps"), number("invalid", !e.invalid), number("drift", !e.drift),
-    number("tokens"));
-  return el("tr", { role: "row" }, cells);
+  const contents = {
+    n: String(e.n),
+    goal: [
+      el("a", { href: episodeLink(e), class: "row-link", "data-log": e.log }, titleOf(e)),
+      goalBelow(e) ? el("div", { class: "clamped muted" }, goalBelow(e)) : null, whyLine(e),
+    ],
+    c: conditionNames.get(e.c), type: typeNames.get(e.type), outcome: outcomeBadge(e),
+  };
+  return el("tr", null, COLUMNS.map(([key]) => el("td", {
+    title: key === "goal" ? e.task : null,
+    class: key === "goal" ? "task" : key === "n" ? "muted" : TEXTS.includes(key) ? null
+      : `number${e[key] ? "" : " muted"}`,
+  }, contents[key] ?? e[key].toLocaleString("en"))));
 }
 
-function hitLine(e, hit) {
-  return el("li", null, el("a", { href: episodeLink(e, hit.step), class: "row-link hit",
-    "data-log": e.log }, `Step ${hit.step}`), " ",
-  el("span", { class: "muted" }, hit.where), " ", hit.before,
-  hit.found ? el("mark", null, hit.found) : null, hit.after);
-}
-
-// Below its episode, every step that fits, each with a link of its own.
+// Below its episode, the first steps that fit, each with a link of its own.
 function hitsRow(e) {
-  const hits = list.hits.get(e);
-  if (!hits) return [];
-  const lines = el("ul", { class: "hits" }, hits.slice(0, HITS).map((hit) => hitLine(e, hit)));
-  const rest = hits.slice(HITS);
-  const more = rest.length ? el("button", { type: "button", onclick: () => {
-    more.remove();
-    lines.append(...rest.map((hit) => hitLine(e, hit)));
-  } }, `${rest.length} more`) : null;
-  return [el("tr", { class: "found", role: "row" },
-    el("td", { colspan: COLUMNS.length, role: "cell" }, lines, more))];
+  const hits = list.hits.get(e) || [];
+  const lines = hits.slice(0, HITS).map((hit) => el("li", null,
+    el("a", { href: episodeLink(e, hit.step), class: "row-link hit", "data-log": e.log },
+      `Step ${hit.step}`), " ", el("span", { class: "muted" }, hit.where), " ", hit.before,
+    hit.match ? el("mark", null, hit.match) : null, hit.after));
+  const rest = hits.length - lines.length;
+  return lines.length ? [el("tr", { class: "hit-row" },
+    el("td", { colspan: COLUMNS.length }, el("ul", { class: "hits" }, lines,
+      rest ? el("li", { class: "muted" }, `and ${rest} more`) : null)))] : [];
 }
 
 // Adds what is new: while a search goes on, rows that are there stay as they are.
@@ -142,28 +119,27 @@ function drawRows() {
   byId("more").hidden = list.shown.length <= list.limit;
 }
 
-function tellFound(note) {
+function summarize(note) {
   const won = list.shown.filter((e) => e.won).length;
   const errors = list.shown.filter(isError).length;
   const steps = [...list.hits.values()].reduce((n, hits) => n + hits.length, 0);
   const where = asksForSteps(list.params) ? `${steps} ${steps === 1 ? "step" : "steps"} in ` : "";
-  byId("found").textContent = `${where}${list.shown.length} of ${data.episodes.length} episodes: `
+  byId("summary").textContent = `${where}${list.shown.length} of ${data.episodes.length} episodes: `
     + `${won} won, ${list.shown.length - won - errors} lost`
     + `${errors ? `, ${errors} ${errors === 1 ? "error" : "errors"}` : ""}${note}`;
 }
 
-function findInSteps(episodes, params) {
-  list.shown = [];
-  tellFound("; searching");
-  let told = performance.now();
+function searchList(episodes, params) {
+  summarize("; searching");
+  let latest = performance.now();
   searchSteps(episodes, params, (e, hits) => {
     list.shown.push(e);
     list.hits.set(e, hits);
   }, (seen, unread, done) => {
     drawRows();
-    if (!done && performance.now() - told < TELLING_MS) return;
-    told = performance.now();
-    tellFound((done ? "" : `; searching, ${seen} of ${episodes.length} read`)
+    if (!done && performance.now() - latest < TELLING_MS) return;
+    latest = performance.now();
+    summarize((done ? "" : `; searching, ${seen} of ${episodes.length} read`)
       + (unread ? `; ${unread} without a readable log` : ""));
   });
 }
@@ -179,18 +155,18 @@ function showList(params) {
   // Whoever comes back finds the list as it was left.
   const key = `${listHash(params)} ${data.episodes.length}`;
   if (key === list.key) return;
-  Object.assign(list, { key, params, limit: ROWS, drawn: 0, hits: new Map() });
-  stopSearch();
+  Object.assign(list, { key, params, shown: [], limit: ROWS, drawn: 0, hits: new Map() });
+  search.turn += 1;
   drawHeads(params);
   byId("list").tBodies[0].replaceChildren();
   const episodes = chosenEpisodes(params);
   if (asksForSteps(params)) {
-    findInSteps(episodes, params);
+    searchList(episodes, params);
     return;
   }
   list.shown = episodes;
   drawRows();
-  tellFound("");
+  summarize("");
 }
 
 // Rows by keyboard: the focus is the cursor, so Enter opens what it is on.
@@ -205,16 +181,17 @@ function moveRow(by) {
 
 function focusRowOf(e) {
   const links = [...byId("list").querySelectorAll("a.row-link")].filter((a) => a.dataset.log === e.log);
-  const link = links.find((a) => a.getAttribute("href") === list.opened) || links[0];
-  if (link) link.focus();
+  (links.find((a) => a.getAttribute("href") === list.opened) || links[0])?.focus();
 }
 
 function prepareList() {
   const form = byId("filters");
-  form.elements.c.append(...data.conditions.map(([v, name]) => el("option", { value: v }, name)));
-  form.elements.t.append(...data.types.map(([v, name]) => el("option", { value: v }, name)));
-  byId("rule-ids").append(...Object.entries(data.rules).map(([id, text]) =>
-    el("option", { value: id }, text.slice(0, LONG))));
+  const offer = (name, entries) => form.elements[name].append(
+    ...entries.map(([value, text]) => el("option", { value }, text)));
+  offer("c", data.conditions);
+  offer("t", data.types);
+  byId("rule-ids").append(...Object.entries(data.rules).map(([value, text]) =>
+    el("option", { value }, text.slice(0, LONG))));
   // On a phone there is no room for all filters at once.
   byId("step-filters").open = matchMedia("(min-width: 761px)").matches;
   const apply = () => {

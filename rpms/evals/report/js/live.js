@@ -31,57 +31,46 @@ async function freshPage() {
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
-function since(seconds) {
-  const whole = Math.round(seconds);
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
-}
-
-function liveLine(now) {
+function drawLive(now) {
   const spent = [now.tokens === null ? "" : `${now.tokens.toLocaleString("en")} tokens`,
     now.usd ? `$${now.usd.toFixed(4)}` : ""].filter(Boolean).join(", ");
-  const told = now.going ? "Going on" : now.done >= now.planned ? "Finished" : "Stopped before its end";
-  return el("div", { class: "line" },
-    el("span", { class: `badge ${now.going ? "good" : now.done >= now.planned ? "" : "warn"}` }, told),
-    el("progress", { max: String(now.planned), value: String(now.done), "aria-label": "Episodes" }),
-    el("span", null, `${now.done.toLocaleString("en")} of ${now.planned.toLocaleString("en")} episodes`),
-    spent ? el("span", { class: "muted" }, `${spent} ${now.going ? "so far" : "in all"}`) : null);
-}
-
-function inFlight(now) {
-  if (!now.flying.length) return null;
-  return el("details", null, el("summary", null, `${now.flying.length} in flight`),
-    el("ul", null, now.flying.map((job) => el("li", null,
-      `${conditionNames.get(job.c) || job.c} \u00b7 `, el("code", null, job.task),
-      el("span", { class: "muted" }, ` for ${since(job.seconds)}`)))));
-}
-
-function drawLive(now) {
-  morphChildren(byId("live"), el("div", null, liveLine(now), inFlight(now)));
+  const [kind, state] = now.going ? ["good", "Going on"]
+    : now.done >= now.planned ? ["", "Finished"] : ["warn", "Stopped before its end"];
+  const flying = now.flying.map((job) => el("li", null,
+    `${conditionNames.get(job.c) || job.c} \u00b7 `, el("code", null, job.task),
+    el("span", { class: "muted" }, ` for ${Math.round(job.seconds)} s`)));
+  morphChildren(byId("live"), el("div", null,
+    el("div", { class: "line" }, el("span", { class: `badge ${kind}` }, state),
+      el("progress", { max: String(now.planned), value: String(now.done), "aria-label": "Episodes" }),
+      el("span", null, `${now.done.toLocaleString("en")} of ${now.planned.toLocaleString("en")} episodes`),
+      spent ? el("span", { class: "muted" }, `${spent} ${now.going ? "so far" : "in all"}`) : null),
+    flying.length ? el("details", null, el("summary", null, `${flying.length} in flight`),
+      el("ul", null, flying)) : null));
 }
 
 // Episodes stay the same objects, so that an open one is still found in the list.
 function takeData(fresh) {
-  data.live = fresh.live;
-  data.sets = fresh.sets;
-  data.rules = fresh.rules;
+  Object.assign(data, { live: fresh.live, sets: fresh.sets, rules: fresh.rules });
   data.episodes = fresh.episodes.map((row, number) => {
-    const known = episodesByKey.get(keyOf(row.c, row.task));
-    if (known && known.tokens !== row.tokens) decoded.delete(known.log);
-    const episode = Object.assign(known || {}, row, { number });
-    episodesByKey.set(keyOf(row.c, row.task), episode);
-    return episode;
+    const known = episodesByKey.get(keyOf(row.c, row.task)) || {};
+    if (known.tokens !== row.tokens) {  // played again, or new
+      decoded.delete(known.log);
+      search.digests.delete(known);
+    }
+    episodesByKey.set(keyOf(row.c, row.task), Object.assign(known, row, { number }));
+    return known;
   });
 }
 
 function redrawList() {
-  const held = document.activeElement && document.activeElement.getAttribute("href");
+  const focused = document.activeElement?.getAttribute("href");
   const { limit } = list;
   list.key = "";
   showList(list.params);
   list.limit = limit;
   drawRows();
-  const again = held && byId("list").querySelector(`a[href="${CSS.escape(held)}"]`);
-  if (again) again.focus({ preventScroll: true });
+  const again = focused && byId("list").querySelector(`a[href="${CSS.escape(focused)}"]`);
+  again?.focus({ preventScroll: true });
 }
 
 function redraw() {

@@ -78,9 +78,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 byId("help-open").addEventListener("click", () => byId("help").showModal());
-byId("theme").addEventListener("click", () => theme.keep(theme.now() === "dark" ? "light" : "dark"));
 byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
-theme.recall();
 prepareList();
 addEventListener("hashchange", route);
 route();

@@ -10,46 +10,32 @@ const openPanels = new Map([["reply", true]]);
 function fold(key, title, content) {
   const node = el("details", { "data-panel": key, open: openPanels.get(key) },
     el("summary", null, title));
-  let filled = false;
   const fill = () => {
-    if (filled || !node.open) return;
-    filled = true;
-    node.append(...[content()].flat(Infinity).filter((part) => part !== null && part !== ""));
+    if (node.open && node.childElementCount === 1) node.append(...[content()].flat(Infinity));
   };
   node.addEventListener("toggle", () => { openPanels.set(key, node.open); fill(); });
   fill();
   return node;
 }
 
-// Where the browser lets nothing be copied, `otherwise` is called.
-function copyButton(title, read, otherwise) {
-  const told = el("span", { role: "status", class: "muted" });
-  const button = el("button", { type: "button", onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(read());
-      told.textContent = " copied";
-    } catch {
-      if (otherwise) otherwise();
-      told.textContent = otherwise ? " selected: press Ctrl+C" : " not allowed here";
-    }
-  } }, title);
-  return el("span", { class: "copy" }, button, told);
-}
+const contentOf = (log, index) => String(log.messages[index] ?? "");
 
 // A step as it lies in the log, with the texts that the log keeps in a table put back.
-function rawStep(e, step, log) {
-  const prompt = (step.prompt || []).map(([role, index]) => ({ role, content: log.messages[index] }));
-  return JSON.stringify({ condition: e.c, task: e.task, ...step, prompt }, null, 2);
-}
-
 function rawPanel(e, step, log) {
-  const text = () => rawStep(e, step, log);
-  const raw = fold("raw", "Raw JSON", () => el("pre", { class: "raw" }, text()));
-  const select = () => {
-    raw.open = true;
-    setTimeout(() => getSelection().selectAllChildren(raw.querySelector("pre")));
+  const prompt = (step.prompt || []).map(([role, index]) => ({ role, content: contentOf(log, index) }));
+  const text = JSON.stringify({ condition: e.c, task: e.task, ...step, prompt }, null, 2);
+  const outcome = el("span", { role: "status", class: "muted" });
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      outcome.textContent = " copied";
+    } catch {
+      outcome.textContent = " not allowed here";
+    }
   };
-  return panel("This step as data", copyButton("Copy step as JSON", text, select), raw);
+  return panel("This step as data",
+    el("button", { type: "button", onclick: copy }, "Copy step as JSON"), outcome,
+    fold("raw", "Raw JSON", () => el("pre", { class: "raw" }, text)));
 }
 
 const plain = (text, kind) => el("p", { class: `text ${kind || ""}` }, text);
@@ -63,18 +49,16 @@ function words(value) {
   return String(value);
 }
 
+const ruleId = (id) => (id ? el("span", { class: "rule-id", title: data.rules[id] || "" }, id) : null);
+
 // What rules made of a proposed action, where the run has a guard.
 function guardLine(decision) {
-  const kind = { accepted: "good", replaced: "warn", fell_back: "warn", asked_again: "warn",
-    insisted: "bad" };
-  const rule = decision.rule ? el("span", { class: "rule-id",
-    title: data.rules[decision.rule] || "" }, decision.rule) : null;
+  const kind = { accepted: "good", insisted: "bad" }[decision.verdict] || "warn";
   return el("li", null,
     el("div", { class: "fate" },
-      el("span", { class: `badge ${kind[decision.verdict] || ""}` },
-        decision.verdict.replace("_", " ")),
+      el("span", { class: `badge ${kind}` }, decision.verdict.replace("_", " ")),
       el("span", null, decision.proposal || "(no action could be read)")),
-    decision.reason ? el("div", { class: "why" }, rule,
+    decision.reason ? el("div", { class: "why" }, ruleId(decision.rule),
       decision.reason + (decision.mend ? `; ${decision.mend}` : "")) : null);
 }
 
@@ -98,28 +82,14 @@ function resultPanel(step) {
     step.failed ? el("p", null, el("span", { class: "badge bad" }, "refused")) : null);
 }
 
-// What the belief says about a line of the true state.
-function believedAs(name, belief) {
-  if (name === "location" && !belief.location) return "middle of the room";
-  if (name !== "open") return words(belief[name]);
-  const open = Object.entries(belief.containers || {}).filter(([, door]) => door === "open");
-  return words(open.map(([place]) => place).sort());
-}
+const pairsTable = (pairs) => el("table", { class: "pairs" }, el("tbody", null,
+  pairs.map(([name, value]) => el("tr", null,
+    el("th", { scope: "row" }, name.replaceAll("_", " ")), el("td", null, words(value))))));
 
-const driftsIn = (name, drift) => drift.some((line) => line.startsWith(`${name}:`)
-  || (name === "open" && /: believed (open|closed)/.test(line)));
-
-function truthTable(step) {
-  const rows = Object.entries(step.truth || {}).map(([name, truth]) => {
-    const believed = believedAs(name, step.belief || {});
-    return el("tr", { class: driftsIn(name, step.drift || []) ? "differs" : null },
-      el("th", { scope: "row" }, name), el("td", null, believed), el("td", null, words(truth)));
-  });
-  if (!rows.length) return el("p", { class: "muted" }, "The true state was not recorded.");
-  return el("table", { class: "pairs" },
-    el("thead", null, el("tr", null, el("td"), ["believed", "true"].map((t) =>
-      el("th", { scope: "col" }, t)))),
-    el("tbody", null, rows));
+function truthPanel(step) {
+  const truth = Object.entries(step.truth || {});
+  return panel("True state", truth.length ? pairsTable(truth)
+    : el("p", { class: "muted" }, "The true state was not recorded."));
 }
 
 function driftNote(step) {
@@ -137,9 +107,7 @@ function beliefPanel(step) {
     goal.name ? el("p", null, el("span", { class: "badge" }, `${goal.progress}%`), " ",
       `${goal.name.replaceAll("_", " ")} ${goal.target || ""}`) : null,
     lines.length ? el("ul", { class: "plain" }, lines) : null,
-    fold("belief", "Whole belief", () => el("table", { class: "pairs" }, el("tbody", null,
-      known.map(([name, value]) => el("tr", null,
-        el("th", { scope: "row" }, name.replaceAll("_", " ")), el("td", null, words(value))))))));
+    fold("belief", "Whole belief", () => pairsTable(known)));
 }
 
 const ruleLine = (id, text) => el("li", null, el("span", { class: "rule-id" }, id),
@@ -161,25 +129,20 @@ function rulesPanel(step) {
 }
 
 function advice(recall) {
-  const said = recall.advice || {};
-  const what = (said.actions || []).join(" \u2192 ") || (said.places || []).join("; ");
-  const why = [...(said.needs || []), ...(said.then || []).map((text) => `then ${text}`)];
+  const { actions = [], places = [], needs = [], then = [] } = recall.advice || {};
+  const what = actions.join(" \u2192 ") || places.join("; ");
+  const why = [...needs, ...then.map((text) => `then ${text}`)];
   return why.length ? `${what}: ${why.join("; ")}` : what;
 }
 
 function memoryLine(recall) {
-  const fate = recall.dropped_by
-    ? [el("span", { class: "badge bad" }, `dropped: ${recall.dropped_by}`), recall.reason]
-    : recall.warning
-      ? [el("span", { class: "badge warn" }, "warned"), recall.warning]
-      : [el("span", { class: "badge good" }, "used"), ""];
-  const rule = recall.rule ? el("span", { class: "rule-id", title: data.rules[recall.rule] || "" },
-    recall.rule) : null;
+  const [kind, fate, why] = recall.dropped_by ? ["bad", `dropped: ${recall.dropped_by}`, recall.reason]
+    : recall.warning ? ["warn", "warned", recall.warning] : ["good", "used", ""];
   return el("li", { class: recall.dropped_by ? "dropped" : null },
-    el("div", { class: "fate" }, fate[0],
+    el("div", { class: "fate" }, el("span", { class: `badge ${kind}` }, fate),
       el("span", { class: "muted" }, `${recall.entry.type} ${Number(recall.score).toFixed(2)}`)),
     el("div", { class: "advice" }, advice(recall)),
-    fate[1] || rule ? el("div", { class: "why" }, rule, fate[1]) : null);
+    why || recall.rule ? el("div", { class: "why" }, ruleId(recall.rule), why) : null);
 }
 
 function memoryPanel(step) {
@@ -193,39 +156,26 @@ function memoryPanel(step) {
 // The prompt as the model read it: one text, its blocks in colours, what is new marked.
 
 // A block opens with a heading in brackets; its words tell what it holds, whatever the world.
-const BLOCK_KINDS = [
-  ["memory", "memory", /experience|memor/i], ["actions", "actions", /action/i],
-  ["rules", "rules", /rule/i], ["goal", "goal", /goal|objective/i], ["state", "state", /state/i],
-];
-const PLAIN_KINDS = { system: "instruction", example: "example", other: "other block",
-  task: "task and history" };
+const BLOCK_KINDS = Object.entries({
+  memory: /experience|memor/i, actions: /action/i, rules: /rule/i, goal: /goal|objective/i,
+  state: /state/i,
+});
+const KIND_NAMES = {
+  ...Object.fromEntries(BLOCK_KINDS.map(([kind]) => [kind, kind])), system: "instruction",
+  example: "example", other: "other block", task: "task and history",
+};
 
 function blockKind(paragraph) {
   const heading = /^\[([^\]\n]+)\]/.exec(paragraph);
-  if (!heading) return "";
-  const known = BLOCK_KINDS.find(([, , words]) => words.test(heading[1]));
-  return known ? known[0] : "other";
+  return heading && (BLOCK_KINDS.find(([, words]) => words.test(heading[1])) || ["other"])[0];
 }
 
-const contentOf = (log, index) => String(log.messages[index] ?? "");
 const promptLines = (step, log) => (step.prompt || [])
   .flatMap(([, index]) => contentOf(log, index).split("\n")).filter((line) => line.trim());
 
-// Lines are compared wherever they stand: a block that only moved has not changed.
-function lineCounts(lines) {
-  const counts = new Map();
-  for (const line of lines) counts.set(line, (counts.get(line) || 0) + 1);
-  return counts;
-}
-
 function promptBlock(paragraph, kind, isNew) {
-  let fresh = false;
-  const lines = paragraph.split("\n").flatMap((line, i) => {
-    const marked = line.trim() && isNew(line);
-    fresh = fresh || marked;
-    return [i ? "\n" : "", marked ? el("ins", null, line) : line];
-  });
-  return el("span", { class: `block b-${kind}${fresh ? "" : " same"}` }, lines);
+  return el("span", { class: `block b-${kind}` }, paragraph.split("\n").flatMap((line, i) =>
+    [i ? "\n" : "", line.trim() && isNew(line) ? el("ins", null, line) : line]));
 }
 
 // Up to the line that ends the examples everything is an example.
@@ -235,54 +185,41 @@ function promptMessages(step, log, isNew) {
   return parts.map(([role, text], number) => {
     let example = number <= ending;
     const blocks = text.split("\n\n").map((paragraph) => {
-      const plain = role === "system" ? "system" : example ? "example" : "task";
+      const kind = role === "system" ? "system" : example ? "example" : "task";
       if (number === ending && paragraph.includes(data.new_task)) example = false;
-      return promptBlock(paragraph, (plain === "task" && blockKind(paragraph)) || plain, isNew);
+      return promptBlock(paragraph, (kind === "task" && blockKind(paragraph)) || kind, isNew);
     });
-    const same = blocks.every((block) => block.classList.contains("same"));
-    return el("div", { class: `message ${role}${same ? " same" : ""}` },
-      el("div", { class: "role" }, role), el("pre", null, blocks));
+    return el("div", { class: `message ${role}` }, el("div", { class: "role" }, role),
+      el("pre", null, blocks));
   });
 }
 
 function promptLegend(messages) {
-  const names = new Map([...BLOCK_KINDS.map(([kind, name]) => [kind, name]),
-    ...Object.entries(PLAIN_KINDS)]);
-  const there = [...names].filter(([kind]) =>
+  const kinds = Object.entries(KIND_NAMES).filter(([kind]) =>
     messages.some((message) => message.querySelector(`.block.b-${kind}`)));
-  return el("ul", { class: "legend", "aria-label": "Colours" }, there.map(([kind, name]) =>
+  return el("ul", { class: "legend", "aria-label": "Colours" }, kinds.map(([kind, name]) =>
     el("li", { class: `block b-${kind}` }, name)));
 }
 
+// Lines are compared wherever they stand: a block that only moved has not changed.
 function promptBody(step, log) {
   const before = log.steps[log.steps.indexOf(step) - 1];
-  const left = before && before.prompt ? lineCounts(promptLines(before, log)) : null;
+  const known = new Map();
+  for (const line of before ? promptLines(before, log) : []) {
+    known.set(line, (known.get(line) || 0) + 1);
+  }
   const isNew = (line) => {
-    if (!left) return false;
-    const count = left.get(line) || 0;
-    left.set(line, count - 1);
-    return count <= 0;
+    const count = known.get(line) || 0;
+    known.set(line, count - 1);
+    return before && count <= 0;
   };
   const messages = promptMessages(step, log, isNew);
-  const gone = left ? [...left].filter(([, count]) => count > 0).map(([line]) => line) : [];
-  const whole = el("div", { class: `prompt-text${viewer.onlyNew && left ? " only-new" : ""}` },
-    messages);
-  const choice = el("input", { type: "checkbox", checked: viewer.onlyNew, id: "only-new" });
-  choice.addEventListener("change", () => {
-    viewer.onlyNew = choice.checked;
-    whole.classList.toggle("only-new", choice.checked);
-  });
-  const text = (step.prompt || []).map(([role, index]) => `${role}:\n${contentOf(log, index)}`);
   return [
-    el("div", { class: "prompt-tools" }, promptLegend(messages), copyButton("Copy prompt",
-      () => text.join("\n\n"))),
-    left ? el("p", null, el("label", null, choice, " Only what is new since the last step"),
-      el("span", { class: "muted" }, " (new lines are ", el("ins", null, "marked"), ")"))
-      : el("p", { class: "muted" }, "The first prompt of the episode: there is none to compare with."),
-    whole,
-    gone.length ? fold("gone", `${gone.length} ${gone.length === 1 ? "line" : "lines"} of the last `
-      + "prompt no longer there", () => el("pre", { class: "gone" }, gone.map((line) =>
-      [el("del", null, line), "\n"]))) : null,
+    promptLegend(messages),
+    el("p", { class: "muted" }, before ? ["Lines that are new since the last step are ",
+      el("ins", null, "marked"), "."]
+      : "The first prompt of the episode: there is none to compare with."),
+    el("div", { class: "prompt-text" }, messages),
   ];
 }
 

@@ -1,0 +1,190 @@
+"""Whatever is wrong with what was typed is one line that names the option, and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from rpms.commands.option_errors import in_typed_words
+from rpms.vocabulary.errors import BadSetting, RpmsError
+from tests.command_line import Rpms
+from tests.evals.sample_runs import write_run
+
+HUGE = str(10**20)
+NAMES = {"--env mars": "unknown environment 'mars'", "--split mars": "unknown ALFWorld split"}
+# A command, what is typed behind it, and words of the answer.
+WRONG: dict[str, dict[str, str]] = {
+    "run": {
+        "--env mars": "unknown environment 'mars'; known: alfworld",
+        "--split dev": "unknown ALFWorld split 'dev'; known splits: generated_seen",
+        "--split valid_seen": "alfworld-download",
+        "--task nosuch": "rpms tasks --env alfworld --split generated_unseen",
+        "--task -1": "no task '-1'",
+        "--task 12345678901": "there is no task 12345678901",
+        "--model gpt": "unknown model 'gpt'; use 'sim', or PROVIDER:NAME",
+        "--model acme:x": "acme:x",
+        "--model openai:gpt-4o-mini": "set OPENAI_API_KEY",
+        "--model=local:/no/such.gguf": "no/such.gguf",
+        "--model local:": "unknown model",
+        "--model community:ChatOllama": "community:CLASS:NAME",
+        "--condition F": "unknown condition 'F'; choose from A, B, C, D, E",
+        "--condition B+constrain": "guard='constrain' is called 'policy' now",
+        "--condition E+verify": "E has guard policy already",
+        "--scf maybe": "--scf maybe is not possible; choose from off, occupancy",
+        "--arbitration maybe": "choose from none, soft, hard, hard+soft",
+        "--guard maybe": "",
+        "--guard shortlist": "--guard shortlist is called 'offer' now",
+        "--reasks -1": "", "--ceiling -1": "", "--examples 3": "", "--context-tokens -1": "",
+        "--layout maybe": "choose from paper, cache_friendly",
+        "--constrain json": "--constrain json is not possible; choose from off, grammar",
+        "--max-steps many": "'--max-steps': Input should be a valid integer",
+        "--max-steps -1": "",
+        "--timeout -1": "'--timeout': Input should be greater than or equal to 0",
+        "--memory nosuch.jsonl": "nosuch.jsonl",
+        "--memory-method mine": "",
+        "--rules nowhere": "nowhere is no folder",
+        "--without-rule domian": "no rule or tier 'domian'; the nearest names are domain",
+        "--engine steam": "",
+        "--bogus": "--bogus",
+        "extra": "extra",
+    },
+    "eval --limit 1 --workers 0 --out out": NAMES | {
+        "--model gpt": "", "--scf sometimes": "--scf sometimes is not possible",
+        "--memory /nowhere.jsonl": "cannot read memory file", "--rules nowhere": "",
+        "--conditions A,X": "unknown condition 'X'", "--preset nope": "unknown preset 'nope'",
+        "--preset 2x3": "unknown preset '2x3', and no FILE.yaml:NAME; did you mean '2x2'?",
+        "--conditions A --preset scf": "either --conditions or --preset",
+        "--arm mine:scff=off": "--arm 'mine': unknown setting 'scff'; did you mean 'scf'?",
+        "--arm mine:scf=sometimes": "scf='sometimes' is not possible",
+        "--arm=mine:without_rules=tier2": "the nearest names are domain, ",
+        "--arm=mine:nodes=no_such_module:stages": "cannot load the stages",
+        "--arm=mine:model=no_such_module:make": "cannot load the model",
+        "--arm A --arm A": "two arms are called 'A'",
+        "--plan nope.yaml": "nope.yaml", "--protocol nope": "", "--types juggle": "",
+        "--tasks nosuch": "no task 'nosuch'", "--theta 2": "", "--k -1": "",
+        "--temperature nan": "", "--max-tokens -1": "", "--seed x": "",
+        "--limit -1": "", f"--limit {HUGE}": "", f"--trials {HUGE}": "", f"--max-steps {HUGE}": "",
+        "--trials 0": "'--trials': Input should be greater than or equal to 1",
+        "--repeats 0": "", "--workers -1": "", f"--workers {HUGE}": "", "--concurrency 0": "",
+        "--budget-usd -1": "'--budget-usd': Input should be greater", "--budget-tokens -1": "",
+        "--out /proc/nowhere": "",
+        "--context-tokens 100 --model openai:m --base-url http://127.0.0.1:9": "raise --context-",
+        "--budget-usd 1 --model openai:x --base-url http://127.0.0.1:9": "none is known for",
+    },
+    "learn --limit 1 --workers 0 --out out.jsonl": {
+        "--env mars": "", "--split mars": "alfworld mars: not a learning split",
+        "--model gpt": "", "--rounds 0": "", f"--rounds {HUGE}": "", "--limit -1": "",
+        "--method expel": "'sim' writes none", "--method reflexion": "learns nothing before",
+        "--method nobody": "unknown memory method 'nobody'", "--from-runs nowhere": "",
+        "--condition F": "", "--rules nowhere": "is no folder", "--without-rule X-1": "",
+        "--split generated_unseen": "--allow", "--condition D": "--allow",
+        "--condition E --model first": "--allow",
+        "--from-runs RUN": "not a learning split, with memory",
+    },
+    "export --expert --format chat --limit 1 --workers 0 --out out.jsonl": {
+        "--env mars": "", "--split mars": "nothing is trained on alfworld mars",
+        "--format tape": "give --format chat, not tape", "--conditions F": "unknown condition 'F'",
+        "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
+        "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
+        "--split valid_seen": "nothing is trained on alfworld valid_seen", "RUN": "give either DIR",
+    },
+    "export RUN --out out.jsonl --format atif": {
+        "--format csv": "unknown format 'csv'; choose from atif, chat",
+        "--conditions Z": "no condition 'Z'", "--out RUN/manifest.json/x.jsonl": "cannot write",
+        "--format chat --out RUN/manifest.json/x.jsonl": "cannot write",
+    },
+    "report": {"FOLDER": "no manifest.json in FOLDER; give a folder that 'rpms eval' wrote"},
+    "compare RUN": {"FOLDER": "no manifest.json in FOLDER;", "": "give at least two runs"},
+    "view": {
+        "FOLDER": "no manifest.json in FOLDER or below it", "": "DIR", "RUN --port 70000": "65535",
+    },
+    "rules check": {"--env mars": "", "--rules nowhere": "nowhere is no folder; give a folder"},
+    "rules show": {
+        "--type juggle": "unknown goal type 'juggle'; alfworld has: pick_and_place", "": "--type",
+        "--type pick_and_place_simple --without-rule U-1": "no rule or tier 'U-1'",
+    },
+    "rules learn --out out": {
+        "--explore -1": "", f"--explore {HUGE}": "", "--from-runs nowhere": "",
+        "--explore 1 --steps -1": "--steps", "": "either --explore N or --from-runs DIR",
+    },
+    "rules audit --games 1": NAMES | {"--games 0": "", "--seed x": ""},
+    "rules": {"paint": "paint"},
+    "tasks": NAMES | {"--limit -1": "", f"--limit {HUGE}": ""},
+    "memory show m": {"--limit -1": ""},
+    "demo": {
+        "--env mars": "", "--env alfworld --split dev": "unknown ALFWorld split",
+        "--tasks -1": "", "--conditions A,F": "unknown condition 'F'", "--conditions=,": "unknown",
+        "--conditions A+reask": "guard='reask' is called 'verify' now",
+        "--split dev": "needs --env",
+    },
+    "paint": {"": "paint"},
+    "eval --limit 1": {"--out ": "it is empty"},
+    "learn": {"--out ": "it is empty"},
+    "export --expert --format chat": {"--out ": "it is empty"},
+    "rules learn --explore 1": {"--out ": "it is empty"},
+}  # fmt: skip
+CASES = [(line, typed) for line, answers in WRONG.items() for typed in answers]
+
+
+@pytest.mark.parametrize(
+    ("line", "typed"), CASES, ids=[f"{a.split(' -')[0]} {b}" for a, b in CASES]
+)
+def test_what_is_typed_wrong_is_one_line_that_names_it(
+    line: str, typed: str, rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
+    folder, run = tmp_path / "folder", tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if "RUN" in line + typed:
+        write_run(run, {"D": [True]}, logs=False)
+
+    def places(text: str) -> str:
+        return text.replace("RUN", str(run)).replace("FOLDER", str(folder))
+
+    more = typed.split(" ") if typed else []
+    done = rpms(*map(places, [*line.split(), *more]))
+    assert done.code == 2 and done.out == ""
+    assert done.err.startswith("rpms: ") and done.err.count("\n") == 1, done.err
+    assert places(WRONG[line][typed]) in done.err
+    if len(more) == 2 and more[0].startswith("--"):
+        assert re.search(rf"{more[0]}(?![\w-])", done.err), done.err
+    assert [*folder.iterdir()] == []
+
+
+def test_what_was_not_typed_is_not_blamed() -> None:
+    error = RpmsError("unknown split 'dev' of alfworld")
+    assert in_typed_words(error, ["run", "--env", "alfworld", "--split=dev"]) == f"--split: {error}"
+    assert in_typed_words(error, ["run", "--task", "3"]) == str(error)
+    assert in_typed_words(RpmsError("x and yy"), ["--a", "yy", "--b", "yy"]) == "x and yy"
+    bad = BadSetting("k", -1, "is not possible")
+    assert in_typed_words(bad, ["eval", "--plan", "x.yaml"]) == "k=-1 is not possible"
+
+
+WRITERS = {
+    "learn": "learn --limit 1 --workers 0 --out OUT",
+    "learn from runs": "learn --from-runs RUN --allow x --out OUT",
+    "report": "report RUN --html OUT",
+    "atif": "export RUN --format atif --out OUT",
+    "chat": "export RUN --format chat --out OUT",
+    "expert": "export --expert --format chat --limit 1 --workers 0 --out OUT",
+    "eval": "eval --limit 1 --workers 0 --conditions A --out OUT",
+    "rules learn": "rules learn --explore 1 --steps 2 --out OUT",
+    "rule file": "rules learn --explore 1 --steps 2 --out FOLDER",
+}
+
+
+@pytest.mark.parametrize("words", WRITERS.values(), ids=WRITERS)
+def test_pipes_are_never_replaced(words: str, tmp_path: Path, rpms: Rpms) -> None:
+    run = write_run(tmp_path / "run", {"B": [True]}, split="generated_seen")
+    name = "environment.yaml" if "FOLDER" in words else "out.jsonl"
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    places = {"OUT": pipe, "RUN": run, "FOLDER": tmp_path}
+    done = rpms(*(places.get(word, word) for word in words.split()))
+    assert done.code == 2 and str(pipe) in done.err, done
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
