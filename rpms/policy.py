@@ -24,7 +24,7 @@ from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_p
 from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to
 from rpms.vocabulary.turn import Choice
 
@@ -232,10 +232,18 @@ def _fill_in(argument: str, names: Mapping[str, str]) -> str:
 
 def _targeted(now: DecisionPoint, name: str) -> bool:
     """The sub-goal names it, or the kind of thing it is."""
-    text = f" {now.sub_goal['target'].lower()} "
+    about = now.sub_goal.get("about") or Target(object=now.sub_goal["target"])
+    named = [about.get("object", ""), about.get("place", ""), about.get("which", "")]
+    named += about.get("limits", {})
+    return any(_within(word, text) for word in {name, kind_of(name)} for text in named)
+
+
+def _within(name: str, text: str) -> bool:
+    """Whether a text has all words of a name in a row; `mug 1` is not the kind `mug`."""
+    words, said = name.lower().split(), [*text.lower().split(), ""]
     return any(
-        re.search(rf"(?<![\w-]){re.escape(word.lower())}(?! \d|[\w-])", text)
-        for word in {name, kind_of(name)}
+        said[at : at + len(words)] == words and not said[at + len(words)].isdigit()
+        for at in range(len(said) - len(words))
     )
 
 
@@ -328,17 +336,14 @@ def _event(now: DecisionPoint, kind: str, what: str) -> bool:
 def _called_for(now: DecisionPoint, name: str) -> bool:
     """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
 
-    `red box (above 50.0 degrees celsius)`: the unit says which number on record of the goal's
-    object is to be compared.
+    The unit says which number on record of the goal's object is to be compared.
     """
-    choice = re.search(
-        rf"(?<![\w-]){re.escape(name.lower())} \((above|below) (-?[\d.]+) ([^()]+)\)",
-        now.sub_goal["target"].lower(),
-    )
-    if choice is None:
+    limit = now.sub_goal.get("about", Target()).get("limits", {}).get(name.lower())
+    if limit is None:
         return False
-    read = re.search(rf"(-?[\d.]+) {re.escape(choice[3])}", _record(now, now.goal["object"]))
-    return read is not None and (float(read[1]) > float(choice[2])) == (choice[1] == "above")
+    side, number, unit = limit
+    read = re.search(rf"(-?[\d.]+) {re.escape(unit)}", _record(now, now.goal["object"]))
+    return read is not None and (float(read[1]) > number) == (side == "above")
 
 
 def _reads(now: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:

@@ -44,7 +44,7 @@ from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
-from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.goal import GoalSpec, printed_sub_goal
 from rpms.vocabulary.safe_text import redact
 
 STEPPING = 2
@@ -116,7 +116,7 @@ class StepLog:
             "step": state["steps"] + 1,
             "observation": state["observation"],
             "belief": state["belief"],
-            "sub_goal": state["sub_goal"],
+            "sub_goal": printed_sub_goal(state["sub_goal"]),
             "truth": {},
             "drift": [],
             **UNANSWERED,

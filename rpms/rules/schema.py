@@ -183,19 +183,6 @@ class Service(_Strict):
     settles: bool = False
 
 
-class Step(_Strict):
-    """One step of a kind of task, for the world that counts its sub-goals by them.
-
-    ``done`` names tests of the world's own. ``target`` and ``done`` have blanks that it fills in.
-    """
-
-    name: str
-    target: str = ""
-    done: list[Text] = Field(min_length=1)
-    demanded: bool = False
-    each: str = ""
-
-
 def _items(value: object) -> Iterator[object]:
     """The items of a list, and of lists within it."""
     if isinstance(value, list):
@@ -229,13 +216,11 @@ class DomainTier(_Strict):
 
     ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
     it holds if all of one of its choices holds. It may have an argument, which its choices call
-    ``thing``. A list within a list of ``serves`` or ``steps`` stands for its items, which can thus
-    be shared.
+    ``thing``. A list within a list of ``serves`` stands for its items, which can thus be shared.
     """
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
-    steps: dict[str, list[Step]] = {}
     advances: dict[str, str] = {}
     terms: dict[str, list[list[Condition]]] = {}
     urgent: list[Service] = []
@@ -251,7 +236,7 @@ class DomainTier(_Strict):
         """Every list of patterns, by the sub-goal it serves."""
         return {"urgent": self.urgent, **self.serves}
 
-    @field_validator("serves", "steps", mode="before")
+    @field_validator("serves", mode="before")
     @classmethod
     def _flat(cls, value: object) -> object:
         if not isinstance(value, dict):
