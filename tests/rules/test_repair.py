@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.nodes.manual import load_manual
@@ -115,6 +115,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, Belief]:
     return env, action, belief
 
 
+@settings(max_examples=50)
 @given(cases())
 def test_the_first_thing_to_do_is_never_known_to_be_impossible(
     case: tuple[str, str, Belief],
