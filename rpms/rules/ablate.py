@@ -40,7 +40,7 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
     for name in names:
         if name not in known:
             numbered = {f"tier {number}": tier for number, tier in enumerate(TIERS, start=1)}
-            near = [numbered.get(one, one) for one in nearest(name, [*known, *numbered])]
+            near = [numbered.get(word, word) for word in nearest(name, [*known, *numbered])]
             raise RpmsError(
                 f"without_rules: the manual has no rule or tier '{name}'; the nearest names are "
                 f"{', '.join([*dict.fromkeys(near)][:NAMED])}"

@@ -143,7 +143,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     evidence.uses[Use(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
     assert changes(evidence) == [Literal(number, True)]
-    # Known once before, it may have been learned out rather than brought about.
+    # Known once before, it may have been found out rather than brought about.
     evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
     assert changes(evidence) == []
 

@@ -3,18 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rpms.rules.predicates import (
-    PREDICATES,
     Wording,
     World,
     evaluate,
     parse_predicate,
     phrase,
 )
-from rpms.vocabulary.belief import Belief
 from tests.envs.playing import believing
 
 WORLD = World(
@@ -137,43 +133,6 @@ def test_the_three_truths(text: str, fields: dict[str, Any], expected: bool | No
     assert truth(text, **fields) is expected
     denied = None if expected is None else not expected
     assert truth(f"not {text}", **fields) is denied
-
-
-NAMES = st.sampled_from(["desk 1", "drawer 1", "mug 1", "bed 1"])
-BELIEFS = st.builds(
-    believing,
-    location=st.none() | NAMES,
-    reachable=st.lists(NAMES, max_size=2),
-    holding=st.lists(NAMES, max_size=1),
-    containers=st.dictionaries(NAMES, st.sampled_from(["open", "closed"]), max_size=3),
-    last_seen=st.dictionaries(NAMES, NAMES, max_size=3),
-    places=st.lists(NAMES, max_size=3),
-    searched=st.lists(NAMES, max_size=3),
-)
-
-
-@given(BELIEFS, st.sampled_from(sorted(PREDICATES)), NAMES, NAMES)
-def test_a_predicate_and_its_denial_never_agree(
-    belief: Belief, name: str, one: str, two: str
-) -> None:
-    arity = PREDICATES[name][0]
-    arguments = f"({', '.join((one, two)[:arity])})" if arity else ""
-    told = evaluate(parse_predicate(f"{name}{arguments}"), belief, WORLD, {})
-    denied = evaluate(parse_predicate(f"not {name}{arguments}"), belief, WORLD, {})
-    assert (told is None) == (denied is None)
-    assert told is None or told is not denied
-
-
-@given(BELIEFS, NAMES)
-def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
-    told = [
-        evaluate(parse_predicate(f"{door}({place})"), belief, WORLD, {})
-        for door in ("open", "closed")
-    ]
-    assert told != [True, True]
-    # What is open can be reached into, what is closed cannot.
-    reach = evaluate(parse_predicate(f"accessible({place})"), belief, WORLD, {})
-    assert reach is True if told[0] else reach is not True if told[1] else True
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.nodes.blocks import load_system, render_rules
-from rpms.nodes.manual import check_manual, load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules import forbidden_by
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.belief import empty_belief
@@ -28,7 +28,6 @@ HELP = """
     reset task, task, teleport OBJ, use OBJ on OBJ, wait, wait1
 """
 COMMANDS = [command.strip() for command in HELP.split(",")]
-VERBS = sorted({command.split()[0] for command in COMMANDS})
 
 
 def goal(family: str, thing: str, destination: str = "") -> GoalSpec:
@@ -38,10 +37,6 @@ def goal(family: str, thing: str, destination: str = "") -> GoalSpec:
 
 def ids(lines: list[Any]) -> list[str]:
     return [line["id"] for line in lines]
-
-
-def test_the_audit_against_the_real_commands_finds_nothing() -> None:
-    assert check_manual(RULES_FOLDER / "scienceworld", FAMILIES, VERBS) == []
 
 
 def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> None:
@@ -55,20 +50,13 @@ def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> N
     assert len(MANUAL.actions) == 25 and "examine" in taught
 
 
-def test_the_paper_s_ids_keep_their_meaning() -> None:
-    actions = {rule.id: rule for rule in MANUAL.actions}
-    assert actions["E-ACT-005"].syntax == "focus on {object}" and actions["E-ACT-005"].critical
-    texts = {rule.id: rule.text for rule in (*MANUAL.environment.rules, *MANUAL.domain.rules)}
-    assert "-100" in texts["E-SEM-003"]
-    assert "stove" in texts["F3-FOCUS-001"] and "NEVER" in texts["F3-FOCUS-001"]
-
-
 def test_focus_and_mix_say_what_the_paper_says_and_are_checked_by_what_the_simulator_does() -> None:
     texts = {line["id"]: line["text"] for line in
              MANUAL.active(goal("F3", "water"), empty_belief())["environment"]}  # fmt: skip
     assert "needs: identity verified | then: task object identified" in texts["E-ACT-005"]
     assert "needs: substances combined in <place>" in texts["O-ACT-015"]
     assert "hand becomes empty after mix" in texts["O-ACT-015"]
+    assert "-100" in texts["E-SEM-003"]
     actions = {rule.name: rule for rule in MANUAL.actions}
     assert actions["focus"].preconditions == ["visible(object)"]
     assert actions["mix"].preconditions == ["visible(place)", "combined(place)"]
