@@ -166,8 +166,3 @@ def test_no_focus_on_what_is_not_the_target(thing: str) -> None:
     assert against is not None and against.rule
     assert veto(seen, "focus on tin") is None
     assert actions(seen)[0] == "focus on tin"
-
-
-def test_every_sub_goal_of_a_household_is_served() -> None:
-    steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
-    assert steps | {"free_hand"} == set(MANUAL.domain.serves)
