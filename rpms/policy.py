@@ -24,7 +24,7 @@ from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_p
 from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to
 from rpms.vocabulary.turn import Choice
 
@@ -116,7 +116,7 @@ def _serving(now: DecisionPoint) -> list[Choice]:
 
 
 def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
-    found: dict[str, Choice] = {}
+    choices: dict[str, Choice] = {}
     enough = False
     for service in services:
         if service.last_resort and enough:
@@ -126,27 +126,27 @@ def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
         rule = next((r for r in now.manual.actions if r.name == service.action), None)
         if rule is None:  # a manual of the user's own may have no such action
             continue
-        before, cited = len(found), rule.id if now.manual.knows(rule) else ""
+        before, cited = len(choices), rule.id if now.manual.knows(rule) else ""
         for names in _fitting(now, service, rule):
             action = (service.wording or rule.syntax).format(**names)
-            if action not in found and veto(now, action) is None:
+            if action not in choices and veto(now, action) is None:
                 reason = service.because.format(**names)
-                found[action] = Choice(action=action, rule=cited, reason=reason)
+                choices[action] = Choice(action=action, rule=cited, reason=reason)
                 enough = enough or not service.last_resort
-        if service.settles and len(found) > before:
+        if service.settles and len(choices) > before:
             break
-    return list(found.values())
+    return list(choices.values())
 
 
 def _fitting(now: DecisionPoint, service: Service, rule: ActionRule) -> list[dict[str, str]]:
     """The fillings of a pattern, best first; only the likely places while any is left."""
-    found = sorted(_fill(now, service, rule), key=lambda names: [*map(in_order, names.values())])
+    fitting = sorted(_fill(now, service, rule), key=lambda names: [*map(in_order, names.values())])
     if not service.likely:
-        return found
+        return fitting
     places = now.manual.likely_places(now.goal[service.about])
-    likely = [names for names in found if kind_of(names[service.likely]) in places]
+    likely = [names for names in fitting if kind_of(names[service.likely]) in places]
     likely.sort(key=lambda names: places.index(kind_of(names[service.likely])))
-    return likely or found
+    return likely or fitting
 
 
 def _fill(now: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
@@ -154,35 +154,26 @@ def _fill(now: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[di
 
     What concerns none or one of the parameters is settled before they are combined.
     """
-    wanted = [parse_predicate(text) for text in service.when]
-    general = [p for p in wanted if not set(p.arguments) & set(rule.parameters)]
-    if not all(holds(now, p, {}) for p in general):
+    conditions = [parse_predicate(text) for text in service.when]
+    needs = rule.needs if now.manual.knows(rule) else []
+
+    def about(predicate: Predicate) -> list[str]:
+        return [name for name in predicate.arguments if name in rule.parameters]
+
+    def possible(predicate: Predicate, names: Mapping[str, str]) -> bool:
+        return evaluate(predicate, now.belief, now.manual.world, names) is not False
+
+    if not all(holds(now, condition, {}) for condition in conditions if not about(condition)):
         return
-    known_of = rule.preconditions if now.manual.knows(rule) else []
-    needed = [parse_predicate(text) for text in known_of]
-
-    def alone(parameter: str, predicate: Predicate) -> bool:
-        return [a for a in predicate.arguments if a in rule.parameters] == [parameter]
-
-    known = _names(now)
-    pools = []
+    known, pools = _names(now), []
     for parameter in rule.parameters:
-        mine = [p for p in wanted if alone(parameter, p)]
-        allowed = [p for p in needed if alone(parameter, p)]
-        pools.append(
-            [
-                name
-                for name in known
-                if all(holds(now, p, {parameter: name}) for p in mine)
-                and all(
-                    evaluate(p, now.belief, now.manual.world, {parameter: name}) is not False
-                    for p in allowed
-                )
-            ]
-        )
+        alone = [condition for condition in conditions if about(condition) == [parameter]]
+        needed = [need for need in needs if about(need) == [parameter]]
+        names_of = [name for name in known if all(holds(now, p, {parameter: name}) for p in alone)]
+        pools.append([n for n in names_of if all(possible(p, {parameter: n}) for p in needed)])
     for values in product(*pools):
         names = dict(zip(rule.parameters, values, strict=True))
-        if len(set(values)) == len(values) and all(holds(now, p, names) for p in wanted):
+        if len(set(values)) == len(values) and all(holds(now, p, names) for p in conditions):
             yield names
 
 
@@ -192,9 +183,9 @@ def _names(now: DecisionPoint) -> list[str]:
     A place of the manual that the task names can be gone to before it was ever seen.
     """
     belief = now.belief
-    told = [place for place in now.manual.world.connected if mentioned(now, place)]
+    named = [place for place in now.manual.world.connected if mentioned(now, place)]
     things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
-    return list(dict.fromkeys([*belief["places"], *told, *things]))
+    return list(dict.fromkeys([*belief["places"], *named, *things]))
 
 
 def _meant(now: DecisionPoint) -> str:
@@ -232,10 +223,18 @@ def _fill_in(argument: str, names: Mapping[str, str]) -> str:
 
 def _targeted(now: DecisionPoint, name: str) -> bool:
     """The sub-goal names it, or the kind of thing it is."""
-    text = f" {now.sub_goal['target'].lower()} "
+    about = now.sub_goal.get("about") or Target(object=now.sub_goal["target"])
+    named = [about.get("object", ""), about.get("place", ""), about.get("which", "")]
+    named += about.get("limits", {})
+    return any(_within(word, text) for word in {name, kind_of(name)} for text in named)
+
+
+def _within(name: str, text: str) -> bool:
+    """Whether a text has all words of a name in a row; `mug 1` is not the kind `mug`."""
+    run, words = name.lower().split(), [*text.lower().split(), ""]
     return any(
-        re.search(rf"(?<![\w-]){re.escape(word.lower())}(?! \d|[\w-])", text)
-        for word in {name, kind_of(name)}
+        words[at : at + len(run)] == run and not words[at + len(run)].isdigit()
+        for at in range(len(words) - len(run))
     )
 
 
@@ -313,7 +312,7 @@ def _noted(now: DecisionPoint, name: str, what: str) -> bool:
     The end of an entry is enough (`bottom of the plane`), and `*` asks for any.
     """
     text = _record(now, name)
-    return bool(text) if what == "*" else any(_ends(one, what) for one in text.split(", "))
+    return bool(text) if what == "*" else any(_ends(state, what) for state in text.split(", "))
 
 
 def _ends(text: str, what: str) -> bool:
@@ -328,28 +327,26 @@ def _event(now: DecisionPoint, kind: str, what: str) -> bool:
 def _called_for(now: DecisionPoint, name: str) -> bool:
     """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
 
-    `red box (above 50.0 degrees celsius)`: the unit says which number on record of the goal's
-    object is to be compared.
+    The unit says which number on record of the goal's object is to be compared.
     """
-    choice = re.search(
-        rf"(?<![\w-]){re.escape(name.lower())} \((above|below) (-?[\d.]+) ([^()]+)\)",
-        now.sub_goal["target"].lower(),
-    )
-    if choice is None:
+    limit = now.sub_goal.get("about", Target()).get("limits", {}).get(name.lower())
+    if limit is None:
         return False
-    read = re.search(rf"(-?[\d.]+) {re.escape(choice[3])}", _record(now, now.goal["object"]))
-    return read is not None and (float(read[1]) > float(choice[2])) == (choice[1] == "above")
+    side, number, unit = limit
+    read = re.search(rf"(-?[\d.]+) {re.escape(unit)}", _record(now, now.goal["object"]))
+    return read is not None and (float(read[1]) > number) == (side == "above")
 
 
 def _reads(now: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:
     """Of two or more things like the goal's object that a number is on record of, it is the one."""
-    found = {
+    readings = {
         key: int(number[0])
         for key, text in now.belief["flags"].items()
         if refers_to(key, now.goal["object"]) and (number := re.search(r"\d+", text))
     }
-    numbers = list(found.values())
-    return name in found and len(set(numbers)) == len(numbers) > 1 and found[name] == pick(numbers)
+    numbers = list(readings.values())
+    unlike = len(set(numbers)) == len(numbers) > 1
+    return unlike and name in readings and readings[name] == pick(numbers)
 
 
 def _single(now: DecisionPoint, name: str) -> bool:

@@ -144,15 +144,15 @@ def learn(
 ) -> None:
     """Learn Tier 3 from what the world answers; no language model is needed."""
     from rpms.envs import get_environment
-    from rpms.rule_learning.learn import Study, learn_by_exploring, learn_from_runs
+    from rpms.rule_learning.learn import learn_by_exploring, learn_from_runs
 
     if bool(explore) == bool(from_runs):
         raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
-    study = Study(get_environment(env), Path(out), partial(say, flush=True))
+    world, report = get_environment(env), partial(say, flush=True)
     if explore:
-        learn_by_exploring(study, explore, seed, steps)
+        learn_by_exploring(world, Path(out), explore, seed, steps, report)
     else:
-        learn_from_runs(study, Path(from_runs))
+        learn_from_runs(world, Path(out), Path(from_runs), report)
 
 
 @rules_app.command()
@@ -168,15 +168,15 @@ def audit(
     """Hold a manual against the world: are its rules true, and do its predictions come true?"""
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
-    from rpms.rule_learning.audit import Trial, audit_manual
+    from rpms.rule_learning.audit import audit_manual
     from rpms.vocabulary.output import open_console
 
     world = get_environment(env)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     # A manual that is still being worked on is not held against the tasks it will be judged by.
     usual = next(name for name in world.splits() if "test" not in name.split("_"))
-    trial = Trial(world, split or usual, games, seed, names)
-    findings = audit_manual(trial, Path(folder) if folder else None)
+    over = Path(folder) if folder else None
+    findings = audit_manual(world, over, split or usual, games, seed, names)
     if as_json:
         print_json(findings.as_json())
         return

@@ -45,6 +45,7 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
+from rpms.vocabulary.goal import printed_sub_goal
 from rpms.vocabulary.safe_text import redact
 
 NOTHING = Tokens()
@@ -173,7 +174,7 @@ class Recorder:
             "step": state["steps"] + 1,
             "observation": state["observation"],
             "belief": state["belief"],
-            "sub_goal": state["sub_goal"],
+            "sub_goal": printed_sub_goal(state["sub_goal"]),
             "truth": {},
             "drift": [],
             **UNANSWERED,

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +24,6 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 
-# Pairs that cannot both hold of the same arguments.
-_OPPOSITES = {("open", "closed"), ("hand_empty", "holding")}
 # Their second argument is a word of its own, as in kind(place, microwave).
 _ABOUT_ONE = {"kind", "state"}
 
@@ -106,7 +104,6 @@ def check_manual(
         _duplicates(manual),
         _goal_types(manual, goal_types) if goal_types else (),
         _unreadable(manual),
-        _contradictions(manual),
         _coverage(manual, actions),
         _unplayable(manual),
     )
@@ -195,33 +192,17 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
             yield "domain", section, problem
 
 
-def _contradictions(manual: Manual) -> Iterator[Problem]:
-    """Rules that no situation can satisfy, or that forbid what a procedure demands."""
-    for rule in manual.actions:
-        for part, predicates in (("preconditions", rule.needs), ("effects", rule.outcomes)):
-            for first, other in permutations(predicates, 2):
-                same = first.arguments == other.arguments
-                denied = first.name == other.name and not other.positive and same
-                opposed = (first.name, other.name) in _OPPOSITES and other.positive
-                if first.positive and (denied or (opposed and (same or not first.arguments))):
-                    problem = f"{part} contain '{first}' and '{other}', which exclude each other"
-                    yield "environment", rule.id, problem
+def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
+    """Every command of the engine has one rule, or a stated reason for having none."""
+    known = {rule.syntax.split()[0] for rule in manual.actions} | {*manual.environment.not_taught}
+    for name in real:
+        if name not in known:
+            yield "environment", "actions", f"the environment's action '{name}' has no rule"
     forms = {rule.id: re.sub(r"\{\w+\}", "{}", rule.syntax) for rule in manual.actions}
     counts = Counter(forms.values())
     for rule in manual.actions:
         if counts[forms[rule.id]] > 1:
             yield "environment", rule.id, f"another action has the same syntax '{rule.syntax}'"
-    for pattern in manual.forbidden:
-        if set(pattern.where.values()) == {"$object"} and pattern.action in ("take", "put"):
-            yield "environment", pattern.id, f"forbids every '{pattern.action}' the goal demands"
-
-
-def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
-    """Every command of the engine has a rule or a stated reason for having none."""
-    known = {rule.syntax.split()[0] for rule in manual.actions} | {*manual.environment.not_taught}
-    for name in real:
-        if name not in known:
-            yield "environment", "actions", f"the environment's action '{name}' has no rule"
     names = {rule.name for rule in manual.actions}
     for step, action in manual.domain.advances.items():
         if action not in names:

@@ -45,36 +45,32 @@ Statements = dict[str, str]
 """What is said of an action, each with the command that speaks against it, if there is one."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What a manual is judged on.
+def audit_manual(
+    env: Environment,
+    folder: Path | None,
+    split: str,
+    games: int,
+    seed: int = 0,
+    only: Collection[str] = (),
+) -> Audit:
+    """Let a manual watch the play.
 
-    Attributes:
+    Args:
         env: the world.
-        split: the list of games; none that was learned from.
+        folder: the manual, laid over the world's own; None: that alone.
+        split: the list of games to judge it on; none that was learned from.
         games: how many of them.
         seed: of the play.
         only: names of the actions that count; all if empty.
     """
-
-    env: Environment
-    split: str
-    games: int
-    seed: int = 0
-    only: tuple[str, ...] = ()
-
-
-def audit_manual(trial: Trial, folder: Path | None) -> Audit:
-    """Let a manual watch the play; None: the world's own."""
-    env = trial.env
     manual = load_manual(env.name, str(folder or ""))
-    comparison, predictions = Comparison(env, manual, trial.seed), Predictions(manual, trial.only)
-    tasks = env.tasks(trial.split, trial.games)
-    explore(env, tasks, trial.seed, steps=STEPS, watchers=[comparison, predictions])
-    if trial.only and not predictions.actions:
-        names = ", ".join(trial.only)
+    comparison, predictions = Comparison(env, manual, seed), Predictions(manual, only)
+    tasks = env.tasks(split, games)
+    explore(env, tasks, seed, steps=STEPS, watchers=[comparison, predictions])
+    if only and not predictions.actions:
+        names = ", ".join(only)
         raise RpmsError(f"--only {names}: nothing of that name was tried; leave it out to see all")
-    heading = f"{folder or env.rules} in {trial.games} games of {trial.split}"
+    heading = f"{folder or env.rules} in {games} games of {split}"
     return Audit(heading, comparison.result(), predictions)
 
 
@@ -143,7 +139,7 @@ SHARES = {
 
 def share(actions: Mapping[str, ActionAudit], kind: str) -> float:
     """Of all actions' statements of a kind, how many are right."""
-    against = [example for one in actions.values() for example in one.statements(kind).values()]
+    against = [example for audit in actions.values() for example in audit.statements(kind).values()]
     return against.count("") / len(against) if against else 1.0
 
 

@@ -317,7 +317,9 @@ class Laboratory:
         self.rng.shuffle(rules)
         for rule in filter(lambda rule: rule.template.parameters, rules):
             questions = [*self._kinds(rule), *self._literals(rule), *self._once_more(rule)]
-            if due := [one for one in questions if self.trials[one.key] < ENOUGH * ENOUGH]:
+            if due := [
+                question for question in questions if self.trials[question.key] < ENOUGH * ENOUGH
+            ]:
                 experiment = self.rng.choice(due)
                 self.trials[experiment.key] += 1
                 if self._set_up(experiment):
@@ -355,13 +357,13 @@ class Laboratory:
     def _literals(self, rule: Hypothesis) -> Iterator[Experiment]:
         """One literal false, all others true, things of kinds that work."""
         template = rule.template
-        untested = [one for one in rule.conditions if rule.tested.get(one, 0) < ENOUGH]
+        untested = [literal for literal in rule.conditions if rule.tested.get(literal, 0) < ENOUGH]
         for literal in untested + rule.doubtful:
             names = self._likely_names(rule)
             if _distinct(template, names):
-                others = [one for one in rule.conditions if one != literal]
+                others = [other for other in rule.conditions if other != literal]
                 denied = literal._replace(positive=not literal.positive)
-                needs = [template.predicate(one).about(names) for one in (*others, denied)]
+                needs = [template.predicate(other).about(names) for other in (*others, denied)]
                 yield Experiment((template.syntax, literal), template, names, needs)
 
     def _once_more(self, rule: Hypothesis) -> Iterator[Experiment]:

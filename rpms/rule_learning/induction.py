@@ -93,14 +93,16 @@ def make_tables(good: Counter[Kinds], bad: Counter[Kinds], parameters: int) -> T
 def _singles(good: Counter[Kinds], bad: Counter[Kinds], taken: list[set[str]]) -> Tables:
     """A parameter gets a table if a kind of it alone can be held responsible for a refusal."""
     tables = Tables()
-    for at, mine in enumerate(taken):
+    for at, working in enumerate(taken):
         guilty: Counter[str] = Counter()
         for kinds, count in bad.items():
             others = (kind in taken[i] for i, kind in enumerate(kinds) if i != at)
-            if kinds[at] not in mine and all(others):
+            if kinds[at] not in working and all(others):
                 guilty[kinds[at]] += count
         if guilty:
-            table = {kind: (sum(n for k, n in good.items() if k[at] == kind), 0) for kind in mine}
+            table = {
+                kind: (sum(n for k, n in good.items() if k[at] == kind), 0) for kind in working
+            }
             table |= {kind: (0, count) for kind, count in guilty.items()}
             tables.single[at] = dict(sorted(table.items()))
     return tables
@@ -168,7 +170,7 @@ def induce(evidence: Evidence) -> Hypothesis | None:
         # What was known to hold in every accepted use may explain a refusal by not being known to
         # hold in it; what parameters cannot say may be about a thing that every home has.
         if rule.unexplained and not rule.ways:
-            sure = {one for one in literals if all(use.grants(one) for use in accepted)}
+            sure = {literal for literal in literals if all(use.grants(literal) for use in accepted)}
             fitted = _fit(rule, evidence, literals, sure)
             if not sure or fitted.unexplained < rule.unexplained:
                 rule = fitted
@@ -189,11 +191,15 @@ def survivors(evidence: Evidence) -> list[Literal]:
     every = range(len(evidence.template.atoms))
     alive = [Literal(n, True) for n in every if not ever_false >> n & 1]
     alive += [Literal(n, False) for n in every if not ever_true >> n & 1]
-    support = {one: evidence.total(u for u in accepted if u.grants(one)) for one in alive}
+    support = {
+        literal: evidence.total(u for u in accepted if u.grants(literal)) for literal in alive
+    }
     # What nearly all accepted uses leave open was not put to the test by them.
     general = evidence.template.is_general
     return [
-        one for one in alive if support[one] > (BORNE_OUT if general(one) else NAMED_SO) * total
+        literal
+        for literal in alive
+        if support[literal] > (BORNE_OUT if general(literal) else NAMED_SO) * total
     ]
 
 
@@ -204,12 +210,12 @@ def _fit(
     conditions = cover(evidence, alive, sure)
     while True:
         rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions))
-        tested = {one: _alone(rule, evidence, one, sure) for one in conditions}
-        idle = [one for one in conditions if not tested[one]]
+        tested = {literal: _alone(rule, evidence, literal, sure) for literal in conditions}
+        idle = [literal for literal in conditions if not tested[literal]]
         if not idle:
             return replace(rule, tested=tested)
         # The last in order of preference goes first; another may then be the only reason.
-        conditions = [one for one in conditions if one != max(idle, key=alive.index)]
+        conditions = [literal for literal in conditions if literal != max(idle, key=alive.index)]
 
 
 def _accounts(use: Use, literal: Literal, sure: Collection[Literal]) -> bool:
@@ -224,7 +230,7 @@ def cover(
     # Many refusals have the same reasons: each set of reasons is looked at once.
     unexplained: Counter[frozenset[int]] = Counter()
     for use in evidence.refused:
-        reasons = frozenset(n for n, one in enumerate(alive) if _accounts(use, one, sure))
+        reasons = frozenset(n for n, literal in enumerate(alive) if _accounts(use, literal, sure))
         unexplained[reasons] += evidence.uses[use]
     chosen: list[int] = []
     while True:
@@ -291,17 +297,22 @@ def _decided(rule: Hypothesis, evidence: Evidence) -> float:
 
 def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
     atoms = evidence.template.atoms
-    mine = [
+    about = [
         Literal(number, positive)
         for positive in (True, False)
         for number, atom in enumerate(atoms)
         if set(atom.arguments) == {parameter}
     ]
-    clean = [one for one in mine if not any(use.grants(one) for use in evidence.refused)]
+    clean = [
+        literal for literal in about if not any(use.grants(literal) for use in evidence.refused)
+    ]
     open_uses, ways = evidence.accepted, list[Literal]()
     while open_uses:
-        gain = {one: evidence.total(use for use in open_uses if use.grants(one)) for one in clean}
-        best = max(clean, key=lambda one: (gain[one], -mine.index(one)), default=None)
+        gain = {
+            literal: evidence.total(use for use in open_uses if use.grants(literal))
+            for literal in clean
+        }
+        best = max(clean, key=lambda literal: (gain[literal], -about.index(literal)), default=None)
         if best is None or gain[best] < MIN_SUPPORT:
             break
         ways.append(best)
@@ -339,11 +350,11 @@ def changes(evidence: Evidence) -> list[Literal]:
 
 def writable(template: Template, effects: Sequence[Literal]) -> list[Literal]:
     """Of all changes those that a simulated step can carry out, about parameters only."""
-    names = {one: template.atoms[one.atom].name for one in effects}
+    names = {literal: template.atoms[literal.atom].name for literal in effects}
     return [
-        one
-        for one, name in names.items()
-        if template.is_general(one) and name in EFFECTS and (one.positive or EFFECTS[name])
+        literal
+        for literal, name in names.items()
+        if template.is_general(literal) and name in EFFECTS and (literal.positive or EFFECTS[name])
     ]
 
 
@@ -353,7 +364,7 @@ class Hypotheses:
     def __init__(self, experience: Experience) -> None:
         """Induce a rule for every template that ever worked."""
         self.experience = experience
-        induced = {syntax: induce(one) for syntax, one in experience.evidence.items()}
+        induced = {syntax: induce(evidence) for syntax, evidence in experience.evidence.items()}
         self.rules: dict[str, Hypothesis] = {s: rule for s, rule in induced.items() if rule}
 
     @cached_property

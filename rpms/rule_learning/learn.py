@@ -9,7 +9,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,51 +39,37 @@ Sections = defaultdict[str, dict[str, Any]]
 """The tables that the conditions of actions speak of, by their section of the tier."""
 
 
-@dataclass(frozen=True)
-class Study:
-    """What is learned about, and where it goes.
-
-    Attributes:
-        env: the world.
-        out: the folder for the manual.
-        report: is given a line now and then.
-    """
-
-    env: Environment
-    out: Path
-    report: Report = print
-
-
-def learn_by_exploring(study: Study, homes: int, seed: int = 0, steps: int = 0) -> None:
+def learn_by_exploring(
+    env: Environment, out: Path, homes: int, seed: int = 0, steps: int = 0, report: Report = print
+) -> None:
     """Play homes of the learning split, then write down what their answers support.
 
-    ``steps`` are commands per home; 0: as usual.
+    ``steps`` are commands per home; 0: as usual. ``report`` is given a line now and then.
     """
-    env = study.env
     tasks = env.tasks(env.learning_split, homes) if homes > 0 else []
     if not tasks:
         raise RpmsError(f"--explore {homes}: there is no home to explore; ask for at least 1")
     latest: Hypotheses | None = None
 
-    def report(number: int, experience: Experience) -> None:
+    def learn(number: int, experience: Experience) -> None:
         nonlocal latest
         latest = Hypotheses(experience)
         far = f"home {number}/{len(tasks)}: {experience.commands} commands"
-        study.report(f"{far}, {_progress(latest)}")
+        report(f"{far}, {_progress(latest)}")
 
     try:
-        explore(env, tasks, seed, report, steps or STEPS)
+        explore(env, tasks, seed, learn, steps or STEPS)
     except KeyboardInterrupt:
         if latest is None:
             raise
-        study.report("interrupted: what was learned so far is written down")
+        report("interrupted: what was learned so far is written down")
     if latest:
-        _write(study, latest, f"{len(tasks)} homes of {env.learning_split}, seed {seed}")
+        source = f"{len(tasks)} homes of {env.learning_split}, seed {seed}"
+        _write(env, out, latest, source, report)
 
 
-def learn_from_runs(study: Study, folder: Path) -> None:
+def learn_from_runs(env: Environment, out: Path, folder: Path, report: Report = print) -> None:
     """Learn from the recorded episodes of a run, or of all runs below a folder."""
-    env = study.env
     experience = Experience(env.command_templates())
     episodes = [list(_replay(env, record)) for record in _records(env, folder)]
     # Whether places share a spot has to be known before the first use is noted.
@@ -95,8 +80,8 @@ def learn_from_runs(study: Study, folder: Path) -> None:
         if episode:
             experience.note_spots(episode[-1].after)
     rules, source = Hypotheses(experience), f"{len(episodes)} recorded episodes"
-    study.report(f"{source}: {_progress(rules)}")
-    _write(study, rules, source)
+    report(f"{source}: {_progress(rules)}")
+    _write(env, out, rules, source, report)
 
 
 def _records(env: Environment, folder: Path) -> Iterator[EpisodeRecord]:
@@ -145,9 +130,8 @@ def _progress(rules: Hypotheses) -> str:
     )
 
 
-def _write(study: Study, rules: Hypotheses, source: str) -> None:
+def _write(env: Environment, out: Path, rules: Hypotheses, source: str, report: Report) -> None:
     """Write down what is known, and check it as ``rpms rules check`` does."""
-    env, out = study.env, study.out
     tier = beside(tier_of(rules), load_manual(env.name).actions)
     text = yaml.safe_dump(tier, sort_keys=False, default_flow_style=None, width=96)
     head = f"# Tier 3 of {env.name}, learned from {source}.\n# evidence.json has the counts.\n"
@@ -156,8 +140,8 @@ def _write(study: Study, rules: Hypotheses, source: str) -> None:
     write_whole(out / "evidence.json", json.dumps(counts, indent=1) + "\n")
     findings = check_manual(env.rules, env.goal_types(), env.command_verbs(), over=out)
     for finding in findings:
-        study.report(str(finding))
-    study.report(f"{out}: {len(findings)} problems")
+        report(str(finding))
+    report(f"{out}: {len(findings)} problems")
 
 
 def tier_of(rules: Hypotheses) -> dict[str, Any]:
@@ -216,8 +200,14 @@ def _action(
         sections["phrases"][UNSEEN] = "nobody has seen it work yet"
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
                 "support": 0, "confidence": 0.0, "printed": False}  # fmt: skip
-    general = [template.predicate(one) for one in rule.conditions if template.is_general(one)]
-    named = [template.predicate(one) for one in rule.conditions if not template.is_general(one)]
+    general = [
+        template.predicate(literal) for literal in rule.conditions if template.is_general(literal)
+    ]
+    named = [
+        template.predicate(literal)
+        for literal in rule.conditions
+        if not template.is_general(literal)
+    ]
     conditions = [str(predicate) for predicate in general]
     if named:
         sections["predicates"][f"{name}_ready"] = [[str(predicate) for predicate in named]]
@@ -228,7 +218,7 @@ def _action(
         conditions.append(_ways(rule, name, sections))
     conditions += _tables(rule, name, sections)
     judged = rule.accepted + rule.refused
-    effects = [str(template.predicate(one)) for one in writable(template, rule.effects)]
+    effects = [str(template.predicate(literal)) for literal in writable(template, rule.effects)]
     action = {**head, "preconditions": conditions, "effects": effects, "source": SOURCE}
     action["support"] = judged
     action["confidence"] = round((judged - rule.unexplained + 1) / (judged + 2), 3)
@@ -285,14 +275,16 @@ def _sides(rule: Hypothesis) -> tuple[int, int]:
 def counts_of(rule: Hypothesis) -> dict[str, Any]:
     """The counts behind every literal and every kind, for people and plots."""
     template = rule.template
-    text = {one: str(template.predicate(one)) for one in (*rule.conditions, *rule.doubtful)}
+    text = {
+        literal: str(template.predicate(literal)) for literal in (*rule.conditions, *rule.doubtful)
+    }
     return {
         "accepted": rule.accepted,
         "refused": rule.refused,
         "unexplained": rule.unexplained,
-        "kept": {text[one]: rule.tested.get(one, 0) for one in rule.conditions},
+        "kept": {text[literal]: rule.tested.get(literal, 0) for literal in rule.conditions},
         "ways": [[str(template.predicate(way))] for way in rule.ways],
-        "doubtful": [text[one] for one in rule.doubtful],
+        "doubtful": [text[literal] for literal in rule.doubtful],
         "kinds": {
             template.parameters[at]: {kind: list(counts) for kind, counts in table.items()}
             for at, table in rule.tables.single.items()

@@ -40,14 +40,14 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
     for name in names:
         if name not in known:
             numbered = {f"tier {number}": tier for number, tier in enumerate(TIERS, start=1)}
-            near = [numbered.get(one, one) for one in nearest(name, [*known, *numbered])]
+            near = [numbered.get(word, word) for word in nearest(name, [*known, *numbered])]
             raise RpmsError(
                 f"without_rules: the manual has no rule or tier '{name}'; the nearest names are "
                 f"{', '.join([*dict.fromkeys(near)][:NAMED])}"
             )
     gone = frozenset(names).union(*(by_tier[name] for name in names if name in by_tier))
 
-    def kept(rules: Collection[Named]) -> list[Named]:
+    def remaining(rules: Collection[Named]) -> list[Named]:
         return [rule for rule in rules if rule.id not in gone]
 
     domain, env = manual.domain, manual.environment
@@ -56,25 +56,25 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
     if asked_back.rule in gone:
         asked_back = asked_back.model_copy(update={"rule": ""})
     return Manual(
-        manual.universal.model_copy(update={"rules": kept(manual.universal.rules)}),
+        manual.universal.model_copy(update={"rules": remaining(manual.universal.rules)}),
         domain.model_copy(
             update={
-                "rules": kept(domain.rules),
-                "likely_places": kept(domain.likely_places),
-                "here": kept(domain.here),
+                "rules": remaining(domain.rules),
+                "likely_places": remaining(domain.likely_places),
+                "here": remaining(domain.here),
                 "urgent": domain.urgent if served else [],
                 "serves": domain.serves if served else {},
             }
         ),
         env.model_copy(
             update={
-                "rules": kept(env.rules),
-                "situations": kept(env.situations),
-                "forbidden": kept(env.forbidden) if "environment" not in gone else [],
+                "rules": remaining(env.rules),
+                "situations": remaining(env.situations),
+                "forbidden": remaining(env.forbidden) if "environment" not in gone else [],
                 "asked_back": asked_back,
             }
         ),
-        extra={name: kept(rules) for name, rules in manual.extra.items()},
+        extra={name: remaining(rules) for name, rules in manual.extra.items()},
         order=manual.order,
         without=manual.without | gone,
     )

@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, parse_predicate, phrase
-from rpms.rules.schema import ActionRule
+from rpms.rules.predicates import evaluate, phrase
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import empty_belief, kind_of
 from rpms.vocabulary.recall import BLANK
@@ -39,30 +38,30 @@ _STATIC = {"kind", "can_contain"}
 
 @lru_cache(maxsize=16384)
 def mentioned_actions(
-    manual: Manual, text: str, wanted: str, destination: str = ""
+    manual: Manual, text: str, thing: str, destination: str = ""
 ) -> tuple[str, ...]:
-    """The commands in a text, in its order; ``wanted`` is what the goal is about."""
-    roles = {"object": wanted, "the object": wanted, "destination": destination}
+    """The commands in a text, in its order; ``thing`` is what the goal is about."""
+    roles = {"object": thing, "the object": thing, "destination": destination}
     text = re.sub(r"<(\w+)>", r"{\1}", text)
     text = BLANK.sub(lambda blank: roles.get(blank[1], blank[1].removeprefix("a ")), text)
-    found: list[str] = []
+    actions: list[str] = []
     for sentence in _SENTENCE.split(text):
         plain = _ARTICLE.sub("", sentence)
         denied = _NEGATION.search(plain)
-        said = [
-            (match.start(), rule.syntax.format(**_names(match.groupdict(), wanted)))
+        mentions = [
+            (match.start(), rule.syntax.format(**_names(match.groupdict(), thing)))
             for rule in manual.actions
             if rule.parameters
             for match in _mention(rule.syntax).finditer(plain)
             if denied is None or match.start() < denied.start()
         ]
-        found += [action for _, action in sorted(said)]
-    return tuple(dict.fromkeys(action for action in found if match_action(manual, action)))
+        actions += [action for _, action in sorted(mentions)]
+    return tuple(dict.fromkeys(action for action in actions if match_action(manual, action)))
 
 
-def _names(said: Mapping[str, str], wanted: str) -> dict[str, str]:
-    names = {parameter: text.strip().lower() for parameter, text in said.items()}
-    return {p: wanted if name in _MEANT and wanted else name for p, name in names.items()}
+def _names(words: Mapping[str, str], thing: str) -> dict[str, str]:
+    names = {parameter: text.strip().lower() for parameter, text in words.items()}
+    return {p: thing if name in _MEANT and thing else name for p, name in names.items()}
 
 
 @cache
@@ -95,12 +94,8 @@ def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[st
     if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):
         return "", ""
     rule, names = matched
-    for predicate in map(parse_predicate, _lasting(rule, manual)):
-        if evaluate(predicate, empty_belief(), manual.world, names) is False:
-            return rule.id, phrase(predicate, names, manual.world)
+    for need in rule.needs:
+        static = need.name in _STATIC or need.name in manual.world.affordances
+        if static and evaluate(need, empty_belief(), manual.world, names) is False:
+            return rule.id, phrase(need, names, manual.world)
     return "", ""
-
-
-def _lasting(rule: ActionRule, manual: Manual) -> list[str]:
-    static = _STATIC | set(manual.world.affordances)
-    return [text for text in rule.preconditions if parse_predicate(text).name in static]

@@ -195,8 +195,8 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
             return False
     if here is None or not belief["visible"]:
         return None
-    said = words_of([thing])
-    if said & world.wording.anything or said & words_of([*known, *belief["containers"]]):
+    words = words_of([thing])
+    if words & world.wording.anything or words & words_of([*known, *belief["containers"]]):
         return None
     unseen = any(
         door == "open" and name not in belief["searched"] and not is_a(name, world.wording.passages)

@@ -29,6 +29,9 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
 """A statement about the belief, in the words of the predicates."""
 
+# Predicates that only hold of a place, as their first argument.
+OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
+
 # What the manual can fill into a situation's text.
 SITUATION_BLANKS = ("held", "place", "action", "violated")
 
@@ -37,11 +40,12 @@ class _Strict(Strict, BaseModel):
     pass
 
 
-def _check_blanks(text: str, known: Collection[str]) -> None:
+def _check_blanks(text: str, known: Collection[str]) -> str:
     """A blank that nothing fills would only be noticed in the middle of an episode."""
     for name in re.findall(r"\{([^{}]*)\}", text):
         if name not in known:
             raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'")
+    return text
 
 
 class _Named(_Strict):
@@ -85,14 +89,9 @@ class Here(_Named):
     has none of it the sentence is left out.
     """
 
-    text: Text
+    text: Annotated[Text, AfterValidator(lambda text: _check_blanks(text, HERE_BLANKS))]
     goal_types: list[str] = Field(default=["all"], alias="for")
     kind: str = ""
-
-    @model_validator(mode="after")
-    def _fillable(self) -> Here:
-        _check_blanks(self.text, HERE_BLANKS)
-        return self
 
 
 class ActionRule(_Named):
@@ -132,6 +131,13 @@ class ActionRule(_Named):
     def outcomes(self) -> list[Predicate]:
         """The effects as predicates."""
         return [parse_predicate(text) for text in self.effects]
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """The parameters that stand for somewhere to be, not for something to handle."""
+        predicates = (*self.needs, *self.outcomes)
+        inside = {p.arguments[1] for p in predicates if p.name == "in"}
+        return frozenset(inside | {p.arguments[0] for p in predicates if p.name in OF_PLACES})
 
     @cached_property
     def parameters(self) -> list[str]:
@@ -183,19 +189,6 @@ class Service(_Strict):
     settles: bool = False
 
 
-class Step(_Strict):
-    """One step of a kind of task, for the world that counts its sub-goals by them.
-
-    ``done`` names tests of the world's own. ``target`` and ``done`` have blanks that it fills in.
-    """
-
-    name: str
-    target: str = ""
-    done: list[Text] = Field(min_length=1)
-    demanded: bool = False
-    each: str = ""
-
-
 def _items(value: object) -> Iterator[object]:
     """The items of a list, and of lists within it."""
     if isinstance(value, list):
@@ -209,12 +202,7 @@ class SituationLine(_Named):
     """A task-specific line, active only while its condition holds in the belief."""
 
     when: list[Condition]
-    text: Text
-
-    @model_validator(mode="after")
-    def _fillable(self) -> SituationLine:
-        _check_blanks(self.text, SITUATION_BLANKS)
-        return self
+    text: Annotated[Text, AfterValidator(lambda text: _check_blanks(text, SITUATION_BLANKS))]
 
 
 class UniversalTier(_Strict):
@@ -229,13 +217,11 @@ class DomainTier(_Strict):
 
     ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
     it holds if all of one of its choices holds. It may have an argument, which its choices call
-    ``thing``. A list within a list of ``serves`` or ``steps`` stands for its items, which can thus
-    be shared.
+    ``thing``. A list within a list of ``serves`` stands for its items, which can thus be shared.
     """
 
     tier: Literal["domain"]
     procedures: dict[str, list[str]]
-    steps: dict[str, list[Step]] = {}
     advances: dict[str, str] = {}
     terms: dict[str, list[list[Condition]]] = {}
     urgent: list[Service] = []
@@ -251,7 +237,7 @@ class DomainTier(_Strict):
         """Every list of patterns, by the sub-goal it serves."""
         return {"urgent": self.urgent, **self.serves}
 
-    @field_validator("serves", "steps", mode="before")
+    @field_validator("serves", mode="before")
     @classmethod
     def _flat(cls, value: object) -> object:
         if not isinstance(value, dict):

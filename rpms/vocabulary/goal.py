@@ -7,7 +7,7 @@ prints them its own way and says how they are read; the defaults are the paper's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -37,12 +37,38 @@ class GoalSpec(TypedDict):
     signature: str
 
 
+class Target(TypedDict, total=False):
+    """What a sub-goal is about, as data.
+
+    Attributes:
+        object: the thing, or the kind of thing.
+        place: where it is, or where it belongs.
+        which: what tells it from its like.
+        limits: of places to choose from: the side of a number, the number and its unit.
+    """
+
+    object: str
+    place: str
+    which: str
+    limits: dict[str, tuple[str, float, str]]
+
+
 class SubGoal(TypedDict):
-    """The current sub-goal pointer and how far the whole goal has come, in percent."""
+    """The current sub-goal pointer and how far the whole goal has come, in percent.
+
+    ``target`` says in words what it is about, for prompts and logs. A world that gives the same as
+    data, under ``about``, need not have its words read again.
+    """
 
     name: str
     target: str
     progress: int
+    about: NotRequired[Target]
+
+
+def printed_sub_goal(sub_goal: SubGoal) -> SubGoal:
+    """The pointer as logs have it: words only."""
+    return SubGoal(name=sub_goal["name"], target=sub_goal["target"], progress=sub_goal["progress"])
 
 
 class GoalSignature(NamedTuple):

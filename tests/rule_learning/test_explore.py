@@ -16,7 +16,7 @@ from rpms.rule_learning.audit import Comparison, Predictions, share
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
-from rpms.rule_learning.learn import Study, beside, learn_by_exploring, tier_of
+from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import empty_belief
@@ -32,7 +32,7 @@ class Learned(NamedTuple):
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Learned:
     folder, lines = tmp_path_factory.mktemp("learned"), list[str]()
-    learn_by_exploring(Study(ENV, folder, lines.append), 3, seed=1, steps=300)
+    learn_by_exploring(ENV, folder, 3, seed=1, steps=300, report=lines.append)
     return Learned(folder, "\n".join(lines))
 
 

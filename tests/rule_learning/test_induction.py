@@ -80,19 +80,6 @@ def test_a_true_condition_is_never_deleted(
         assert literal in alive or len(seen) * 50 <= len(evidence.accepted)
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.builds(Use, masks, masks, st.just(("a", "b")), st.booleans()), max_size=20))
-def test_only_accepted_uses_delete(uses: list[Use]) -> None:
-    uses = [one._replace(false=one.false & ~one.true) for one in uses]
-    evidence = Evidence(Template(SYNTAX))
-    evidence.uses.update(uses)
-    before = survivors(evidence)
-    refused = Evidence(Template(SYNTAX))
-    refused.uses.update(one for one in uses if one.worked)
-    assert survivors(refused) == before
-    assert all(not one.denies(literal) for one in evidence.accepted for literal in before)
-
-
 def test_a_refusal_is_explained_by_the_literal_that_explains_most() -> None:
     evidence = Evidence(Template(SYNTAX))
     alive = [Literal(0, True), Literal(1, True), Literal(2, True)]
@@ -100,6 +87,7 @@ def test_a_refusal_is_explained_by_the_literal_that_explains_most() -> None:
     evidence.uses[Use(0b101, 0b010, ("a", "b"), False)] += 3
     evidence.uses[Use(0b110, 0b001, ("a", "b"), False)] += 1
     assert cover(evidence, alive) == [Literal(0, True), Literal(1, True)]
+    assert induce(evidence) is None, "nothing is said of an action that never worked"
 
 
 def test_an_effect_is_a_change_and_not_a_discovery() -> None:
@@ -128,32 +116,22 @@ def test_one_of_several_ways() -> None:
     assert not learned.conditions and not learned.unexplained
 
 
-def test_nothing_is_said_of_an_action_that_never_worked() -> None:
-    evidence = Evidence(Template(SYNTAX))
-    evidence.uses[Use(0, 1, ("a", "b"), False)] += 5
-    assert induce(evidence) is None
-
-
 def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     template = Template("fill {device}")
     filled = Predicate(True, "state", ("device", "filled"))
-    template.meet(Belief(**{**empty_belief(), "flags": {"lamp 1": "filled"}}))
+    before = len(template.atoms)
+    # What no predicate can hold is no state.
+    flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
+    template.meet(Belief(**{**empty_belief(), "flags": flags}))
+    assert template.atoms[before:] == [filled]
     number = template.atoms.index(filled)
     evidence = Evidence(template)
     evidence.uses[Use(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
     assert changes(evidence) == [Literal(number, True)]
-    # Known once before, it may have been learned out rather than brought about.
+    # Known once before, it may have been found out rather than brought about.
     evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
     assert changes(evidence) == []
-
-
-def test_what_no_predicate_can_hold_is_no_state() -> None:
-    template = Template("fill {device}")
-    before = len(template.atoms)
-    flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
-    template.meet(Belief(**{**empty_belief(), "flags": flags}))
-    assert template.atoms[before:] == [Predicate(True, "state", ("device", "filled"))]
 
 
 def test_a_kind_is_ruled_out_only_beside_kinds_that_work() -> None:

@@ -14,8 +14,8 @@ import rpms as api
 from rpms.evals.run_folder import read_run
 from rpms.evals.tables import Table
 from rpms.nodes.manual import load_manual
-from rpms.rule_learning.audit import Trial, audit_manual
-from rpms.rule_learning.learn import Study, learn_by_exploring
+from rpms.rule_learning.audit import audit_manual
+from rpms.rule_learning.learn import learn_by_exploring
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms, in_process
 
@@ -42,7 +42,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     tier.write_text("tier: environment\nactions: []\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        learn_by_exploring(Study(api.get_environment(BARE), folder / "learned"), 6, steps=250)
+        learn_by_exploring(api.get_environment(BARE), folder / "learned", 6, steps=250)
         yield folder / "learned"
     finally:
         sys.path.remove(str(folder))
@@ -77,14 +77,13 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
 
 
 def test_a_world_without_readable_rules_gets_predictions(learned: Path) -> None:
-    trial = Trial(api.get_environment(BARE), "rocks", 1)
-    audit = audit_manual(trial, learned)
+    audit = audit_manual(api.get_environment(BARE), learned, "rocks", 1)
     _, why, table = audit.described()
     assert audit.as_json()["shares"].keys() == {"possible", "impossible", "open"}
     assert "only predictions are judged" in str(why) and isinstance(table, Table)
     assert "go_to" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
     with pytest.raises(RpmsError, match="is no folder"):
-        audit_manual(trial, learned / "missing")
+        audit_manual(api.get_environment(BARE), learned / "missing", "rocks", 1)
 
 
 def test_only_the_named_actions_count(rpms: Rpms) -> None:
@@ -100,8 +99,8 @@ def test_without_a_word_it_is_not_judged_on_test_tasks(
 ) -> None:
     splits: list[str] = []
 
-    def audit_manual(trial: Trial, folder: Path | None) -> None:
-        splits.append(trial.split)
+    def audit_manual(env: api.Environment, folder: Path | None, split: str, *_: object) -> None:
+        splits.append(split)
         raise RpmsError("that was all")
 
     monkeypatch.setattr("rpms.rule_learning.audit.audit_manual", audit_manual)

@@ -6,12 +6,9 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.tasks import read_game
 from rpms.nodes.manual import load_manual
-from rpms.rules.predicates import parse_predicate
 
 WORLD = load_manual("alfworld").world
 # affordance of the manual -> predicate of the game
@@ -30,18 +27,11 @@ def kinds(names: frozenset[str]) -> set[str]:
     return {name.lower() for name in names if not name.endswith("Sliced")}
 
 
-@pytest.mark.parametrize(
-    ("affordance", "trait"),
-    [
-        ("heatable", "Heatable"),
-        ("coolable", "Coolable"),
-        ("cleanable", "Cleanable"),
-        ("sliceable", "Sliceable"),
-        ("switchable", "Toggleable"),
-    ],
-)
-def test_affordances_are_those_of_the_package(affordance: str, trait: str) -> None:
-    assert WORLD.affordances[affordance] == kinds(alfworld_package.with_trait(trait))
+def test_affordances_are_those_of_the_package() -> None:
+    for affordance, predicate in SAID_BY_THE_GAME.items():
+        if affordance != "portable":
+            package = kinds(alfworld_package.with_trait(predicate.capitalize()))
+            assert WORLD.affordances[affordance] == package
 
 
 def test_places_take_what_the_package_lets_them_take() -> None:
@@ -59,20 +49,14 @@ def action(name: str) -> str:
     return domain.split(f"(:action {name}")[1].split("(:action")[0]
 
 
-def test_blades_are_those_of_the_rules_of_the_game() -> None:
-    found = re.findall(r"\(objectType \?ko (\w+)Type\)", action("SliceObject"))
-    assert WORLD.affordances["blade"] == {kind.lower() for kind in found}
-
-
-@pytest.mark.parametrize(
-    ("verb", "name"), [("heat", "HeatObject"), ("cool", "CoolObject"), ("clean", "CleanObject")]
-)
-def test_tools_are_those_of_the_rules_of_the_game(verb: str, name: str) -> None:
-    rule = next(rule for rule in load_manual("alfworld").actions if rule.name == verb)
-    named = [parse_predicate(text) for text in rule.preconditions]
-    (tool,) = [p.arguments[1] for p in named if p.name == "kind"]
-    found = re.findall(r"\(receptacleType \?r (\w+)Type\)", action(name))
-    assert [kind.lower() for kind in found] == [tool]
+def test_tools_are_those_of_the_rules_of_the_game() -> None:
+    blades = re.findall(r"\(objectType \?ko (\w+)Type\)", action("SliceObject"))
+    assert WORLD.affordances["blade"] == {kind.lower() for kind in blades}
+    needs = {rule.name: rule.needs for rule in load_manual("alfworld").actions}
+    for verb in ("heat", "cool", "clean"):
+        (tool,) = [need.arguments[1] for need in needs[verb] if need.name == "kind"]
+        tools = re.findall(r"\(receptacleType \?r (\w+)Type\)", action(f"{verb.title()}Object"))
+        assert [kind.lower() for kind in tools] == [tool]
 
 
 def initial_facts(file: Path) -> dict[str, list[list[str]]]:

@@ -3,13 +3,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rpms.nodes.manual import load_manual
-from rpms.rules.predicates import PREDICATES, SITUATIONAL, World, evaluate, parse_predicate, phrase
-from rpms.rules.schema import Wording
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.rules.predicates import (
+    Wording,
+    World,
+    evaluate,
+    parse_predicate,
+    phrase,
+)
+from tests.envs.playing import believing
 
 WORLD = World(
     affordances={"heatable": frozenset({"mug", "apple"})},
@@ -23,33 +25,15 @@ WORLD = World(
 )
 
 
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
-
-
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        ("hand_empty", (True, "hand_empty", ())),
-        ("at(place)", (True, "at", ("place",))),
-        ("not at(place)", (False, "at", ("place",))),
-        ("in(object, place)", (True, "in", ("object", "place"))),
-        (" in( object ,place ) ", (True, "in", ("object", "place"))),
-        ("at()", (True, "at", ())),
-    ],
-)
-def test_reading_a_predicate(text: str, parsed: tuple[bool, str, tuple[str, ...]]) -> None:
-    assert parse_predicate(text) == parsed
-
-
-@pytest.mark.parametrize(
-    "text", ["", "at(place", "at place", "not not at(place)", "in((a), b)", "at(place) and open(x)"]
-)
-def test_what_is_no_predicate(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a predicate"):
-        parse_predicate(text)
+def test_reading_a_predicate_and_writing_it_again() -> None:
+    assert parse_predicate("hand_empty") == (True, "hand_empty", ())
+    assert parse_predicate("not at(place)") == (False, "at", ("place",))
+    assert parse_predicate(" in( object ,place ) ") == (True, "in", ("object", "place"))
+    for text in ("hand_empty", "not at(place)", "in(object, place)"):
+        assert str(parse_predicate(text)) == text
+    for text in ("", "at(place", "at place", "not not at(x)", "in((a), b)", "at(x) and open(x)"):
+        with pytest.raises(ValueError, match="is not a predicate"):
+            parse_predicate(text)
 
 
 def truth(text: str, **fields: Any) -> bool | None:
@@ -151,53 +135,6 @@ def test_the_three_truths(text: str, fields: dict[str, Any], expected: bool | No
     assert truth(f"not {text}", **fields) is denied
 
 
-def test_every_predicate_of_the_household_manual_is_in_the_table_above() -> None:
-    manual = load_manual("alfworld")
-    texts = [t for rule in manual.actions for t in (*rule.preconditions, *rule.effects)]
-    texts += [t for situation in manual.environment.situations for t in situation.when]
-    used = {parse_predicate(text).name for text in texts}
-    table = test_the_three_truths.pytestmark[0].args[1]  # type: ignore[attr-defined]
-    tested = {parse_predicate(row[0]).name for row in table}
-    assert used - SITUATIONAL - manual.world.affordances.keys() <= tested
-
-
-NAMES = st.sampled_from(["desk 1", "drawer 1", "mug 1", "bed 1"])
-BELIEFS = st.builds(
-    believing,
-    location=st.none() | NAMES,
-    reachable=st.lists(NAMES, max_size=2),
-    holding=st.lists(NAMES, max_size=1),
-    containers=st.dictionaries(NAMES, st.sampled_from(["open", "closed"]), max_size=3),
-    last_seen=st.dictionaries(NAMES, NAMES, max_size=3),
-    places=st.lists(NAMES, max_size=3),
-    searched=st.lists(NAMES, max_size=3),
-)
-
-
-@given(BELIEFS, st.sampled_from(sorted(PREDICATES)), NAMES, NAMES)
-def test_a_predicate_and_its_denial_never_agree(
-    belief: Belief, name: str, one: str, two: str
-) -> None:
-    arity = PREDICATES[name][0]
-    arguments = f"({', '.join((one, two)[:arity])})" if arity else ""
-    told = evaluate(parse_predicate(f"{name}{arguments}"), belief, WORLD, {})
-    denied = evaluate(parse_predicate(f"not {name}{arguments}"), belief, WORLD, {})
-    assert (told is None) == (denied is None)
-    assert told is None or told is not denied
-
-
-@given(BELIEFS, NAMES)
-def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
-    told = [
-        evaluate(parse_predicate(f"{door}({place})"), belief, WORLD, {})
-        for door in ("open", "closed")
-    ]
-    assert told != [True, True]
-    # What is open can be reached into, what is closed cannot.
-    reach = evaluate(parse_predicate(f"accessible({place})"), belief, WORLD, {})
-    assert reach is True if told[0] else reach is not True if told[1] else True
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -215,12 +152,3 @@ def test_open_and_closed_exclude_each_other(belief: Belief, place: str) -> None:
 )
 def test_predicates_in_words(text: str, words: str) -> None:
     assert phrase(parse_predicate(text), {"p": "desk 1", "o": "mug 1"}, WORLD) == words
-
-
-def test_every_precondition_of_the_manual_has_words() -> None:
-    manual = load_manual("alfworld")
-    for rule in manual.actions:
-        for text in rule.preconditions:
-            blanks = {name: f"<{name}>" for name in rule.parameters}
-            words = phrase(parse_predicate(text), blanks, manual.world)
-            assert "{" not in words and "(" not in words

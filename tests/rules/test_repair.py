@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.nodes.manual import load_manual
 from rpms.rules import check_action
 from rpms.rules.repair import BLANK, LONGEST, find_repair
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief
+from tests.envs.playing import believing
 
+HOUSE, LAB = "alfworld", "scienceworld"
 HOME = ["cabinet 1", "countertop 1", "desk 1", "fridge 1", "microwave 1", "sofa 1"]
 LIGHTHOUSE = "examples.lighthouse.world:WORLD"
 ISLE = ["boiler 1", "chest 1", "horn 1", "lamp 1", "mast 1"]
@@ -22,95 +24,73 @@ CUPBOARD = {"containers": {"cupboard": "closed"},
             "last_seen": {"metal pot": "cupboard", "cupboard": "kitchen"}}  # fmt: skip
 
 
-def believed(**fields: Any) -> Belief:
-    return Belief(**{**empty_belief(), **fields})  # type: ignore[typeddict-item]
-
-
-def said(env: str, action: str, **fields: Any) -> str:
-    repair = find_repair(load_manual(env), action, believed(**fields))
-    return repair.words if repair else ""
-
-
 @pytest.mark.parametrize(
-    ("action", "fields", "words"),
+    ("world", "action", "fields", "words"),
     [
-        ("open fridge 1", AT_SOFA, "first: go to fridge 1"),
-        ("take apple 1 from fridge 1",
+        (HOUSE, "open fridge 1", AT_SOFA, "first: go to fridge 1"),
+        (HOUSE, "take apple 1 from fridge 1",
          {"location": "fridge 1", "containers": {"fridge 1": "closed"}}, "first: open fridge 1"),
-        ("put apple 1 in/on fridge 1", {**ON_TABLE, "location": "countertop 1"},
+        (HOUSE, "put apple 1 in/on fridge 1", {**ON_TABLE, "location": "countertop 1"},
          "first: take apple 1 from countertop 1"),
-        ("heat apple 1 with microwave 1", {**ON_TABLE, "location": "sofa 1"},
+        (HOUSE, "heat apple 1 with microwave 1", {**ON_TABLE, "location": "sofa 1"},
          "first: go to countertop 1, then: take apple 1 from countertop 1"),
-        ("heat apple 1 with microwave 1", AT_SOFA, "first: take apple 1 from <place>"),
-        ("take apple 1 from countertop 1",
+        (HOUSE, "heat apple 1 with microwave 1", AT_SOFA, "first: take apple 1 from <place>"),
+        (HOUSE, "take apple 1 from countertop 1",
          {**ON_TABLE, "location": "countertop 1", "holding": ["mug 1"]},
          "first: put mug 1 in/on countertop 1"),
-        ("take apple 1 from sofa 1", {**ON_TABLE, "location": "sofa 1"},
+        (HOUSE, "take apple 1 from sofa 1", {**ON_TABLE, "location": "sofa 1"},
          "instead: go to countertop 1, then: take apple 1 from countertop 1"),
-        ("use desklamp 1", {**AT_SOFA, "last_seen": {"desklamp 1": "desk 1"}},
+        (HOUSE, "use desklamp 1", {**AT_SOFA, "last_seen": {"desklamp 1": "desk 1"}},
          "first: go to desk 1"),
-        ("examine desk 1", AT_SOFA, "first: go to desk 1"),
-        ("go to sofa 1", AT_SOFA, "what it would do is done already"),
-        ("open fridge 1", {"location": "fridge 1", "containers": {"fridge 1": "open"}},
+        (HOUSE, "examine desk 1", AT_SOFA, "first: go to desk 1"),
+        (HOUSE, "go to sofa 1", AT_SOFA, "what it would do is done already"),
+        (HOUSE, "open fridge 1", {"location": "fridge 1", "containers": {"fridge 1": "open"}},
          "what it would do is done already"),
-        ("heat fork 1 with microwave 1", {"location": "sofa 1", "holding": ["fork 1"]},
+        (HOUSE, "heat fork 1 with microwave 1", {"location": "sofa 1", "holding": ["fork 1"]},
          "nothing known makes it so: fork 1 is heatable"),
-        ("go to moon 1", AT_SOFA, "nothing known makes it so: moon 1 exists in this room"),
-        ("look", AT_SOFA, ""),
-        ("levitate", AT_SOFA, ""),
-    ],
-)  # fmt: skip
-def test_alfworld(action: str, fields: dict[str, Any], words: str) -> None:
-    assert said("alfworld", action, places=HOME, **fields) == words
-
-
-@pytest.mark.parametrize(
-    ("action", "fields", "words"),
-    [
-        ("go to kitchen", {"location": "hallway", "containers": {"door to kitchen": "closed"}},
+        (HOUSE, "go to moon 1", AT_SOFA, "nothing known makes it so: moon 1 exists in this room"),
+        (HOUSE, "look", AT_SOFA, ""),
+        (HOUSE, "levitate", AT_SOFA, ""),
+        (LAB, "go to kitchen",
+         {"location": "hallway", "containers": {"door to kitchen": "closed"}},
          "first: open door to kitchen"),
-        ("go to foundry", {"location": "hallway"}, "instead: teleport to foundry"),
-        ("pick up metal pot", {"location": "kitchen", "visible": ["cupboard"], **CUPBOARD},
+        (LAB, "go to foundry", {"location": "hallway"}, "instead: teleport to foundry"),
+        (LAB, "pick up metal pot", {"location": "kitchen", "visible": ["cupboard"], **CUPBOARD},
          "first: open cupboard"),
-        ("pick up metal pot", {"location": "hallway", "visible": ["picture"], **CUPBOARD},
+        (LAB, "pick up metal pot", {"location": "hallway", "visible": ["picture"], **CUPBOARD},
          "first: go to kitchen"),
-        ("look in cupboard", {"location": "kitchen", "visible": ["cupboard"], **CUPBOARD},
+        (LAB, "look in cupboard", {"location": "kitchen", "visible": ["cupboard"], **CUPBOARD},
          "first: open cupboard"),
-        ("activate stove", {"location": "kitchen", "visible": ["stove"],
+        (LAB, "activate stove", {"location": "kitchen", "visible": ["stove"],
                             "flags": {"stove": "activated"}}, "what it would do is done already"),
-        ("pick up oven", {"location": "kitchen", "visible": ["oven"]},
+        (LAB, "pick up oven", {"location": "kitchen", "visible": ["oven"]},
          "nothing known makes it so: oven can be moved"),
-    ],
-)  # fmt: skip
-def test_scienceworld(action: str, fields: dict[str, Any], words: str) -> None:
-    assert said("scienceworld", action, **fields) == words
-
-
-@pytest.mark.parametrize(
-    ("action", "fields", "words"),
-    [
-        ("light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
+        (LIGHTHOUSE, "light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
                           "flags": {"lamp 1": "filled"}}, "first: close lamp 1"),
-        ("light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
+        (LIGHTHOUSE, "light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
                           "flags": {"lamp 1": "empty"}, "holding": ["oil can 1"]},
          "first: fill lamp 1 with oil can 1"),
-        ("fill lamp 1 with oil can 1",
+        (LIGHTHOUSE, "fill lamp 1 with oil can 1",
          {"location": "lamp 1", "containers": {"chest 1": "open"}, "searched": ["chest 1"],
           "last_seen": {"oil can 1": "chest 1"}},
          "first: go to chest 1, then: take oil can 1 from chest 1"),
-        ("hoist red pennant 1", {"location": "lamp 1", "holding": ["red pennant 1"]},
+        (LIGHTHOUSE, "hoist red pennant 1", {"location": "lamp 1", "holding": ["red pennant 1"]},
          "first: go to mast 1"),
-        ("hoist oil can 1", {"location": "mast 1", "holding": ["oil can 1"]},
+        (LIGHTHOUSE, "hoist oil can 1", {"location": "mast 1", "holding": ["oil can 1"]},
          "nothing known makes it so: oil can 1 is pennant"),
     ],
 )  # fmt: skip
-def test_a_world_of_ones_own(action: str, fields: dict[str, Any], words: str) -> None:
-    assert said(LIGHTHOUSE, action, places=ISLE, **fields) == words
+def test_what_a_veto_says_would_help(
+    world: str, action: str, fields: dict[str, Any], words: str
+) -> None:
+    places = {} if world == LAB else {"places": WORLDS[world][0]}
+    repair = find_repair(load_manual(world), action, believing(**places, **fields))
+    assert (repair.words if repair else "") == words
 
 
 WORLDS: dict[str, tuple[list[str], list[str]]] = {
-    "alfworld": (HOME, ["apple 1", "fork 1", "mug 1"]),
-    "scienceworld": (["hallway", "kitchen", "outside"], ["cupboard", "metal pot", "stove"]),
+    HOUSE: (HOME, ["apple 1", "fork 1", "mug 1"]),
+    LAB: (["hallway", "kitchen", "outside"], ["cupboard", "metal pot", "stove"]),
     LIGHTHOUSE: (ISLE, ["oil can 1", "red pennant 1", "coal sack 1"]),
 }
 
@@ -123,7 +103,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, Belief]:
     rule = draw(st.sampled_from(load_manual(env).actions))
     action = rule.syntax.format(**{name: draw(names) for name in rule.parameters})
     place = st.sampled_from(places)
-    belief = believed(
+    belief = believing(
         places=places,
         location=draw(st.none() | place),
         holding=draw(st.lists(st.sampled_from(things), max_size=1)),
@@ -135,6 +115,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, Belief]:
     return env, action, belief
 
 
+@settings(max_examples=50)
 @given(cases())
 def test_the_first_thing_to_do_is_never_known_to_be_impossible(
     case: tuple[str, str, Belief],

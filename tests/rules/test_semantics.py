@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,15 +19,10 @@ from rpms.rules import (
     match_action,
     simulate,
 )
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import empty_belief
+from tests.envs.playing import believing
 
 MANUAL = load_manual("alfworld")
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
 
 
 AT_DESK = {
@@ -45,30 +41,9 @@ AT_MICROWAVE = {
 
 
 @pytest.mark.parametrize(
-    ("action", "rule", "names"),
-    [
-        ("go to desk 1", "go_to", {"place": "desk 1"}),
-        ("take mug 1 from desk 1", "take", {"object": "mug 1", "place": "desk 1"}),
-        ("put mug 1 in/on desk 1", "put", {"object": "mug 1", "place": "desk 1"}),
-        ("heat mug 1 with microwave 1", "heat", {"object": "mug 1", "place": "microwave 1"}),
-        ("slice apple 1 with knife 2", "slice", {"object": "apple 1", "tool": "knife 2"}),
-        ("examine mug 1", "examine", {"thing": "mug 1"}),
-        ("look", "look", {}),
-        ("inventory", "inventory", {}),
-    ],
+    "text", ["", "dance", "look around", "take mug 1", "put mug 1 in desk 1", "GO TO bed 1"]
 )
-def test_an_action_text_finds_its_rule(action: str, rule: str, names: dict[str, str]) -> None:
-    matched = match_action(MANUAL, action)
-    assert matched is not None
-    assert matched[0].name == rule
-    assert dict(matched[1]) == names
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "dance", "look around", "take mug 1", "put mug 1 in desk 1", "GO TO bed 1"],
-)
-def test_other_texts_find_none(text: str) -> None:
+def test_a_text_of_no_known_form_is_no_action(text: str) -> None:
     assert match_action(MANUAL, text) is None
     assert check_action(MANUAL, text, empty_belief()).verdict == "no_such_action"
 
@@ -92,16 +67,12 @@ def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
         ("take mug 9 from desk 1", AT_DESK, "fails", ["in(object, place)"]),
         ("take desklamp 1 from desk 1", AT_DESK, "fails", ["portable(object)"]),
         ("take mug 1 from bed 1", AT_DESK, "fails", ["at(place)"]),
-        ("go to bed 1", AT_DESK, "holds", []),
         ("go to desk 1", AT_DESK, "fails", ["not at(place)"]),
         ("go to bed 7", AT_DESK, "fails", ["place(place)"]),
         ("put mug 1 in/on desk 1", AT_DESK, "fails", ["holding(object)"]),
-        ("put cup 1 in/on desk 1", AT_DESK | {"holding": ["cup 1"]}, "holds", []),
         ("put apple 2 in/on desk 1", AT_DESK | {"holding": ["apple 2"]}, "fails",
          ["can_contain(place, object)"]),
-        ("open desk 1", AT_DESK, "fails", ["closed(place)"]),
         ("open microwave 1", AT_MICROWAVE, "holds", []),
-        ("close microwave 1", AT_MICROWAVE, "fails", ["open(place)"]),
         ("put mug 1 in/on microwave 1", AT_MICROWAVE | {"holding": ["mug 1"]}, "fails",
          ["accessible(place)"]),
         # Heating needs no open door: that is what makes it a single step.
@@ -114,12 +85,10 @@ def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
         ("heat mug 1 with microwave 1", {"holding": ["mug 1"], "location": "desk 1"}, "fails",
          ["at(place)"]),
         ("use desklamp 1", AT_DESK, "holds", []),
-        ("use mug 1", AT_DESK, "fails", ["switchable(object)"]),
         ("slice apple 1 with knife 1", AT_DESK | {"holding": ["knife 1"]}, "holds", []),
         ("slice apple 1 with mug 2", AT_DESK | {"holding": ["mug 2"]}, "fails", ["blade(tool)"]),
         ("take mug 2 from drawer 1", {"location": "drawer 1"}, "unknown", []),
         ("look", {}, "holds", []),
-        ("inventory", {}, "holds", []),
     ],
 )  # fmt: skip
 def test_diagnosis(action: str, fields: dict[str, Any], verdict: str, violated: list[str]) -> None:
@@ -129,12 +98,6 @@ def test_diagnosis(action: str, fields: dict[str, Any], verdict: str, violated: 
     assert diagnosis.rule.startswith("O-ACT-")
     assert len(diagnosis.violated) == len(violated)
     assert bool(diagnosis.unsure) == (verdict == "unknown") or verdict == "fails"
-
-
-def test_a_diagnosis_names_the_actual_things() -> None:
-    diagnosis = check_action(MANUAL, "take mug 9 from bed 1", believing(**AT_DESK))
-    assert diagnosis.violated == ("be at bed 1",)
-    assert "mug 9 is in/on bed 1" in diagnosis.unsure
 
 
 @pytest.mark.parametrize(
@@ -165,10 +128,7 @@ def test_why_an_action_was_refused(action: str, fields: dict[str, Any], reason: 
          {"holding": [], "last_seen": {"mug 1": "desk 1"}}),
         # Heated, cooled, cleaned: the object stays in the hand.
         ("heat mug 1 with microwave 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "hot"}}),
-        ("cool mug 1 with fridge 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "cool"}}),
-        ("clean mug 1 with sinkbasin 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "clean"}}),
         ("look", {"location": "desk 1"}, {}),
-        ("examine desk 1", {"location": "desk 1"}, {}),
         ("dance", {"location": "desk 1"}, {}),
     ],
 )  # fmt: skip
@@ -177,19 +137,6 @@ def test_simulation(action: str, before: dict[str, Any], expected: dict[str, Any
     untouched = copy.deepcopy(belief)
     assert simulate(MANUAL, action, belief) == {**belief, **expected}
     assert belief == untouched
-
-
-def test_a_whole_plan_can_be_imagined() -> None:
-    belief = believing(**AT_DESK | {"places": ["desk 1", "microwave 1"]})
-    plan = ["take mug 1 from desk 1", "go to microwave 1", "heat mug 1 with microwave 1",
-            "open microwave 1", "put mug 1 in/on microwave 1"]  # fmt: skip
-    verdicts = []
-    for action in plan:
-        verdicts.append(check_action(MANUAL, action, belief).verdict)
-        belief = simulate(MANUAL, action, belief)
-    # Whether a door never seen is closed cannot be known in advance.
-    assert verdicts == ["holds", "holds", "holds", "unknown", "holds"]
-    assert belief["holding"] == [] and belief["last_seen"]["mug 1"] == "microwave 1"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +156,6 @@ def test_a_whole_plan_can_be_imagined() -> None:
         ("put a cool apple in countertop", "put apple 1 in/on microwave 1", None),
         ("put a cool apple in countertop", "cool apple 1 with fridge 1", None),
         ("put a cool apple in countertop", "take apple 1 from fridge 1", None),
-        ("put a cool apple in countertop", "dance", None),
     ],
 )
 def test_what_rules_forbid_although_the_game_allows_it(
@@ -219,21 +165,37 @@ def test_what_rules_forbid_although_the_game_allows_it(
 
 
 @pytest.mark.engine
-def test_simulating_what_holds_foretells_the_real_outcome(
-    chunk: int, walks: Callable[[int], list[Any]]
+def test_tier_3_tells_truly_which_actions_the_engine_accepts(
+    chunk: int, walks: Callable[[int], list[Any]], record_property: Callable[[str, object], None]
 ) -> None:
-    foretold = 0
+    """And what is called possible leads to where it was said to lead."""
+    counts: Counter[tuple[str, bool]] = Counter()
     for walk in walks(chunk):
         for step in walk.steps:
-            if check_action(MANUAL, step.action, step.before).verdict != "holds":
-                continue
-            imagined = simulate(MANUAL, step.action, step.before)
             message = f"{walk.game.parent.name}: '{step.action}' -> '{step.observation}'"
-            assert not ENVIRONMENT.failed(step.observation), message
-            assert imagined["location"] == step.after["location"], message
-            assert imagined["holding"] == step.after["holding"], message
-            # Only looking can reveal a door that was not known before.
-            for place, door in imagined["containers"].items():
-                assert step.after["containers"][place] == door, message
-            foretold += 1
-    assert foretold >= 1_000
+            diagnosis, accepted = (
+                check_action(MANUAL, step.action, step.before),
+                not ENVIRONMENT.failed(step.observation),
+            )
+            counts[diagnosis.verdict, accepted] += 1
+            # Every refusal that Tier 3 can decide has a violated precondition to name.
+            assert (diagnosis.verdict == "fails") == bool(diagnosis.violated)
+            assert len(diagnosis.violated) == len(diagnosis.violated_predicates)
+            doubtful = bool(diagnosis.unsure and not diagnosis.violated)
+            assert (diagnosis.verdict == "unknown") == doubtful
+            if diagnosis.verdict == "holds":
+                imagined = simulate(MANUAL, step.action, step.before)
+                assert accepted, message
+                assert imagined["location"] == step.after["location"], message
+                assert imagined["holding"] == step.after["holding"], message
+                # Only looking can reveal a door that was not known before.
+                for place, door in imagined["containers"].items():
+                    assert step.after["containers"][place] == door, message
+    refused, mistaken = counts["fails", False], counts["fails", True]
+    unknown = counts["unknown", True] + counts["unknown", False]
+    record_property("refused when a precondition failed", refused / (refused + mistaken))
+    record_property("share of unknown verdicts", unknown / counts.total())
+    assert counts["holds", True] >= 1_000 and refused + mistaken >= 1_000
+    assert refused / (refused + mistaken) >= 0.99
+    assert unknown / counts.total() <= 0.15
+    assert not any(verdict == "no_such_action" for verdict, _ in counts)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.turn import Turn
 
 LOOK = "look_at_obj_in_light"
@@ -84,9 +84,9 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     placed = _placed(goal, belief, ready)
     stages = _stages(goal)
     done = min(len(placed), goal["count"]) * stages
-    name, target, reached = _pointer(goal, belief, ready, placed)
-    total = stages * goal["count"]
-    return SubGoal(name=name, target=target, progress=min(100, 100 * (done + reached) // total))
+    name, words, about, reached = _pointer(goal, belief, ready, placed)
+    progress = min(100, 100 * (done + reached) // (stages * goal["count"]))
+    return SubGoal(name=name, target=words.format(**about), progress=progress, about=about)
 
 
 def _stages(goal: GoalSpec) -> int:
@@ -130,21 +130,25 @@ def _named(kind: str, belief: Belief) -> str:
 
 def _pointer(
     goal: GoalSpec, belief: Belief, ready: set[str], placed: list[str]
-) -> tuple[str, str, int]:
+) -> tuple[str, str, Target, int]:
+    """The name of the sub-goal, how it is said, what it is about, and the step of the procedure."""
     held = belief["holding"][0] if belief["holding"] else None
     if held and kind_of(held) == goal["object"]:
         if goal["type"] == LOOK:
             lamps = [t for t in belief["last_seen"] if kind_of(t) == goal["destination"]]
             if lamps:
-                return "use_lamp", f"{lamps[0]} at {belief['last_seen'][lamps[0]]}", 2
-            return "find_lamp", goal["destination"], 2
+                about = Target(object=lamps[0], place=belief["last_seen"][lamps[0]])
+                return "use_lamp", "{object} at {place}", about, 2
+            return "find_lamp", "{object}", Target(object=goal["destination"]), 2
         if goal["state"] and held not in ready:
-            return f"{TRANSFORMS[goal['state']][1]}_object", held, 2
+            name = f"{TRANSFORMS[goal['state']][1]}_object"
+            return name, "{object}", Target(object=held), 2
         where = belief["last_seen"][placed[0]] if placed else _named(goal["destination"], belief)
-        return "place_object", f"{held} in/on {where}", _stages(goal) - 1
+        about = Target(object=held, place=where)
+        return "place_object", "{object} in/on {place}", about, _stages(goal) - 1
     if held:
-        return "free_hand", f"put down {held}", 0
+        return "free_hand", "put down {object}", Target(object=held), 0
     for thing, where in belief["last_seen"].items():
         if kind_of(thing) == goal["object"] and thing not in placed:
-            return "take_object", f"{thing} from {where}", 1
-    return "find_object", goal["object"], 0
+            return "take_object", "{object} from {place}", Target(object=thing, place=where), 1
+    return "find_object", "{object}", Target(object=goal["object"]), 0

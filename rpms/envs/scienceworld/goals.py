@@ -4,8 +4,8 @@ The sentence alone decides family, verb and target, because it is all the agent 
 goal of this world has beyond a GoalSpec (instrument, boxes and when they apply, the order of focus)
 is read from the same sentence by ``read_details``.
 
-The manual lists the steps of every kind of task (``steps`` in rules/scienceworld/domain.yaml). Each
-names tests on the belief, the functions below; it is done once one of them holds. Everything a test
+``steps.yaml`` lists the steps of every kind of task. Each says what it is about, as data, and names
+tests on the belief, the functions below; it is done once one of them holds. Everything a test
 needs is in the belief, so the pointer does not depend on how the agent got there, and an episode
 that is replayed shows the same one.
 """
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import TypedDict
 
 from rpms.envs.scienceworld.things import (
@@ -29,14 +31,17 @@ from rpms.envs.scienceworld.things import (
     same_thing,
     split_phase,
     states_of,
-    steps_of,
     temperature_of,
 )  # fmt: skip
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.files import read_yaml
+from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import find, is_a, same_words
+from rpms.vocabulary.spelling import Strict
 from rpms.vocabulary.turn import Turn
+
+STEPS = Path(__file__).with_name("steps.yaml")
 
 Boxes = Sequence[tuple[str, str]]
 
@@ -55,13 +60,63 @@ class Step(NamedTuple):
 
     name: str
     target: str
+    about: Target
     done: Callable[[Belief], bool]
     demanded: bool
 
 
+# What the texts of a step can have filled in; the first three are what the step itself is about.
+_BLANKS = {"object", "place", "which", "kind", "verb", "room", "box", "boxes", "number"}
+
+
+class StepRow(Strict, BaseModel):
+    """One step as ``steps.yaml`` has it, with blanks for what a task fills in."""
+
+    name: str
+    object: str = "{object}"
+    place: str = ""
+    which: str = ""
+    words: str = "{object}"
+    done: list[str] = Field(min_length=1)
+    demanded: bool = False
+    each: Literal["", "focus", "between"] = ""
+
+    @model_validator(mode="after")
+    def _readable(self) -> StepRow:
+        for text in (self.object, self.place, self.which, self.words, *self.done):
+            if unknown := {*re.findall(r"\{(\w*)\}", text)} - _BLANKS:
+                raise ValueError(f"nothing fills the blank '{{{min(unknown)}}}' in '{text}'")
+        for test in self.done:
+            if test.partition("(")[0] not in TESTS:
+                raise ValueError(f"unknown test '{test}'; known: {', '.join(TESTS)}")
+        return self
+
+
+@cache
+def step_rows() -> dict[str, list[StepRow]]:
+    """The steps of each kind of task; a mistake in the file is told with its place there."""
+
+    def flat(rows: object) -> Iterator[object]:
+        for row in rows if isinstance(rows, list) else [rows]:
+            yield from flat(row) if isinstance(row, list) else [row]
+
+    _, data = read_yaml(STEPS)
+    kinds_of_tasks = data if isinstance(data, dict) else {}
+    try:
+        return TypeAdapter(dict[str, list[StepRow]]).validate_python(
+            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items()}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RpmsError(
+            f"{STEPS}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        ) from error
+
+
 @lru_cache(maxsize=256)
 def plan_for(sentence: str) -> tuple[Step, ...]:
-    """The manual's steps for the kind of task that a description sets, filled in for it."""
+    """The steps for the kind of task that a description sets, filled in for it."""
     goal, details = parse_goal(sentence), read_details(sentence)
     target, verb, boxes = goal["object"], goal["state"] or "", details["boxes"]
     task = Task(target, boxes)
@@ -74,15 +129,29 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
         "box": boxes[0][0] if boxes else "",
         "boxes": " or ".join(f"{name} ({when})" for name, when in boxes),
     }
-    repeats = {"focus": details["focus"], "between": details["focus"][:-1]}
+    limits = {name: _limit(when) for name, when in boxes if " " in when}
+    focus = _focus_order(sentence)
+    repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
-    for row in steps_of(verb):
-        for number, what in enumerate(repeats[row["each"]] if "each" in row else [""], start=1):
-            filled = {**blanks, "what": what, "number": number}
-            tests = [text.format(**filled) for text in row["done"]]
-            aim = row.get("target", "{object}").format(**filled).strip()
-            plan.append(Step(row["name"], aim, _any(task, tests), row.get("demanded", False)))
+    for row in step_rows()[verb]:
+        own = Focus(row.words, row.object, row.which)
+        for number, (words, thing, which) in enumerate(repeats.get(row.each, [own]), start=1):
+            filled = {**blanks, "number": str(number)}
+            about = Target(
+                object=thing.format(**filled), place=row.place.format(**filled), which=which
+            )
+            target = words.format(**{**filled, **about}).strip()
+            if "{boxes}" in words:
+                about["limits"] = limits
+            tests = [text.format(**filled) for text in row.done]
+            plan.append(Step(row.name, target, about, _any(task, tests), row.demanded))
     return tuple(plan)
+
+
+def _limit(when: str) -> tuple[str, float, str]:
+    """``above 50.0 degrees celsius``."""
+    side, number, unit = when.split(" ", 2)
+    return side, float(number), unit
 
 
 def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
@@ -330,8 +399,7 @@ def parse_goal(sentence: str) -> GoalSpec:
 
 def read_details(sentence: str) -> GoalDetails:
     """The parts of the description that the GoalSpec has no field for."""
-    _, verb, found = _match(sentence)
-    parts = found.groupdict()
+    parts = _match(sentence)[2].groupdict()
     text = _plain(sentence)
     boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
@@ -340,31 +408,43 @@ def read_details(sentence: str) -> GoalDetails:
         instrument=instrument[1] if instrument else "",
         room=room["r"] if room else "",
         boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
-        focus=_focus_order(verb, parts, text),
+        focus=[focus.words.format(**focus._asdict()) for focus in _focus_order(sentence)],
     )
 
 
-def _focus_order(verb: str, parts: dict[str, str], text: str) -> list[str]:
+class Focus(NamedTuple):
+    """Something that has to be focused on: how it is said, the thing, and which of its like."""
+
+    words: str
+    object: str
+    which: str = ""
+
+
+def _focus_order(sentence: str) -> list[Focus]:
     """What the description wants focused on. Its last sentence misnames a mixed paint's goal.
 
     For a tertiary colour it says "focus on the green paint" although the green-blue paint counts:
     the intermediate colour comes first and the paint that was asked for second.
     """
-    target = parts["o"]
+    _, verb, found = _match(sentence)
+    parts = found.groupdict()
+    itself = Focus("{object}", parts["o"])
     if verb in ("measure-temperature", "measure-melting-point"):
-        return ["thermometer", target]
-    if verb == "mix-paint" and "intermediate" in text:
-        return ["intermediate paint", target]
+        return [Focus("{object}", "thermometer"), itself]
+    if verb == "mix-paint" and "intermediate" in _plain(sentence):
+        return [Focus("{which} {object}", "paint", "intermediate"), itself]
     if verb == "grow":
-        return ["seed"]
+        return [Focus("{object}", "seed")]
     if verb.startswith("lifespan"):
-        return [f"{target} with the {which} life span" for which in verb.split("-")[1:]]
+        spans = [f"{which} life span" for which in verb.split("-")[1:]]
+        return [Focus("{object} with the {which}", itself.object, span) for span in spans]
     if verb == "life-stages":
         # Plants go through four stages; for animals the description gives the number.
-        return [f"{target} in life stage {n}" for n in range(1, int(parts["n"] or 4) + 1)]
+        stages = [f"life stage {n}" for n in range(1, int(parts["n"] or 4) + 1)]
+        return [Focus("{object} in {which}", itself.object, stage) for stage in stages]
     if verb.startswith("inclined-plane"):
-        return [f"{target} with the {parts['q']}"]
-    return [] if verb == "genetics" else [target]
+        return [Focus("{object} with the {which}", itself.object, parts["q"])]
+    return [] if verb == "genetics" else [itself]
 
 
 @lru_cache(maxsize=1024)
@@ -398,4 +478,5 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
         target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
-    return SubGoal(name=step.name, target=target, progress=100 * done // len(plan))
+    progress = 100 * done // len(plan)
+    return SubGoal(name=step.name, target=target, progress=progress, about=step.about)

@@ -12,7 +12,7 @@ alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -58,16 +58,6 @@ def kinds(*names: str) -> frozenset[str]:
 def renamed() -> dict[str, str]:
     """What a substance is called by nature, by the name it goes by: ``ice``, ``solid water``."""
     return dict(_tier("environment")["renamed"])
-
-
-def steps_of(verb: str) -> list[dict[str, Any]]:
-    """The steps of a kind of task, as written; lists within the list stand for their items."""
-
-    def flat(steps: list[Any]) -> Iterator[dict[str, Any]]:
-        for step in steps:
-            yield from flat(step) if isinstance(step, list) else [step]
-
-    return list(flat(_tier("domain")["steps"][verb]))
 
 
 @lru_cache(maxsize=4096)

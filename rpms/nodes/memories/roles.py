@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.predicates import evaluate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, kind_of
@@ -24,8 +24,6 @@ from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import BLANK
 
 OBJECT, DESTINATION, NAMED_OBJECT = "object", "destination", "the object"
-# Conditions that only a place can meet.
-_OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
 
 
 def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[str] | None:
@@ -75,7 +73,7 @@ def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
     return any(
         evaluate(condition, belief, manual.world, {walk.parameters[0]: name}) is False
         for walk in (filter(_walks, manual.actions) if there else ())
-        for condition in map(parse_predicate, walk.preconditions)
+        for condition in walk.needs
         if condition.name in lasting
         for name in there
     )
@@ -83,8 +81,7 @@ def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
 
 def _walks(rule: ActionRule) -> bool:
     """The action that takes the agent to the place it names and does nothing else."""
-    effects = [parse_predicate(text) for text in rule.effects]
-    return [effect.name for effect in effects] == ["at"] and len(rule.parameters) == 1
+    return [effect.name for effect in rule.outcomes] == ["at"] and len(rule.parameters) == 1
 
 
 def _where(rule: ActionRule, parameter: str, role: str) -> str:
@@ -141,27 +138,13 @@ def parts(rule: ActionRule, goal: GoalSignature, kinds: Mapping[str, str]) -> di
 
 def tool_kind(rule: ActionRule, parameter: str) -> str:
     """The one kind of thing that the action can be done with, if the parameter is its tool."""
-    for predicate in map(parse_predicate, rule.preconditions):
-        if predicate.name == "kind" and predicate.arguments[0] == parameter:
-            return predicate.arguments[1]
-    return ""
+    kinds = (need.arguments for need in rule.needs if need.name == "kind")
+    return next((kind for tool, kind in kinds if tool == parameter), "")
 
 
 def is_place(rule: ActionRule, parameter: str) -> bool:
     """Whether a parameter stands for somewhere to be, not for something to handle."""
-    return parameter in _places((*rule.preconditions, *rule.effects))
-
-
-# By the words themselves: asked of the same few rules for every memory at every step.
-@lru_cache(maxsize=1024)
-def _places(texts: tuple[str, ...]) -> frozenset[str]:
-    places: set[str] = set()
-    for predicate in map(parse_predicate, texts):
-        if predicate.name in _OF_PLACES:
-            places.update(predicate.arguments[:1])
-        if predicate.name == "in":
-            places.update(predicate.arguments[1:])
-    return frozenset(places)
+    return parameter in rule.places
 
 
 def _alone(rule: ActionRule, parameter: str) -> bool:
@@ -171,10 +154,8 @@ def _alone(rule: ActionRule, parameter: str) -> bool:
 
 def _holder_of(rule: ActionRule, parameter: str) -> str:
     """The thing that has to be in this place, if the action needs that."""
-    for predicate in map(parse_predicate, rule.preconditions):
-        if predicate.name == "in" and predicate.arguments[1:] == (parameter,):
-            return predicate.arguments[0]
-    return ""
+    inside = (need.arguments for need in rule.needs if need.name == "in")
+    return next((thing for thing, place in inside if place == parameter), "")
 
 
 def _named(text: str, goal: GoalSignature) -> str:

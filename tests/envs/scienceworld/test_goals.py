@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpms.envs.scienceworld import goals
 from rpms.envs.scienceworld.belief import first_belief, update_belief
 from rpms.envs.scienceworld.goals import (
     FAMILIES,
-    TESTS,
     parse_goal,
     plan_for,
     read_details,
@@ -25,7 +25,7 @@ from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions
 from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.goal import GoalSpec, printed_sub_goal
 from tests.envs.playing import believing
 
 STATE = (
@@ -265,10 +265,20 @@ def test_procedures_follow_the_manual() -> None:
     assert steps_of("use-thermometer")[-1] == "place_answer"
 
 
-def test_every_step_is_tested_in_words_that_exist() -> None:
-    for verb, steps in load_manual("scienceworld").domain.steps.items():
-        for step in steps:
-            assert {text.partition("(")[0] for text in step.done} <= TESTS.keys(), verb
+@pytest.mark.parametrize(("row", "problem"), [
+    ("{name: a, done: [gone]}", "boil.0: unknown test 'gone'; known: of_kind, "),
+    ("{name: a, place: '{rooom}', done: [known]}", "nothing fills the blank '{rooom}'"),
+    ("{name: a, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
+    ("{name: a, done: []}", "boil.0.done: List should have at least 1 item"),
+])  # fmt: skip
+def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
+    row: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(goals, "STEPS", tmp_path / "steps.yaml")
+    goals.STEPS.write_text(f"boil: [{row}]", encoding="utf-8")
+    with pytest.raises(RpmsError) as error:
+        goals.step_rows.__wrapped__()
+    assert str(error.value).startswith(f"{goals.STEPS}: ") and problem in str(error.value)
 
 
 def having_focused(*things: str, **fields: Any) -> Belief:
@@ -449,5 +459,6 @@ def test_a_melting_point_is_settled_once_a_reading_leaves_one_box(
 def test_progress_is_a_percentage_of_the_procedure() -> None:
     goal = parse_goal(FIRST["melt"])
     beginner = sub_goal(goal, empty_belief(), [])
-    assert beginner == {"name": "find_object", "target": "water", "progress": 0}
+    assert printed_sub_goal(beginner) == {"name": "find_object", "target": "water", "progress": 0}
+    assert beginner["about"] == {"object": "water", "place": "", "which": ""}
     assert sub_goal(goal, having_focused("water", visible=["water"]), [])["progress"] == 33

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.nodes.blocks import load_system, render_rules
-from rpms.nodes.manual import check_manual, load_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules import forbidden_by
 from rpms.rules.manual import RULES_FOLDER
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
+from tests.envs.playing import believing
 
 MANUAL = load_manual("scienceworld")
 FAMILIES = ["F1", "F2", "F3", "F4"]
@@ -28,13 +28,6 @@ HELP = """
     reset task, task, teleport OBJ, use OBJ on OBJ, wait, wait1
 """
 COMMANDS = [command.strip() for command in HELP.split(",")]
-VERBS = sorted({command.split()[0] for command in COMMANDS})
-
-
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
 
 
 def goal(family: str, thing: str, destination: str = "") -> GoalSpec:
@@ -44,10 +37,6 @@ def goal(family: str, thing: str, destination: str = "") -> GoalSpec:
 
 def ids(lines: list[Any]) -> list[str]:
     return [line["id"] for line in lines]
-
-
-def test_the_audit_against_the_real_commands_finds_nothing() -> None:
-    assert check_manual(RULES_FOLDER / "scienceworld", FAMILIES, VERBS) == []
 
 
 def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> None:
@@ -61,24 +50,13 @@ def test_each_command_of_the_simulator_is_taught_or_left_out_for_a_reason() -> N
     assert len(MANUAL.actions) == 25 and "examine" in taught
 
 
-def test_the_universal_tier_is_the_one_all_worlds_share() -> None:
-    assert MANUAL.universal == load_manual("alfworld").universal
-
-
-def test_the_paper_s_ids_keep_their_meaning() -> None:
-    actions = {rule.id: rule for rule in MANUAL.actions}
-    assert actions["E-ACT-005"].syntax == "focus on {object}" and actions["E-ACT-005"].critical
-    texts = {rule.id: rule.text for rule in (*MANUAL.environment.rules, *MANUAL.domain.rules)}
-    assert "-100" in texts["E-SEM-003"]
-    assert "stove" in texts["F3-FOCUS-001"] and "NEVER" in texts["F3-FOCUS-001"]
-
-
 def test_focus_and_mix_say_what_the_paper_says_and_are_checked_by_what_the_simulator_does() -> None:
     texts = {line["id"]: line["text"] for line in
              MANUAL.active(goal("F3", "water"), empty_belief())["environment"]}  # fmt: skip
     assert "needs: identity verified | then: task object identified" in texts["E-ACT-005"]
     assert "needs: substances combined in <place>" in texts["O-ACT-015"]
     assert "hand becomes empty after mix" in texts["O-ACT-015"]
+    assert "-100" in texts["E-SEM-003"]
     actions = {rule.name: rule for rule in MANUAL.actions}
     assert actions["focus"].preconditions == ["visible(object)"]
     assert actions["mix"].preconditions == ["visible(place)", "combined(place)"]
@@ -134,12 +112,6 @@ def test_the_system_prompt_lists_every_action_and_no_other() -> None:
     listed = re.findall(r"^\d+\. (.+)$", load_system(PROMPTS), re.M)
     shapes = [re.sub(r"\{[^}]*\}", "{}", line) for line in listed]
     assert sorted(shapes) == sorted(re.sub(r"\{\w+\}", "{}", r.syntax) for r in MANUAL.actions)
-
-
-def test_the_reply_format_is_the_same_in_all_worlds() -> None:
-    ends = [load_system(folder).split("Answer in this form")[1] for folder in
-            (PROMPTS, Path(str(PROMPTS).replace("scienceworld", "alfworld")))]  # fmt: skip
-    assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize(
@@ -204,16 +176,13 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("family", "thing", "focused", "rule"), FATAL)
-def test_a_focus_that_costs_100_points_is_forbidden(
-    family: str, thing: str, focused: str, rule: str
+@pytest.mark.parametrize(
+    ("family", "thing", "focused", "rule"), [*FATAL, *((*row, None) for row in RIGHT)]
+)
+def test_a_focus_that_costs_100_points_is_forbidden_and_no_other(
+    family: str, thing: str, focused: str, rule: str | None
 ) -> None:
     assert forbidden_by(MANUAL, f"focus on {focused}", goal(family, thing)) == rule
-
-
-@pytest.mark.parametrize(("family", "thing", "focused"), RIGHT)
-def test_the_right_focus_is_allowed(family: str, thing: str, focused: str) -> None:
-    assert forbidden_by(MANUAL, f"focus on {focused}", goal(family, thing)) is None
 
 
 def test_only_the_focus_is_forbidden_and_only_where_the_target_is_known() -> None:

@@ -11,11 +11,10 @@ from rpms.rules import (
     already_done,
     check_action,
     explain_refusal,
-    match_action,
     needed_actions,
     simulate,
 )
-from rpms.vocabulary.belief import Belief, empty_belief
+from tests.envs.playing import believing
 
 MANUAL = load_manual("scienceworld")
 
@@ -32,27 +31,11 @@ KITCHEN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def believing(**fields: Any) -> Belief:
-    belief = empty_belief()
-    belief.update(fields)  # type: ignore[typeddict-item]
-    return belief
-
-
-def test_every_action_reads_its_own_syntax_back() -> None:
-    for rule in MANUAL.actions:
-        names = {name: f"metal {name}" for name in rule.parameters}
-        matched = match_action(MANUAL, rule.syntax.format(**names))
-        assert matched is not None
-        assert (matched[0].id, dict(matched[1])) == (rule.id, names)
-
-
 @pytest.mark.parametrize(
     ("action", "verdict", "predicates"),
     [
-        ("look around", "holds", []),
         ("go to hallway", "holds", []),
         ("go to bedroom", "fails", ["adjacent(place)"]),
-        ("go to kitchen", "fails", ["adjacent(place)"]),
         # Next door, but the door was seen closed.
         ("go to outside", "fails", ["adjacent(place)"]),
         ("go to door to hallway", "unknown", ["adjacent(place)"]),
@@ -60,7 +43,6 @@ def test_every_action_reads_its_own_syntax_back() -> None:
         ("teleport to mars", "fails", ["room(place)"]),
         ("pick up soap", "holds", []),
         ("pick up apple", "holds", []),
-        ("pick up thermometer", "holds", []),
         ("pick up stove", "fails", ["not fixed(object)"]),
         ("pick up dragon", "fails", ["visible(object)"]),
         ("pick up axe", "fails", ["visible(object)"]),
@@ -70,8 +52,6 @@ def test_every_action_reads_its_own_syntax_back() -> None:
         # May be a loose name for something in view.
         ("pick up substance in glass cup", "unknown", ["visible(object)"]),
         ("focus on apple", "holds", []),
-        ("focus on substance", "unknown", ["visible(object)"]),
-        ("put down thermometer", "holds", []),
         ("move soap to glass cup", "holds", []),
         ("move soap to cupboard", "fails", ["unclosed(place)"]),
         ("move sink to stove", "fails", ["not fixed(object)"]),
@@ -82,26 +62,21 @@ def test_every_action_reads_its_own_syntax_back() -> None:
         ("open stove", "fails", ["openable(thing)", "closed(thing)"]),
         ("open door to outside", "unknown", ["visible(thing)"]),
         ("close fridge", "holds", []),
-        ("close cupboard", "fails", ["open(thing)"]),
         ("activate stove", "holds", []),
         ("activate sink", "fails", ["not activated(device)"]),
         ("activate glass cup", "fails", ["switchable(device)", "not activated(device)"]),
         ("deactivate sink", "holds", []),
-        ("deactivate stove", "fails", ["activated(device)"]),
         ("use thermometer in inventory on soap", "holds", []),
-        ("dunk glass cup into sink", "holds", []),
         ("mix glass cup", "unknown", ["combined(place)"]),
         ("look in cupboard", "fails", ["unclosed(thing)"]),
-        ("look in sink", "holds", []),
         ("flush sink", "fails", ["kind(thing, toilet)"]),
-        ("wait1", "holds", []),
         ("jump", "no_such_action", []),
     ],
 )
 def test_diagnosis(action: str, verdict: str, predicates: list[str]) -> None:
     diagnosis = check_action(MANUAL, action, believing(**KITCHEN))
-    found = [*diagnosis.violated_predicates, *diagnosis.unsure_predicates]
-    assert (diagnosis.verdict, found) == (verdict, predicates)
+    named = [*diagnosis.violated_predicates, *diagnosis.unsure_predicates]
+    assert (diagnosis.verdict, named) == (verdict, predicates)
 
 
 def test_a_view_that_is_not_known_denies_nothing() -> None:

@@ -9,8 +9,8 @@ import pytest
 from rpms.envs import get_environment
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
-from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.goal import SubGoal
+from tests.envs.playing import believing
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")
@@ -18,12 +18,8 @@ PLACES = ["cabinet 2", "cabinet 10", "countertop 1", "fridge 1", "microwave 1", 
 HEAT = "put a hot apple in cabinet"
 
 
-def believing(**fields: Any) -> Belief:
-    return Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
-
-
 def now(sentence: str = HEAT, no_effect: tuple[str, ...] = (), **fields: Any) -> DecisionPoint:
-    goal, belief = ENV.parse_goal(sentence), believing(**fields)
+    goal, belief = ENV.parse_goal(sentence), believing(places=PLACES, **fields)
     return DecisionPoint(MANUAL, goal, ENV.sub_goal(goal, belief, []), belief, no_effect)
 
 
@@ -87,19 +83,19 @@ def test_the_canonical_sequence(fields: dict[str, Any], best: str) -> None:
 
 def test_the_destination_of_a_heated_object() -> None:
     goal = ENV.parse_goal("put a hot mug in cabinet")
-    belief = believing(location="microwave 1", holding=["mug 1"])
+    belief = believing(places=PLACES, location="microwave 1", holding=["mug 1"])
     step = SubGoal(name="place_object", target="mug 1 in/on cabinet", progress=75)
     assert actions(DecisionPoint(MANUAL, goal, step, belief)) == [
         "go to cabinet 2", "go to cabinet 10",
     ]  # fmt: skip
-    there = believing(location="cabinet 2", holding=["mug 1"], searched=["cabinet 2"],
-                      containers={"cabinet 2": "open"})  # fmt: skip
+    there = believing(places=PLACES, location="cabinet 2", holding=["mug 1"],
+                      searched=["cabinet 2"], containers={"cabinet 2": "open"})  # fmt: skip
     assert actions(DecisionPoint(MANUAL, goal, step, there))[0] == "put mug 1 in/on cabinet 2"
 
 
 def test_the_destination_may_be_at_this_very_spot() -> None:
     goal = ENV.parse_goal("put a apple in countertop")
-    belief = believing(location="cabinet 2", holding=["apple 1"])
+    belief = believing(places=PLACES, location="cabinet 2", holding=["apple 1"])
     step = SubGoal(name="place_object", target="apple 1 in/on countertop", progress=66)
     assert actions(DecisionPoint(MANUAL, goal, step, belief)) == ["go to countertop 1"]
     refused = DecisionPoint(MANUAL, goal, step, belief, ("go to countertop 1",))
@@ -134,6 +130,8 @@ def test_what_was_tried_in_vain_is_not_tried_again() -> None:
     assert against is not None and against.rule == "U-FAIL-001"
     assert "go to fridge 1" not in actions(now(no_effect=("go to fridge 1",)))
     assert veto(now(), "go to fridge 1") is None
+    # Waiting may be repeated: time passes.
+    assert veto(science(("wait",), visible=["stove"]), "wait") is None
 
 
 SCIENCE = load_manual("scienceworld")
@@ -141,20 +139,6 @@ MELT = (
     "Your task is to melt tin. First, focus on the substance. Then, take actions that will cause "
     "it to change its state of matter."
 )
-
-
-def test_what_can_be_settled_here_is_all_that_is_offered() -> None:
-    step = SubGoal(name="place_object", target="mug 1 in/on cabinet", progress=75)
-    there = now(
-        "put a hot mug in cabinet",
-        location="cabinet 2",
-        holding=["mug 1"],
-        containers={"cabinet 2": "open"},
-    )
-    there = there._replace(sub_goal=step)
-    assert actions(there) == ["put mug 1 in/on cabinet 2"]
-    elsewhere = there._replace(belief=believing(location="sofa 1", holding=["mug 1"]))
-    assert actions(elsewhere) == ["go to cabinet 2", "go to cabinet 10"]
 
 
 def test_a_way_that_led_back_is_not_taken_again_while_another_is_left() -> None:
@@ -171,7 +155,7 @@ def test_a_way_that_led_back_is_not_taken_again_while_another_is_left() -> None:
 def science(no_effect: tuple[str, ...] = (), **fields: Any) -> DecisionPoint:
     world = get_environment("scienceworld")
     goal = world.parse_goal(MELT)
-    belief = Belief(**{**empty_belief(), "location": "kitchen", **fields})  # type: ignore[typeddict-item]
+    belief = believing(location="kitchen", **fields)
     return DecisionPoint(SCIENCE, goal, world.sub_goal(goal, belief, []), belief, no_effect)
 
 
@@ -182,13 +166,3 @@ def test_no_focus_on_what_is_not_the_target(thing: str) -> None:
     assert against is not None and against.rule
     assert veto(seen, "focus on tin") is None
     assert actions(seen)[0] == "focus on tin"
-
-
-def test_waiting_may_be_repeated() -> None:
-    assert veto(science(("wait",), visible=["stove"]), "wait") is None
-    assert veto(science(("open stove",), visible=["stove"]), "open stove") is not None
-
-
-def test_every_sub_goal_of_a_household_is_served() -> None:
-    steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
-    assert steps | {"free_hand"} == set(MANUAL.domain.serves)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,13 +9,12 @@ import pytest
 from rpms.envs import get_environment
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.goal import SubGoal
+from tests.envs.playing import believing
 
 WORLD = get_environment("scienceworld")
 MANUAL = load_manual("scienceworld")
-Served = Callable[..., list[str]]
-
 BOIL = "Your task is to boil lead. First, focus on the substance."
 FREEZE = "Your task is to freeze milk. First, focus on the substance."
 MELT_WATER = "Your task is to melt water. First, focus on the substance."
@@ -32,23 +30,49 @@ MIX = (
 )
 PAINT = (
     "Your task is to use chemistry to create yellow-orange paint. When you are part-way done, "
-    "focus "
-    "on the intermediate (secondary color) paint you created.  When you are completely done, focus "
-    "on the orange paint."
+    "focus on the intermediate (secondary color) paint you created."
 )
 GROW = (
     "Your task is to grow a pear plant from seed. Seeds can be found in the bedroom. First, focus "
-    "on "
-    "a seed. Then, make changes to the environment that grow the plant until it reaches the "
-    "reproduction life stage."
+    "on a seed. Then, make changes to the environment that grow the plant."
 )
-PLANES = (
-    "Your task is to determine which of the two inclined planes (C, D) has the steepest angle. "
-    "After "
-    "completing your experiment, focus on the inclined plane with the steepest angle."
+PLANES = "Your task is to determine which of the two inclined planes (C, D) has the steepest angle."
+FIND = (
+    "Your task is to find a(n) {}. First, focus on the thing. Then, move it to the red box in the "
+    "kitchen."
+)
+FRUIT = (
+    "Your task is to grow a pear. This will require growing several plants, and them being "
+    "crosspollinated to produce fruit.  Seeds can be found in the bedroom. To complete the task, "
+    "focus on the grown pear."
+)
+SPAN = (
+    "Your task is to find the animal with the {} life span.  The animals are in the 'outside' "
+    "location.  Focus on the animal with the {} life span."
+)
+STAGES = (
+    "Your task is to focus on the 4 life stages of the turtle, starting from earliest to latest."
+)
+TRAIT = (
+    "Your task is to determine whether tall plant height is a dominant or recessive trait in the "
+    "pea plant. If the trait is dominant, focus on the red box. If the trait is recessive, focus "
+    "on the green box."
 )
 
 
+def served(
+    sentence: str, step: str, target: str = "", no_effect: tuple[str, ...] = (), **fields: Any
+) -> list[str]:
+    """The actions offered for a sub-goal, best first; the belief is given by its fields."""
+    goal = WORLD.parse_goal(sentence)
+    belief = believing(**{"location": "kitchen", **fields})
+    belief["visible"] = belief["visible"] or ["air"]
+    sub_goal = SubGoal(name=step, target=target or goal["object"], progress=0)
+    now = DecisionPoint(MANUAL, goal, sub_goal, belief, no_effect)
+    return [choice["action"] for choice in serving_actions(now)]
+
+
+BOTH = ["wood block", "inclined plane C", "inclined plane D"]
 FURNACE = {"location": "foundry", "visible": ["blast furnace", "tin cup"]}
 HEATING = {"lead": "tin cup", "tin cup": "blast furnace"}
 
@@ -66,11 +90,11 @@ HEATING = {"lead": "tin cup", "tin cup": "blast furnace"}
     ("verify_object", {**FURNACE, "last_seen": HEATING, "flags": {"blast furnace": "activated"}},
      "wait"),
 ])  # fmt: skip
-def test_heating(served: Served, step: str, fields: dict[str, Any], best: str) -> None:
+def test_heating(step: str, fields: dict[str, Any], best: str) -> None:
     assert served(BOIL, step, **fields)[0] == best
 
 
-def test_waiting_and_looking_take_turns(served: Served) -> None:
+def test_waiting_and_looking_take_turns() -> None:
     fields = {**FURNACE, "last_seen": HEATING, "flags": {"blast furnace": "activated"}}
     assert served(BOIL, "verify_object", no_effect=("wait",), **fields) == ["look in tin cup"]
     assert served(BOIL, "verify_object", no_effect=("wait", "look in tin cup"), **fields) == [
@@ -78,7 +102,7 @@ def test_waiting_and_looking_take_turns(served: Served) -> None:
     ]
 
 
-def test_a_broken_heater_is_left_for_another(served: Served) -> None:
+def test_a_broken_heater_is_left_for_another() -> None:
     fields: dict[str, Any] = {"visible": ["stove", "oven", "tin cup", "lead"],
                               "last_seen": {"lead": "tin cup", "tin cup": "stove"},
                               "containers": {"oven": "open"}}  # fmt: skip
@@ -87,7 +111,7 @@ def test_a_broken_heater_is_left_for_another(served: Served) -> None:
     assert broken[0] == "move tin cup to oven" and "activate stove" not in broken
 
 
-def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated(served: Served) -> None:
+def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated() -> None:
     here = {"visible": ["freezer", "stove"], "containers": {"freezer": "open"},
             "holding": ["glass cup"]}  # fmt: skip
     milk = {"last_seen": {"milk": "glass cup"}}
@@ -98,7 +122,7 @@ def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated(served: Served) ->
     assert served(MELT_WATER, "prepare_object", **here, **ice)[0] == "move glass cup to stove"
 
 
-def test_water_is_drawn_before_it_is_focused_on(served: Served) -> None:
+def test_water_is_drawn_before_it_is_focused_on() -> None:
     toilet: dict[str, Any] = {
         "visible": ["toilet", "water", "sink", "glass cup"],
         "last_seen": {"water": "toilet"},
@@ -125,7 +149,7 @@ MEASURING = {"holding": ["thermometer"], "visible": ["oven", "tin"], "last_seen"
     ({"oven": "on", "tin": "30 degrees celsius"}, ("look around",), "use thermometer on tin"),
 ])  # fmt: skip
 def test_a_melting_point_is_read_again_and_again(
-    served: Served, flags: dict[str, str], no_effect: tuple[str, ...], best: str
+    flags: dict[str, str], no_effect: tuple[str, ...], best: str
 ) -> None:
     assert served(POINT, "measure_object", no_effect=no_effect, flags=flags, **MEASURING)[0] == best
 
@@ -133,10 +157,8 @@ def test_a_melting_point_is_read_again_and_again(
 RECIPE = [{"kind": "recipe", "thing": thing} for thing in ("sodium chloride", "water")]
 
 
-def test_the_recipe_is_read(served: Served) -> None:
-    assert (
-        served(MIX, "read_recipe", "recipe for salt water", visible=["recipe"])[0] == "read recipe"
-    )
+def test_the_recipe_is_read() -> None:
+    assert served(MIX, "read_recipe", visible=["recipe"])[0] == "read recipe"
 
 
 @pytest.mark.parametrize(("fields", "best"), [
@@ -150,14 +172,12 @@ def test_the_recipe_is_read(served: Served) -> None:
     ({"visible": ["sink", "sodium chloride", "glass cup"], "searched": ["glass cup", "sink"],
       "last_seen": {"sodium chloride": "glass cup", "glass cup": "sink"}}, "activate sink"),
 ])  # fmt: skip
-def test_ingredients_come_into_one_vessel(
-    served: Served, fields: dict[str, Any], best: str
-) -> None:
+def test_ingredients_come_into_one_vessel(fields: dict[str, Any], best: str) -> None:
     target = "ingredients of salt water in one container"
     assert served(MIX, "prepare_object", target, events=RECIPE, **fields)[0] == best
 
 
-def test_mixing_paints(served: Served) -> None:
+def test_mixing_paints() -> None:
     cups = ["cup of red", "jug", "red paint", "yellow paint", "blue paint"]
     poured = {"red paint": "wood cup", "yellow paint": "jug"}
     first = served(PAINT, "mix_substances", "intermediate paint", visible=cups, last_seen=poured,
@@ -186,15 +206,12 @@ def test_mixing_paints(served: Served) -> None:
      "pour jug into flower pot 2"),
     ("observe_result", {"location": "greenhouse", "visible": ["flower pot 2"]}, "wait"),
 ])  # fmt: skip
-def test_growing(served: Served, step: str, fields: dict[str, Any], best: str) -> None:
+def test_growing(step: str, fields: dict[str, Any], best: str) -> None:
     target = "pear seed to flower pot with soil" if step == "plant_seed" else ""
     assert served(GROW, step, target, **fields)[0] == best
 
 
-BOTH = ["wood block", "inclined plane C", "inclined plane D"]
-
-
-def test_both_planes_get_the_same_time(served: Served) -> None:
+def test_both_planes_get_the_same_time() -> None:
     once = {"inclined plane C": "wood block 40% down the plane"}
     target = "both planes, one after the other"
     back = served(PLANES, "observe_result", target, visible=BOTH, flags=once)
@@ -207,7 +224,7 @@ def test_both_planes_get_the_same_time(served: Served) -> None:
     assert served(PLANES, "run_experiment", "stopwatch", **{**sliding, "flags": {}}) == ["wait"]
 
 
-def test_a_question_is_answered_first_and_with_what_the_belief_means(served: Served) -> None:
+def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
     menu = {"0": "look in cup (in sink, in kitchen)", "1": "look in cup (in inventory, in agent)"}
     asked = {"visible": ["cup"], "holding": ["cup"], "asked": menu}
     assert served(BOIL, "take_object", **asked) == ["1"]
@@ -226,12 +243,7 @@ def test_where_one_arrives_is_looked_at_first() -> None:
         assert [choice["action"] for choice in serving_actions(now)] == ["look around"]
 
 
-def test_every_sub_goal_of_a_science_task_is_served() -> None:
-    steps = {step for steps in MANUAL.domain.procedures.values() for step in steps}
-    assert steps | set(MANUAL.domain.advances) == set(MANUAL.domain.serves)
-
-
-def test_a_room_that_the_manual_lists_can_be_gone_to_unseen(served: Served) -> None:
+def test_a_room_that_the_manual_lists_can_be_gone_to_unseen() -> None:
     task = (
         "Your task is to find a(n) animal. First, focus on the thing. Then, move it to the yellow "
         "box in the living room."
@@ -243,3 +255,93 @@ def test_a_room_that_the_manual_lists_can_be_gone_to_unseen(served: Served) -> N
     there = {**outside, "location": "living room", "visible": ["yellow box", "red box"]}
     offered = served(task, "place_object", "animal to yellow box", **there)
     assert offered == ["move turtle to yellow box"]
+
+
+def test_a_box_is_focused_on_only_once_the_reading_decides() -> None:
+    goal = WORLD.parse_goal(POINT)
+    seen = Belief(**{**empty_belief(), "location": "kitchen", "visible": ["red box", "green box"]})
+    seen["events"] = [Event(kind="focus", thing=thing) for thing in ("thermometer", "tin")]
+    read = {"tin was": "tin", "tin": "liquid, 210 degrees celsius"}
+    for reading, offered in (("", []), (read["tin"], ["focus on red box"])):
+        belief = Belief(**{**seen, "flags": {**read, "tin": reading or "liquid"}})
+        step = WORLD.sub_goal(goal, belief, [])
+        assert step["name"] == "answer_box"
+        choices = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
+        assert [choice["action"] for choice in choices] == offered
+    boiled = Belief(**{**seen, "flags": {**read, "tin": "gas, 210 degrees celsius"}})
+    step = WORLD.sub_goal(goal, boiled, [])
+    assert step["name"] == "measure_object"
+    # Nothing the belief knows decides about a trait.
+    boxes = "red box (dominant) or green box (recessive)"
+    assert served(TRAIT, "answer_box", boxes, visible=["red box", "green box"]) == []
+
+
+OUTSIDE = ["ground", "dove egg", "baby wolf", "axe", "pear tree", "fire pit"]
+
+
+@pytest.mark.parametrize(("kind", "offered"), [
+    ("animal", ["focus on baby wolf", "focus on dove egg"]),
+    ("plant", ["focus on pear tree"]),
+    ("living thing", ["focus on baby wolf", "focus on dove egg", "focus on pear tree"]),
+    ("non-living thing", ["focus on axe"]),
+])  # fmt: skip
+def test_any_thing_of_the_kind_will_do(kind: str, offered: list[str]) -> None:
+    actions = served(FIND.format(kind), "focus_object", location="outside", visible=OUTSIDE)
+    assert actions == offered
+
+
+def test_what_was_chosen_is_taken_and_delivered_in_its_pot_if_it_has_one() -> None:
+    potted = {
+        "events": [{"kind": "focus", "thing": "pear tree"}],
+        "last_seen": {"pear tree": "flower pot 3"},
+    }
+    find = FIND.format("plant")
+    here = {"visible": ["flower pot 3", "flower pot 4", "red box"], **potted}
+    assert served(find, "take_object", **here) == ["pick up flower pot 3"]
+    carried = {"visible": ["red box"], "holding": ["flower pot 3"], **potted}
+    actions = served(find, "place_object", "plant to red box", **carried)
+    assert "move flower pot 3 to red box" in actions
+    assert all(action.endswith(" to red box") for action in actions)
+
+
+def test_only_fruit_that_hangs_on_its_plant_has_grown() -> None:
+    def offered(where: str) -> list[str]:
+        fields = {"visible": ["pear", "pear tree"], "last_seen": {"pear": where}}
+        return served(FRUIT, "focus_object", "grown pear", **fields)
+
+    assert offered("pear tree")[0] == "focus on pear"
+    assert not any(action.startswith("focus") for action in offered("bowl"))
+
+
+@pytest.mark.parametrize(("other", "offered"), [
+    ("60% down the plane", ["focus on inclined plane D"]),
+    ("40% down the plane", []),
+    ("bottom of the plane", []),
+])  # fmt: skip
+def test_the_plane_is_named_only_if_the_readings_differ(other: str, offered: list[str]) -> None:
+    flags = {"inclined plane C": "wood block 40% down the plane",
+             "inclined plane D": f"wood block {other}"}  # fmt: skip
+    target = "inclined plane with the steepest angle"
+    assert served(PLANES, "focus_object", target, visible=BOTH, flags=flags) == offered
+
+
+@pytest.mark.parametrize(
+    ("which", "animal"), [("longest", "parrot egg"), ("shortest", "baby mouse")]
+)
+def test_of_the_animals_in_view_one_lives_longest(which: str, animal: str) -> None:
+    seen = ["axe", "baby mouse", "parrot egg", "baby wolf", "ground"]
+    target = f"animal with the {which} life span"
+    actions = served(SPAN.format(which, which), "focus_object", target, location="outside",
+                     visible=seen)  # fmt: skip
+    assert actions == [f"focus on {animal}"]
+
+
+def test_life_stages_start_with_the_first() -> None:
+    first = "turtle in life stage 1"
+    assert served(STAGES, "focus_object", first, visible=["turtle egg"]) == ["focus on turtle egg"]
+    late = served(STAGES, "focus_object", first, visible=["adult turtle"])
+    assert not any(action.startswith("focus") for action in late)
+    second = {"visible": ["hatchling turtle"], "events": [{"kind": "focus", "thing": "turtle egg"}]}
+    assert served(STAGES, "focus_object", "turtle in life stage 2", **second) == [
+        "focus on hatchling turtle"
+    ]
