@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import live
 from rpms.envs.base import Outcome, Task
 from rpms.graph import build_graph
+from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes.state import EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import OpenAIServer
@@ -81,28 +82,16 @@ MEMORIES: list[dict[str, Any]] = [
 ]
 
 
-def write_memories(file: Path, env: str, memories: list[dict[str, Any]]) -> Path:
-    """A small snapshot, written by hand as a person might."""
-    kinds = sorted({memory["type"] for memory in memories})
-    header = {
-        "format": "rpms-memory",
-        "schema_version": 1,
-        "env": env,
-        "entries": len(memories),
-        "counts": {kind: sum(m["type"] == kind for m in memories) for kind in kinds},
-    }
-    file.write_text("".join(json.dumps(row) + "\n" for row in [header, *memories]))
+@pytest.fixture(scope="session")
+def memory_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The memories above, written by hand as a person might."""
+    file = tmp_path_factory.mktemp("scripted") / "memory.jsonl"
+    write_snapshot(file, "alfworld", [parse_entry(memory) for memory in MEMORIES])
     return file
 
 
-@pytest.fixture
-def memory_file(tmp_path: Path) -> Path:
-    """The memories above."""
-    return write_memories(tmp_path / "memory.jsonl", "alfworld", MEMORIES)
-
-
 def put_underneath(monkeypatch: pytest.MonkeyPatch, **calls: Callable[..., Any]) -> None:
-    """Let these stand for the running games, for plain runs and on an event loop."""
+    """Let these stand for the running games."""
 
     def on_a_loop(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         async def answer(*args: Any) -> Any:
@@ -117,6 +106,8 @@ def put_underneath(monkeypatch: pytest.MonkeyPatch, **calls: Callable[..., Any])
 
 Script = list[tuple[str, str]]
 Play = Callable[..., list[EpisodeState]]
+# What was played once in this process: each script plays the same under the same settings.
+_played: dict[str, list[EpisodeState]] = {}
 
 
 @pytest.fixture
@@ -138,20 +129,22 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
             play=lambda *_: Outcome(next(answers), False, False, 0.0),
             finish=lambda *_: None,
         )
-        said = [AIMessage(reply) for reply, _ in script] + [AIMessage("Action: look")]
-        chosen = {"memory_file": str(memory_file), "theta": 0.0, **settings}
-        context = RunContext.for_condition(condition, max_steps=len(script) + 1, **chosen)
-        graph = build_graph(model=GenericFakeChatModel(messages=iter(said)))
-        states = graph.stream(
-            {"env": task["env"]}, context=context, stream_mode=["updates", "values"]
-        )
-        found, after_prompt = [], False
-        for mode, part in states:
-            if mode == "updates":
-                after_prompt = "prompt_build" in part
-            elif after_prompt:
-                found.append(part)
-        return found
+        key = repr((condition, script, task, opening, settings))
+        if key not in _played:
+            replies = [AIMessage(reply) for reply, _ in script] + [AIMessage("Action: look")]
+            chosen = {"memory_file": str(memory_file), "theta": 0.0, **settings}
+            context = RunContext.for_condition(condition, max_steps=len(script) + 1, **chosen)
+            graph = build_graph(model=GenericFakeChatModel(messages=iter(replies)))
+            states = graph.stream(
+                {"env": task["env"]}, context=context, stream_mode=["updates", "values"]
+            )
+            after_prompt, _played[key] = False, []
+            for mode, part in states:
+                if mode == "updates":
+                    after_prompt = "prompt_build" in part
+                elif after_prompt:
+                    _played[key].append(part)
+        return deepcopy(_played[key])
 
     return play
 

@@ -7,6 +7,7 @@ import pytest
 from jinja2 import Template
 from langchain_core.messages.utils import count_tokens_approximately
 
+import rpms.nodes.blocks
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.nodes.blocks import (
@@ -17,7 +18,6 @@ from rpms.nodes.blocks import (
     tokens,
 )
 from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_examples import load_example
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
@@ -64,13 +64,11 @@ def test_tokens_are_counted_as_langchain_counts_them(texts: list[str]) -> None:
     assert tokens(texts) == count_tokens_approximately(messages)
 
 
-def test_without_a_memory_the_full_agent_reads_what_rules_alone_give(play_script: Play) -> None:
+def test_what_controls_print(play_script: Play) -> None:
+    """Without a memory D reads as B; filler takes the place of the block, letter for letter."""
     prompts = [state["prompt"] for state in play_script("D", memory_control="empty")]
     assert prompts == [state["prompt"] for state in play_script("B")]
-
-
-def test_filler_takes_the_place_of_the_memory_block_word_for_word(play_script: Play) -> None:
-    told = 0
+    printed = 0
     for state in play_script("D"):
         real = blocks_of(state, "D")
         context = RunContext.for_condition("D", memory_control="filler")
@@ -79,14 +77,19 @@ def test_filler_takes_the_place_of_the_memory_block_word_for_word(play_script: P
         assert tokens([text.memory]) == tokens([real.memory])
         assert len(text.memory) == len(real.memory)
         if real.memory:
-            told += 1
+            printed += 1
             assert "Experience" not in text.memory and "OK:" not in text.memory
             assert "apple" not in text.memory
-    assert told
+    assert printed
 
 
 def test_goal_and_state_blocks_read_like_the_paper(play_script: Play) -> None:
-    first = blocks_of(play_script("B")[0], "B")
+    """The tiers are the same at every step, and the lines for the situation are not."""
+    every = [blocks_of(state, "B") for state in play_script("B")]
+    assert len({blocks.rules for blocks in every}) == 1
+    assert len({blocks.situation for blocks in every}) > 1
+    assert "- S-0" not in every[0].rules
+    first = every[0]
     assert first.goal.splitlines() == [
         "[Task Goal]",
         "  Goal: put a hot apple in fridge.",
@@ -96,14 +99,6 @@ def test_goal_and_state_blocks_read_like_the_paper(play_script: Play) -> None:
     ]
     assert first.state.splitlines()[0] == "[Current State]"
     assert "  Holding: nothing" in first.state.splitlines()
-
-
-def test_rules_are_the_same_at_every_step_and_the_situation_is_not(play_script: Play) -> None:
-    found = [blocks_of(state, "B") for state in play_script("B")]
-    assert len({blocks.rules for blocks in found}) == 1
-    assert len({blocks.situation for blocks in found}) > 1
-    for blocks in found:
-        assert "- S-0" not in blocks.rules
 
 
 def recall(entry: dict[str, object], advice: Advice, **changes: object) -> Recall:
@@ -139,6 +134,12 @@ FOUND = {"type": "found", "object": "mug"}, new_advice([], places=["desk 1 (3 of
             ],
         ),
         (*FOUND, ["  FOUND: mug: desk 1 (3 of 9 held one)"]),
+        # Text is never escaped.
+        (
+            FAILURE[0],
+            new_advice(["x"], needs=["a < b & 'c' {{ d }}"]),
+            ["  AVOID: x", "    Rule: a < b & 'c' {{ d }}"],
+        ),
     ],
 )
 def test_memory_lines(
@@ -161,13 +162,6 @@ def test_warnings_are_shown_and_dropped_memories_are_not(play_script: Play) -> N
     assert block.splitlines()[-1] == "    WARNING [O-ACT-004]: may not hold"
     state["recalls"] = [recall(*SUCCESS, dropped_by="arbitration")]
     assert blocks_of(state, "D").memory == ""
-
-
-def test_text_is_never_escaped(play_script: Play) -> None:
-    state = play_script("C")[0]
-    odd = new_advice(["open mug 1"], needs=["a < b & 'c' {{ d }}"])
-    state["recalls"] = [recall(FAILURE[0], odd)]
-    assert "a < b & 'c' {{ d }}" in blocks_of(state, "C").memory
 
 
 @pytest.mark.parametrize("goal_type", GOAL_TYPES)
@@ -194,17 +188,11 @@ def test_system_text_names_every_action_of_the_manual() -> None:
     assert not text.endswith("\n")
 
 
-def test_examples_end_with_an_observation() -> None:
-    for goal_type in GOAL_TYPES:
-        example = load_example(ENVIRONMENT.prompts, goal_type)
-        assert [m["role"] for m in example[:2]] == ["user", "assistant"]
-        assert example[-1]["role"] == "user"
-
-
-def test_templates_carry_no_environment() -> None:
-    import rpms.nodes.blocks
-
-    folder = Path(rpms.nodes.blocks.__file__).parent / "templates"
-    texts = [file.read_text(encoding="utf-8").lower() for file in folder.iterdir()]
-    assert len(texts) == 10
-    assert not [text for text in texts if "alfworld" in text or "microwave" in text]
+def test_templates_and_writing_prompts_name_no_world() -> None:
+    nodes = Path(rpms.nodes.blocks.__file__).parent
+    files = [*(nodes / "templates").iterdir(), *(nodes / "memories" / "prompts").iterdir()]
+    assert len(files) == 16
+    for file in files:
+        text = file.read_text(encoding="utf-8").lower()
+        words = ("alfworld", "science", "kitchen", "mug", "microwave")
+        assert not [word for word in words if word in text], file

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -16,7 +17,9 @@ from langgraph.runtime import Runtime
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.envs.base import Task
 from rpms.graph import build_graph, stream_episode
+from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes import prompt_build
 from rpms.nodes.blocks import knowledge_blocks, load_system
 from rpms.nodes.prompt_build import NEW_TASK, REPLY_KEPT, reply_of
@@ -26,13 +29,77 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
 from tests.gold import household_gold
+from tests.paper_entries import PAPER
 from tools import record_examples
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = ["paper", "cache_friendly"]
 CEILING = 1200
 Play = Callable[..., list[EpisodeState]]
-MakeRuntime = Callable[..., Runtime[RunContext]]
+WORLDS = {"alfworld": ENVIRONMENT, "scienceworld": get_environment("scienceworld")}
+
+GOAL = (
+    "Your task is to boil water. For compounds without a boiling point, combusting the substance "
+    "is also acceptable. First, focus on the substance. Then, take actions that will cause it to "
+    "change its state of matter."
+)
+BOIL = Task(env="scienceworld", split="scripted", index=0, id="boil/0", goal=GOAL, source="boil/0")
+OPENING = f"""This room is called the kitchen. In it, you see:\x20
+\tthe agent
+\ta substance called air
+\ta counter. On the counter is: a bowl (containing a red apple, a banana, an orange), a drawer.
+\ta cupboard. The cupboard door is closed.\x20
+\ta metal pot (containing nothing)
+\ta sink, which is turned off. In the sink is: nothing.
+\ta stove, which is turned off. On the stove is: nothing.
+You also see:
+\tA door to the hallway (that is open)
+\tA door to the outside (that is open)
+
+{GOAL}"""
+SCRIPT = [
+    ("Action: move metal pot to sink", "You move the metal pot to the sink."),
+    ("Action: activate sink", "The sink is now activated."),
+    ("Action: look at metal pot", "a metal pot (containing a substance called water)"),
+    ("Action: pick up kettle", "No known action matches that input."),
+]
+# The two memories of the paper's listing.
+MEMORIES = [
+    {
+        "id": "success_000012", "type": "success", "goal_signature": "F3:boil:water",
+        "state_signature": "room=kitchen|inventory=empty|progress=0",
+        "sub_goal_type": "transform_object",
+        "actions": ["focus on substance in metal pot", "move metal pot to stove",
+                    "activate stove"],
+    },
+    PAPER[3],
+    {
+        "id": "success_000013", "type": "success", "goal_signature": "F3:boil:water",
+        "state_signature": "room=workshop|inventory=empty|progress=0",
+        "sub_goal_type": "transform_object", "actions": ["activate stove"],
+    },
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def science_memory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("boil") / "science.jsonl"
+    write_snapshot(file, "scienceworld", [parse_entry(memory) for memory in MEMORIES])
+    return str(file)
+
+
+@pytest.fixture
+def play(play_script: Play, science_memory: str) -> Play:
+    """The script of either world."""
+
+    def episode(env: str, condition: str, layout: str = "paper") -> list[EpisodeState]:
+        if env == "alfworld":
+            return play_script(condition, layout=layout)
+        return play_script(
+            condition, SCRIPT, BOIL, OPENING, memory_file=science_memory, layout=layout
+        )
+
+    return episode
 
 
 def as_text(prompt: list[Message]) -> str:
@@ -44,42 +111,72 @@ def build(state: EpisodeState, condition: str, layout: str, **settings: Any) -> 
     return prompt_build(state, Runtime(context=context))["prompt"]
 
 
-@pytest.mark.parametrize("step", [1, 4, 7])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("condition", ["A", "B", "C", "D"])
-def test_golden(condition: str, layout: str, step: int, play_script: Play) -> None:
+@pytest.mark.parametrize(("env", "steps"), [("alfworld", [1, 4, 7]), ("scienceworld", [1, 5])])
+def test_golden(env: str, steps: list[int], condition: str, layout: str, play: Play) -> None:
     """Set RPMS_UPDATE_GOLDEN=1 to write the files anew, then read the difference."""
-    text = as_text(play_script(condition, layout=layout)[step - 1]["prompt"])
-    file = GOLDEN / f"{condition}-{layout}-step{step}.txt"
-    if os.environ.get("RPMS_UPDATE_GOLDEN") == "1":
-        GOLDEN.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+    states = play(env, condition, layout)
+    for step in steps:
+        text = as_text(states[step - 1]["prompt"])
+        name = f"{condition}-{layout}-step{step}.txt"
+        if env != "alfworld":  # the system text and the example are data files of their own
+            name, text = f"{env}-{name}", text[text.rindex("=== The example is complete") :]
+        if os.environ.get("RPMS_UPDATE_GOLDEN") == "1":
+            (GOLDEN / name).write_text(text, encoding="utf-8")
+        assert text == (GOLDEN / name).read_text(encoding="utf-8")
 
 
 def without_blocks(prompt: list[Message], blocks: list[str]) -> list[Message]:
-    left = [Message(role=m["role"], content=m["content"]) for m in prompt]
+    rest = [Message(role=m["role"], content=m["content"]) for m in prompt]
     for block in blocks:
-        holders = [m for m in left if f"{block}\n\n" in m["content"]]
+        holders = [m for m in rest if f"{block}\n\n" in m["content"]]
         assert len(holders) == 1
         holders[0]["content"] = holders[0]["content"].replace(f"{block}\n\n", "", 1)
-    return left
+    return rest
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("condition", ["B", "C", "D"])
+@pytest.mark.parametrize("env", WORLDS)
 def test_the_baseline_is_the_prompt_minus_the_blocks(
-    condition: str, layout: str, play_script: Play
+    env: str, condition: str, layout: str, play: Play
 ) -> None:
-    baseline = [state["prompt"] for state in play_script("A", layout=layout)]
-    states = play_script(condition, layout=layout)
-    assert len(states) == len(baseline) == 7
     context = RunContext.for_condition(condition, layout=layout)
-    for state, plain in zip(states, baseline, strict=True):
-        blocks = [b for b in knowledge_blocks(state, context, ENVIRONMENT) if b]
+    states = play(env, condition, layout)
+    for state, plain in zip(states, play(env, "A", layout), strict=True):
+        blocks = [b for b in knowledge_blocks(state, context, WORLDS[env]) if b]
         assert len(blocks) >= 2
-        assert without_blocks(state["prompt"], blocks) == plain
-        assert "".join(blocks) not in as_text(plain)
+        assert without_blocks(state["prompt"], blocks) == plain["prompt"]
+        assert "".join(blocks) not in as_text(plain["prompt"])
+        estimate = sum(len(block) for block in blocks) / 4
+        assert estimate <= state["knowledge_tokens"] <= estimate + 5 * len(blocks)
+        assert state["knowledge_tokens"] <= CEILING
+
+
+def test_the_papers_listing_for_science(play: Play) -> None:
+    """State, objective, three tiers, memory: headings and order of the appendix."""
+    state = play("scienceworld", "D")[0]
+    text = as_text(state["prompt"]).rpartition("A new task begins")[2]
+    marks = [
+        "[Current State]\n  Room: kitchen  Carrying: orange  Progress: step 0",
+        "[Current Objective] find water",
+        "[RULES - Tier 1: Universal Principles]\n  U-SEARCH-001: ",
+        "[RULES - Tier 2: Domain (F3_transform_verify)]",
+        "Canonical procedure:\n    1. find the target substance\n    2. focus on",
+        "F3-FOCUS-001: ",
+        "[RULES - Tier 3: Environment (ScienceWorld)]",
+        "E-ACT-005: focus on <object>",
+        "E-SEM-003: ",
+        "[Past Experience - Learned from History]",
+        "  AVOID [CRITICAL]: focus on stove\n    Rule: verify object identity",
+        "  OK: F3: focus on substance in metal pot -> move metal pot to stove -> activate stove",
+        OPENING,
+    ]
+    positions = [text.index(mark) for mark in marks]
+    assert positions == sorted(positions)
+    assert "-100" in text
+    assert [r["dropped_by"] for r in state["recalls"] if "workshop" in str(r["entry"])] == ["scf"]
 
 
 def test_the_baseline_has_no_trace_of_knowledge(play_script: Play) -> None:
@@ -147,9 +244,9 @@ def test_in_cache_friendly_all_but_the_newest_message_is_kept(
     )
 
 
-def shared_start(one: str, other: str) -> str:
-    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    return one[:length] if length is not None else min(one, other, key=len)
+def shared_start(text: str, other: str) -> str:
+    pairs = enumerate(zip(text, other, strict=False))
+    return text[: next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))]
 
 
 def repeated(prompts: list[str]) -> float:
@@ -162,37 +259,33 @@ WANDERING = ["Action: look", "Action: inventory", "hm", "Action: go to desk 1", 
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("wandering", [False, True], ids=["a solution", "50 steps of wandering"])
+@pytest.mark.parametrize("wandering", [False, True], ids=["a solution", "30 steps of wandering"])
 def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None:
     """The same turns under both layouts, so that nothing but the layout differs."""
-    shares: dict[tuple[str, str], list[float]] = {}
-    for task in ("5", "7", "10"):
-        words = GenericFakeChatModel(messages=cycle(AIMessage(said) for said in WANDERING))
-        graph = build_graph(
-            nodes={"prompt_build": keeping_states(states := [])},
-            model=words if wandering else household_gold(int(task)),
-        )
-        list(stream_episode(task, context=RunContext.for_condition("B"), graph=graph))
-        assert len(states) == 50 if wandering else 3 < len(states) < 30
-        for condition in "AB":
-            for layout in LAYOUTS:
-                prompts = [as_text(build(state, condition, layout)) for state in states]
-                shares.setdefault((condition, layout), []).append(repeated(prompts))
-    for (condition, layout), found in shares.items():
-        print(f"repeated prefix, {condition} {layout}: {sum(found) / len(found):.1%}")
-    for paper, friendly in zip(shares["B", "paper"], shares["B", "cache_friendly"], strict=True):
-        # A short solution leaves less to repeat than a long walk.
-        assert friendly > paper + (0.05 if wandering else 0.01)
-        assert friendly > 0.9
-    assert shares["A", "paper"] == shares["A", "cache_friendly"]
+    states: list[EpisodeState] = []
 
-
-def keeping_states(states: list[EpisodeState]) -> Callable[..., EpisodeState]:
-    def stage(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def keep(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         states.append(state)
         return prompt_build(state, runtime)
 
-    return stage
+    words = GenericFakeChatModel(messages=cycle(AIMessage(reply) for reply in WANDERING))
+    model = words if wandering else household_gold(5)
+    graph = build_graph(nodes={"prompt_build": keep}, model=model)
+    context = RunContext.for_condition("B", max_steps=30)
+    list(stream_episode("5", context=context, graph=graph))
+    assert len(states) == 30 if wandering else 3 < len(states) < 30
+    shares = {
+        (condition, layout): repeated(
+            [as_text(build(state, condition, layout)) for state in states]
+        )
+        for condition in "AB"
+        for layout in LAYOUTS
+    }
+    # A short solution leaves less to repeat than a long walk.
+    gain = shares["B", "cache_friendly"] - shares["B", "paper"]
+    assert gain > (0.05 if wandering else 0.01)
+    assert shares["B", "cache_friendly"] > 0.9
+    assert shares["A", "paper"] == shares["A", "cache_friendly"]
 
 
 @pytest.mark.parametrize("goal_type", GOAL_TYPES)
@@ -214,14 +307,12 @@ def test_one_example_of_the_own_type_in_every_condition(goal_type: str, play_scr
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("condition", ["A", "B", "C", "D"])
+@pytest.mark.parametrize("condition", ["A", "D"])
 def test_roles_alternate_strictly(condition: str, layout: str, play_script: Play) -> None:
     for state in play_script(condition, layout=layout):
-        roles = [message["role"] for message in state["prompt"]]
-        assert roles[0] == "system"
-        assert roles[1::2] == ["user"] * len(roles[1::2])
-        assert roles[2::2] == ["assistant"] * len(roles[2::2])
-        assert roles[-1] == "user"
+        first, *roles = [message["role"] for message in state["prompt"]]
+        assert first == "system" and roles[-1] == "user"
+        assert {*roles[::2]} == {"user"} and {*roles[1::2]} == {"assistant"}
         assert all(message["content"].strip() for message in state["prompt"])
 
 
@@ -259,23 +350,7 @@ def test_recording_the_examples_again_gives_the_committed_files(
 
 
 @pytest.mark.engine
-def test_knowledge_stays_below_the_ceiling() -> None:
-    spent: list[int] = []
-    for task in range(12):
-        for event in stream_episode(task, context=RunContext.for_condition("B")):
-            if "turn" in event:
-                spent.append(event["knowledge_tokens"])
-    mean = sum(spent) / len(spent)
-    print(f"knowledge tokens over {len(spent)} steps: {min(spent)}..{max(spent)}, mean {mean:.0f}")
-    assert len(spent) > 60
-    assert max(spent) <= CEILING
-    assert get_environment("alfworld").max_steps == 50
-
-
-@pytest.mark.parametrize("condition", ["B", "C", "D"])
-def test_knowledge_tokens_measure_the_injected_text(condition: str, play_script: Play) -> None:
-    context = RunContext.for_condition(condition)
-    for state in play_script(condition):
-        blocks = [b for b in knowledge_blocks(state, context, ENVIRONMENT) if b]
-        estimate = sum(len(block) for block in blocks) / 4
-        assert estimate <= state["knowledge_tokens"] <= estimate + 5 * len(blocks)
+def test_knowledge_stays_below_the_ceiling(real_run: Path) -> None:
+    logs = [json.loads(gzip.decompress(file.read_bytes())) for file in real_run.rglob("*.json.gz")]
+    spent = [step["knowledge_tokens"] for log in logs for step in log["steps"]]
+    assert len(spent) > 40 and 0 < max(spent) <= CEILING

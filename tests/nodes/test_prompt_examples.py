@@ -10,7 +10,6 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.envs import environment_names, get_environment
-from rpms.envs import live as episodes
 from rpms.graph import build_graph
 from rpms.nodes.prompt_examples import ANOTHER, NEW_TASK, check_shown, load_example, load_examples
 from rpms.vocabulary.context import RunContext
@@ -19,7 +18,7 @@ from rpms.vocabulary.errors import RpmsError
 WORLD = get_environment("alfworld")
 
 
-def prompts(context: RunContext, count: int = 3) -> Iterator[list[dict[str, str]]]:
+def prompts(context: RunContext, count: int = 2) -> Iterator[list[dict[str, str]]]:
     """The prompts of the first steps, under a model that only looks around."""
     model = GenericFakeChatModel(messages=iter([AIMessage("Action: look")] * count))
     graph = build_graph(model=model)
@@ -35,7 +34,7 @@ def text(prompt: list[dict[str, str]]) -> str:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("examples", [0, 1, 2])
+@pytest.mark.parametrize("examples", [0, 2])
 def test_as_many_examples_as_asked_for_and_nothing_else_changes(examples: int) -> None:
     for usual, found in zip(
         prompts(RunContext()), prompts(RunContext(examples=examples)), strict=True
@@ -57,9 +56,8 @@ def test_the_second_example_is_another_one_of_the_same_type(goal_type: str) -> N
     assert start[0] == first[-1]["content"] and start[2] != first[0]["content"]
     sentence = start[2].rpartition("Your task is to: ")[2]
     assert WORLD.parse_goal(sentence)["type"] == goal_type
-    assert [message["role"] for message in both] == ["user", "assistant"] * (len(both) // 2) + [
-        "user"
-    ]
+    roles = [message["role"] for message in both]
+    assert roles == ["user", "assistant"] * (len(both) // 2) + ["user"]
 
 
 @pytest.mark.engine
@@ -78,16 +76,6 @@ def test_the_list_is_what_the_world_accepts_and_stands_by_the_newest_observation
     for action in game.commands():
         game.reset(task)
         assert not WORLD.failed(game.step(action).observation), action
-
-
-@pytest.mark.engine
-def test_the_list_survives_a_lost_game() -> None:
-    task = WORLD.tasks("generated_unseen", 1)[0]
-    episodes.start("shown", task)
-    before = episodes.commands("shown", task, [])
-    episodes.finish("shown", task)
-    assert episodes.commands("shown", task, []) == before
-    episodes.finish("shown", task)
 
 
 def test_what_a_world_cannot_show_is_refused_in_one_line() -> None:

@@ -54,7 +54,7 @@ def record(
 @cache
 def played(count: int = 6) -> list[EpisodeRecord]:
     """Generated homes under Rules-only, by the built-in planner; every third cut short."""
-    found = []
+    records = []
     for number, task in enumerate(ENV.tasks("generated_seen", count)):
         context = RunContext.for_condition("B", max_steps=3 if number % 3 == 2 else 40)
         out = run_episode(task["id"], split="generated_seen", context=context)
@@ -62,14 +62,14 @@ def played(count: int = 6) -> list[EpisodeRecord]:
             {"action": t["action"], "observation": t["observation"], "failed": t["failed"]}
             for t in out["history"]
         ]
-        found.append(
+        records.append(
             EpisodeRecord(
                 env="alfworld", split="generated_seen", task=task["id"], goal=task["goal"],
                 first_observation=out["first_observation"], success=out["success"],
                 score=out["score"], history=history,  # type: ignore[typeddict-item]
             )
         )  # fmt: skip
-    return found
+    return records
 
 
 def request(
@@ -107,10 +107,7 @@ def prompts_of(task: int, context: RunContext, carried: dict[str, Any] | None = 
     """Every prompt of a real episode with that memory, and its recalls."""
     from rpms.graph import build_graph
 
-    found = []
-    given: Any = {"split": "generated_unseen", "task": task, "carried": carried or {}}
-    for update in build_graph().stream(given, context=context, stream_mode="updates"):
-        for stage, change in update.items():
-            if stage == "prompt_build":
-                found.append(("\n".join(m["content"] for m in change["prompt"]), change["recalls"]))
-    return found
+    episode: Any = {"split": "generated_unseen", "task": task, "carried": carried or {}}
+    updates = build_graph().stream(episode, context=context, stream_mode="updates")
+    built = [update["prompt_build"] for update in updates if "prompt_build" in update]
+    return [("\n".join(m["content"] for m in one["prompt"]), one["recalls"]) for one in built]

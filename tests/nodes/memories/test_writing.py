@@ -8,7 +8,7 @@ import pytest
 
 from rpms import RunContext
 from rpms.nodes.memories import Writer, after_trial, can_write
-from rpms.nodes.memories.writing import PROMPTS, list_items, tidy, writing_prompt
+from rpms.nodes.memories.writing import list_items, tidy
 from rpms.nodes.retrying import FIRST_TRIES
 from rpms.vocabulary.errors import RpmsError
 from tests.nodes.memories.samples import context, record
@@ -73,16 +73,6 @@ async def test_a_frozen_method_carries_nothing_and_asks_nobody(name: str) -> Non
     assert await after_trial("alfworld", run, {"method": name}, record(success=False)) == {}
     off = RunContext(memory_method="reflexion", memory=False)
     assert await after_trial("alfworld", off, {}, record(success=False)) == {}
-
-
-def test_prompts_are_data_and_name_no_world() -> None:
-    files = sorted(PROMPTS.glob("*.j2"))
-    assert len(files) == 6
-    for file in files:
-        text = file.read_text(encoding="utf-8").lower()
-        assert not [word for word in ("alfworld", "science", "kitchen", "mug") if word in text]
-    (message,) = writing_prompt("reasoning_bank.j2", episode="E", won=True, most=3)
-    assert message["role"] == "user" and "E" in message["content"]
 
 
 def test_lists_and_texts_are_tidied() -> None:
