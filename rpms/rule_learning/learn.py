@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rpms.envs import Environment
+from rpms.evals.learn import find_runs, is_learning_split
 from rpms.evals.run_folder import read_records
-from rpms.evals.training_episodes import find_runs, is_learning_split
 from rpms.nodes.manual import load_manual
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import STEPS, explore

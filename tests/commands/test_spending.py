@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.progress import RunProgress
-from rpms.evals.progress_bar import spending
+from rpms.evals.progress import RunProgress, spending
 from rpms.evals.records import EpisodeLine
 from rpms.evals.run_folder import EPISODES
 from tests.evals import sample_runs
