@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
@@ -56,18 +56,15 @@ DROP_S = 2.0
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker must know besides its jobs."""
+    """What a worker must know besides its jobs: the plan, what calls cost, and the budget."""
 
-    contexts: dict[str, RunContext]
-    truth: bool
-    cache: str
-    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
-    rates: dict[str, Rates | None] = field(default_factory=dict)
+    plan: RunPlan
+    rates: dict[str, Rates | None]
     meter: Meter | None = None
 
     @classmethod
     def of(cls, plan: RunPlan, meter: Meter | None = None) -> WorkerSettings:
-        """The part of a plan that workers need.
+        """The plan without its tasks, which come with the jobs.
 
         Prices go with it: another machine may have no list, or another one. A meter can only be
         shared with processes of this machine.
@@ -76,7 +73,7 @@ class WorkerSettings:
             label: rates_for(context.model, context.base_url)
             for label, context in plan.conditions.items()
         }
-        return cls(plan.conditions, plan.truth, plan.cache, plan.nodes, rates, meter)
+        return cls(replace(plan, tasks=[]), rates, meter)
 
 
 class Player:
@@ -84,7 +81,7 @@ class Player:
 
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
-        self._settings = settings
+        self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
         self._slots = ComputeSlots()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
@@ -96,9 +93,8 @@ class Player:
             # Another machine keeps its games elsewhere; worlds without files resolve alike.
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
-        context = job.seeded(self._settings.contexts[job.condition])
-        rates = self._settings.rates.get(job.condition)
-        truth, meter = self._settings.truth, self._settings.meter
+        context = job.seeded(self._plan.conditions[job.condition])
+        rates, meter, truth = self._rates[job.condition], self._meter, self._plan.truth
         try:
             graph = self._graph(job.condition, context)
             taught, written = await self._lesson(job, context, rates)
@@ -117,21 +113,20 @@ class Player:
         """
         if job.before is None or not context.memory:
             return job, Tokens()
-        meter = self._settings.meter
-        if meter and meter.is_spent:
+        if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
-        cache, record = reply_cache(context, self._settings.cache), job.before.record()
+        cache, record = reply_cache(context, self._plan.cache), job.before.record()
         carried = await after_trial(job.task["env"], context, job.carried, record, cache)
         earlier = Tokens.of(job.carried.get("spent", {}))
         written = Tokens.of(carried.get("spent", {})).plus(earlier, -1)
-        if meter:
-            meter.add(written, cost_of(written, rates))
+        if self._meter:
+            self._meter.add(written, cost_of(written, rates))
         return job._replace(carried=carried), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
-        paths = self._settings.nodes.get(label, {})
-        cache = reply_cache(context, self._settings.cache)
+        paths = self._plan.nodes.get(label, {})
+        cache = reply_cache(context, self._plan.cache)
         key = (cache, *(text for item in sorted(paths.items()) for text in item))
         if key not in self._graphs:
             nodes: dict[str, Swapped] = {"reset_env": make_reset_env(self._find)}
