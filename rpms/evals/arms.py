@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from rpms.evals.conditions import letters, preset_contexts
-from rpms.evals.protocol_card import apply_protocol
+from rpms.evals.protocol_card import agree, apply_protocol
 from rpms.graph.build import Swapped
 from rpms.models.opening import is_own
 from rpms.rules.loader import checked
@@ -72,7 +72,7 @@ class Variant:
         """Where the arm's own stages are imported from."""
         if isinstance(self.nodes, str):
             return {ALL: self.nodes} if self.nodes else {}
-        return {name: path_of(one, f"stage '{name}'") for name, one in self.nodes.items()}
+        return {name: path_of(stage, f"stage '{name}'") for name, stage in self.nodes.items()}
 
 
 Arm = RunContext | Variant
@@ -168,27 +168,23 @@ def choose_arms(
         raise RpmsError("--plan names the arms: give it without --conditions, --preset and --arm")
     written = read_plan(plan) if plan is not None else None
     if written is not None:
-        told = {
-            name: getattr(written, name)
-            for name in written.model_fields_set & {*TaskSelection.model_fields}
-        }
-        selection = selection.model_copy(update=told)
+        tasks = written.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
+        selection = selection.model_copy(update=tasks)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
     if selection.protocol:
         selection, base = _under_protocol(selection, base)
     if written is not None:
         return selection, {
-            label: make_arm(given, base, f"{plan}: arm '{label}'")
-            for label, given in written.arms.items()
+            label: make_arm(fields, base, f"{plan}: arm '{label}'")
+            for label, fields in written.arms.items()
         }
-    variants: dict[str, Variant] = {}
+    contexts: dict[str, RunContext] = {}
     if preset:
-        variants = {label: Variant(one) for label, one in preset_contexts(preset, base).items()}
+        contexts = preset_contexts(preset, base)
     elif conditions or not arms:
-        wanted = condition_names(conditions or "A,B,C,D")
-        variants = {label: Variant(one) for label, one in letters(wanted, base).items()}
-    for text in arms:
-        label, variant = parse_arm(text, base)
+        contexts = letters(condition_names(conditions or "A,B,C,D"), base)
+    variants = {label: Variant(context) for label, context in contexts.items()}
+    for label, variant in (parse_arm(text, base) for text in arms):
         if label in variants:
             raise RpmsError(f"two arms are called '{label}'")
         variants[label] = variant
@@ -198,17 +194,11 @@ def choose_arms(
 def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:
     """The tasks and settings of a named protocol; what the user says besides must agree with it."""
     protocol, context = apply_protocol(selection.protocol, base, selection.env)
-    wanted: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
+    rules: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
     if protocol.split:
-        wanted["split"] = protocol.split
-    for name, value in wanted.items():
-        given, usual = getattr(selection, name), TaskSelection.model_fields[name].default
-        if given not in (usual, value):
-            raise RpmsError(
-                f"--protocol {selection.protocol} is played with {name}={value}, not {given}; "
-                "leave one out"
-            )
-    return selection.model_copy(update=wanted), context
+        rules["split"] = protocol.split
+    agree(selection.protocol, rules, selection.model_dump(), TaskSelection().model_dump())
+    return selection.model_copy(update=rules), context
 
 
 def read_plan(file: Path) -> PlanFile:
@@ -221,15 +211,15 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
     label, colon, rest = text.partition(":")
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in filter(None, map(str.strip, _parts(text, rest))):
         key, equals, value = part.partition("=")
         if not equals:
             raise RpmsError(f"--arm '{text}': '{part}' is not SETTING=VALUE")
-        given[key.strip()] = value.strip()
+        fields[key.strip()] = value.strip()
     if not colon:
-        given["condition"] = label = condition_name(label)
-    return label.strip(), make_arm(given, base, f"--arm '{label}'")
+        fields["condition"] = label = condition_name(label)
+    return label.strip(), make_arm(fields, base, f"--arm '{label}'")
 
 
 def _parts(text: str, rest: str) -> Iterator[str]:
@@ -243,30 +233,31 @@ def _parts(text: str, rest: str) -> Iterator[str]:
         raise RpmsError(f"--arm '{text}': a quote is opened and not closed") from None
 
 
-def make_arm(given: Mapping[str, Any], base: RunContext, where: str) -> Variant:
+def make_arm(fields: Mapping[str, Any], base: RunContext, where: str) -> Variant:
     """An arm from plain settings over those of the run.
 
     ``rules`` and ``memory`` are switches where they say on or off, and files otherwise.
     """
-    left = dict(given)
-    context = base.under(str(left.pop("condition"))) if "condition" in left else base
-    own: dict[str, Any] = {}
-    for name in ("nodes", "rules", "memory", "model"):
-        if name in left and _switch(left[name]) is None:
-            own[name] = left.pop(name)
+    context = base.under(str(fields["condition"])) if "condition" in fields else base
+    own = {
+        name: fields[name]
+        for name in ("nodes", "rules", "memory", "model")
+        if name in fields and _switch(fields[name]) is None
+    }
+    settings = {k: v for k, v in fields.items() if k not in own and k != "condition"}
     try:
-        return Variant(context.with_(**read_settings(left, where)), **own)
+        return Variant(context.with_(**read_settings(settings, where)), **own)
     except BadSetting as error:
         raise RpmsError(f"{where}: {error}") from None
 
 
-def read_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def read_settings(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Settings as the run context takes them; texts of a command line become numbers."""
     known = {name: declared.kind for name, declared in declarations().items()}
-    if unknown := sorted(set(given) - set(known)):
+    if unknown := sorted(set(settings) - set(known)):
         choice = offer(unknown[0], sorted({*known, *OWN}))
         raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; {choice}")
-    return {name: _fitting(name, value, known[name], where) for name, value in given.items()}
+    return {name: _fitting(name, value, known[name], where) for name, value in settings.items()}
 
 
 def _fitting(name: str, value: Any, kind: Any, where: str) -> Any:

@@ -32,18 +32,10 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": (
-        "scf",
-        "arbitration",
-        "memory_file",
-        "memory_method",
-        "memory_control",
-        "theta",
-        "k",
-        "ceiling",
-    ),
+    "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control", "theta",
+               "k", "ceiling"),
     "rules": ("arbitration",),
-}
+}  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
 
@@ -59,41 +51,38 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in context.items() if name not in idle}
 
 
-def departures(context: RunContext, letter: str) -> dict[str, Any]:
-    """What has an effect and is neither the letter's nor on the card, in the settings' order."""
-    usual = RunContext.for_condition(letter).plain
-    return {
-        name: value
-        for name, value in effective(context.plain).items()
-        if name not in ON_THE_CARD and value != usual[name]
-    }
-
-
 def true_label(
-    context: RunContext, letter: str = "", label: str = "", told: Collection[str] = ()
+    context: RunContext, letter: str = "", label: str = "", known: Collection[str] = ()
 ) -> str:
     """``A+verify``, ``D scf=off theta=0.8``.
+
+    What has an effect and is neither the letter's nor on the card is told, in the settings' order.
 
     Args:
         context: what is played.
         letter: the condition that was asked for; the context's own by default.
         label: how it begins, if not with the letter.
-        told: settings that this beginning tells already.
+        known: settings that this beginning tells already.
     """
     letter = letter or context.condition
-    departing = {k: v for k, v in departures(context, letter).items() if k not in told}
+    usual = RunContext.for_condition(letter).plain
+    departures = {
+        name: value
+        for name, value in effective(context.plain).items()
+        if value != usual[name] and name not in ON_THE_CARD and name not in known
+    }
     begin = label or letter
-    if guard := departing.pop("guard", ""):
+    if guard := departures.pop("guard", ""):
         first, space, rest = begin.partition(" ")
         # The guard joins the letter; a name that is no letter is not torn apart.
         begin = f"{first}+{guard}{space}{rest}" if first == letter else f"{begin}+{guard}"
-    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in departing.items())])
+    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in departures.items())])
 
 
 def find_label(typed: str, labels: Iterable[str]) -> str:
     """The label that was meant: exactly so, or else written large or small; as it is if none."""
-    found = {label for label in labels if label.lower() == typed.strip().lower()}
-    return typed if typed in found or len(found) != 1 else found.pop()
+    alike = {label for label in labels if label.lower() == typed.strip().lower()}
+    return typed if typed in alike or len(alike) != 1 else alike.pop()
 
 
 def _value(value: Any) -> str:
@@ -129,12 +118,12 @@ class PresetCondition(Strict, BaseModel):
 
     @field_validator("set")
     @classmethod
-    def _possible(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _possible(cls, changes: dict[str, Any]) -> dict[str, Any]:
         try:
-            settings(given)
+            settings(changes)
         except RpmsError as error:
             raise ValueError(str(error)) from None
-        return given
+        return changes
 
 
 class Preset(Strict, BaseModel):
@@ -155,10 +144,10 @@ def load_presets() -> dict[str, Preset]:
 
 def read_presets(file: Path) -> dict[str, Preset]:
     """The sweeps of a file; the first mistake is told with its line."""
-    found = checked(file, *read_yaml(file), _PRESETS.validate_python)
-    if not found:
+    presets = checked(file, *read_yaml(file), _PRESETS.validate_python)
+    if not presets:
         raise RpmsError(f"{file}: no preset in it")
-    return found
+    return presets
 
 
 def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
@@ -166,11 +155,8 @@ def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext
 
     The labels tell what departs.
     """
-    contexts: dict[str, RunContext] = {}
-    for name in conditions:
-        context = base.under(name)
-        contexts[true_label(context)] = context
-    return _with_controls(contexts)
+    contexts = (base.under(name) for name in conditions)
+    return _with_controls({true_label(context): context for context in contexts})
 
 
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
@@ -180,9 +166,8 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
         context = _context(line, base)
         # What the whole run was given besides is not in the sweep's own label.
         letter, plus, _ = line.condition.partition("+")
-        told = {*line.set, "guard"} if plus else line.set
-        label = true_label(context, letter, label=line.label, told=told)
-        contexts[label] = context
+        known = {*line.set, "guard"} if plus else line.set
+        contexts[true_label(context, letter, line.label, known)] = context
     return _with_controls(contexts)
 
 
@@ -195,33 +180,33 @@ def find_preset(name: str) -> Preset:
                 f"unknown preset '{name}', and no FILE.yaml:NAME; {offer(name, presets)}"
             )
         return presets[name]
-    file, _, wanted = name.partition(":")
+    file, _, preset = name.partition(":")
     own = read_presets(Path(file))
-    if not wanted and len(own) == 1:
+    if not preset and len(own) == 1:
         return next(iter(own.values()))
-    if wanted not in own:
-        raise RpmsError(f"{file} has no preset '{wanted}'; {offer(wanted, own)}")
-    return own[wanted]
+    if preset not in own:
+        raise RpmsError(f"{file} has no preset '{preset}'; {offer(preset, own)}")
+    return own[preset]
 
 
 def _with_controls(contexts: dict[str, RunContext]) -> dict[str, RunContext]:
     """Each policy with its control: else nobody could tell what the model adds."""
-    found: dict[str, RunContext] = {}
+    both: dict[str, RunContext] = {}
     for label, context in contexts.items():
-        found[label] = context
+        both[label] = context
         if context.guard == "policy" and context.model not in CONTROLS:
-            found[f"{label} control (random)"] = context.with_(model="random")
-    return found
+            both[f"{label} control (random)"] = context.with_(model="random")
+    return both
 
 
 def _context(line: PresetCondition, base: RunContext) -> RunContext:
     changes = dict(line.set)
     if line.memory_round:
         changes["memory_file"] = str(round_file(base.memory_file, line.memory_round))
-    found = base.under(line.condition).with_(**changes)
+    context = base.under(line.condition).with_(**changes)
     if "memory_method" in changes or METHOD in base.memory_file:
-        return found.with_(memory_file=method_file(found))
-    return found
+        return context.with_(memory_file=method_file(context))
+    return context
 
 
 def method_file(context: RunContext) -> str:

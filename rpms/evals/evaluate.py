@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,10 +16,10 @@ from rpms.evals.arms import Arm, Variant, as_variant, load_stages
 from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.progress_bar import watched
+from rpms.evals.progress import Watch, print_lines, say_places, show_bar, spending, standings
 from rpms.evals.report import Report, read_report
 from rpms.evals.runner import Run, capacity_of, local_pool
-from rpms.evals.workers import Pool
+from rpms.evals.workers import Pool, RayPool
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
@@ -28,6 +30,8 @@ from rpms.nodes.memories import check_memory, check_trials
 from rpms.nodes.prompt_examples import check_shown
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.output import open_console, say
+from rpms.vocabulary.turn import ERRORS
 
 
 @dataclass(frozen=True)
@@ -144,10 +148,64 @@ def play_plan(
         ray=execution.ray,
     )  # fmt: skip
     try:
-        with watched(run, out, show, strict) as watch:
+        with _watched(run, out, show, strict) as watch:
             run.play(_pool(run, workers, execution.ray), capacity, watch, metered=not execution.ray)
     finally:
         run.close()
+
+
+@contextmanager
+def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
+    """Show a run while it is played, and say at the end how it stands and what to do next.
+
+    A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
+    whoever plays it tells them apart anyway (not ``strict``).
+    """
+    console = open_console(stderr=True, quiet=not show)
+    notes = []
+    if run.progress.done:
+        notes.append(f"{run.progress.done} of {run.progress.total} episodes were finished before")
+    if run.damaged:
+        notes.append(f"{run.damaged} damaged lines tell of no episode; theirs are played again")
+    for note in notes:
+        console.print(f"{out}: {note}", soft_wrap=True)
+    try:
+        if console.is_terminal:
+            with show_bar(console, run.progress) as watch:
+                yield watch
+        else:
+            yield print_lines(console, run.progress)
+    except KeyboardInterrupt:
+        say(
+            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
+            f"in {out}. {run.again} to go on.",
+            file=sys.stderr,
+        )
+        raise
+    finally:
+        if show:
+            say_places(run.progress)
+    if show:
+        total = run.progress.total
+        say(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
+        say(f"{spending(run.progress)} in this session")
+    if strict:
+        _complain(run, out)
+    if show:
+        say(f"look into it: rpms report {out}")
+
+
+def _complain(run: Run, out: str) -> None:
+    history = run.progress.history
+    failed = [ended for ended in history if ended.mode in ERRORS]
+    if failed:
+        kind, place = str(failed[0].mode).replace("_", " "), failed[0].place
+        where = f" at {place['file']}:{place['line']}" if place else ""
+        raise RpmsError(
+            f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
+            f"first ({kind}{where}): {failed[0].error}. {run.again} to play them again; 'rpms "
+            f"report {out}' shows what is there"
+        )
 
 
 def _check(plan: RunPlan) -> None:
@@ -167,6 +225,4 @@ def _check(plan: RunPlan) -> None:
 def _pool(run: Run, workers: int, ray: str) -> Pool:
     if not ray:
         return local_pool(run.plan, workers, run.meter)
-    from rpms.evals.ray_backend import RayPool
-
     return RayPool(run.plan, max(workers, 1), ray)

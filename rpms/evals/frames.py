@@ -33,6 +33,7 @@ COLUMNS = {
     "obedience": ("rule", "verdict", "shown", "failed"),
     "causes": ("cause", "text"),
 }  # fmt: skip
+EPISODE = tuple(columns(Episode))
 # Of a step, what is a column as it is; the others are counted or named in ``_steps``.
 STEP = tuple(name for name in columns(Step) if name != "step")
 
@@ -59,7 +60,7 @@ class Frames:
     @cached_property
     def episodes(self) -> pd.DataFrame:
         """One row for each finished episode."""
-        return _frame(row for run in self.runs for row in map(_episode(run), run.episodes.values()))
+        return _frame(_episode(run, e) for run in self.runs for e in run.episodes.values())
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -120,23 +121,16 @@ def _key(run: Run, episode: Episode) -> Row:
     return {"run": str(run.folder), **{name: getattr(episode, name) for name in KEY}}
 
 
-def _episode(run: Run) -> Callable[[Episode], Row]:
-    manifest = run.manifest
-    about = {"env": manifest.env, "split": manifest.split}
-    names = columns(Episode)
-
-    def row(episode: Episode) -> Row:
-        plain = {name: getattr(episode, name) for name in names}
-        refused = {f"refused_{kind}": n for kind, n in (episode.refused or {}).items()}
-        return {
-            **_key(run, episode),
-            **plain,
-            **about,
-            "model": run.model(episode.condition),
-            **refused,
-        }
-
-    return row
+def _episode(run: Run, episode: Episode) -> Row:
+    refused = {f"refused_{kind}": count for kind, count in (episode.refused or {}).items()}
+    return {
+        **_key(run, episode),
+        **{name: getattr(episode, name) for name in EPISODE},
+        "env": run.manifest.env,
+        "split": run.manifest.split,
+        "model": run.model(episode.condition),
+        **refused,
+    }
 
 
 def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:

@@ -65,7 +65,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
     Pairs that do not differ are left out, as Wilcoxon did. Few pairs, or distinct ones, are
     compared with every pattern of signs; the rest with the normal curve, corrected for ties.
     """
-    sizes = Counter(abs(one) for one in differences if one)
+    sizes = Counter(abs(value) for value in differences if value)
     if not sizes:
         return 1.0
     # Equal sizes share the mean of their ranks. Ranks are doubled, which makes them whole.
@@ -73,8 +73,8 @@ def wilcoxon(differences: Sequence[float]) -> float:
     doubled = {
         size: 2 * end - sizes[size] + 1 for size, end in zip(sorted(sizes), ends, strict=True)
     }
-    ranks = [doubled[abs(one)] for one in differences if one]
-    positive = sum(doubled[one] for one in differences if one > 0)
+    ranks = [doubled[abs(value)] for value in differences if value]
+    positive = sum(doubled[value] for value in differences if value > 0)
     distinct = len(sizes) == len(differences)
     if len(differences) <= EXACT_TIED or (distinct and len(differences) <= EXACT):
         return _sign_patterns(ranks, positive)
@@ -256,15 +256,15 @@ def shared_tasks(*sides: Mapping[str, Episode]) -> list[str]:
 
 def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) -> Pair:
     """Compare two conditions task by task."""
-    left, right = by_task(first), by_task(second)
-    tasks = shared_tasks(left, right)
-    won = [(left[task].success, right[task].success) for task in tasks]
-    gains = [merit(right[task], metric) - merit(left[task], metric) for task in tasks]
-    scores = [right[task].floored - left[task].floored for task in tasks]
+    before, after = by_task(first), by_task(second)
+    pairs = [(before[task], after[task]) for task in shared_tasks(before, after)]
+    won = [(old.success, new.success) for old, new in pairs]
+    gains = [merit(new, metric) - merit(old, metric) for old, new in pairs]
+    scores = [new.floored - old.floored for old, new in pairs]
     only_first, only_second = won.count((True, False)), won.count((False, True))
     gain = mean(gains)
     return Pair(
-        n=len(tasks),
+        n=len(pairs),
         both=won.count((True, True)),
         only_first=only_first,
         only_second=only_second,

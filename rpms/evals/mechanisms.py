@@ -30,9 +30,9 @@ _CIRCLE = "U-FAIL-001"
 
 def mechanism_table(run: Run) -> Table:
     """A row for each mechanism, a column for each condition: sums over all steps."""
-    found = {name: _count(run, run.played(name)) for name in run.conditions}
+    counts = {name: _count(run, run.played(name)) for name in run.conditions}
     rows = [
-        [label(title), *(count(found[name][key]) for name in run.conditions)]
+        [label(title), *(count(counts[name][key]) for name in run.conditions)]
         for key, title in TITLES.items()
     ]
     return Table(
@@ -66,5 +66,6 @@ def step_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def _explains(step: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     """Whether the prompt said why the action before was refused."""
-    said = [rule["text"] for rule in step.get("rules", {}).get("situation", [])]
-    return before["failed"] and any(f"'{before['action']}' was refused" in text for text in said)
+    refusal = f"'{before['action']}' was refused"
+    situation = step.get("rules", {}).get("situation", [])
+    return before["failed"] and any(refusal in rule["text"] for rule in situation)

@@ -1,26 +1,40 @@
-"""How a run stands: counted as episodes finish, and what is being played right now.
+"""How a run stands: counted as episodes finish, shown to people, and what is being played now.
 
-The latter lies in a small file beside the run, for whoever follows it. Nothing depends on it: a
-disk that is full, or a reader that comes at the wrong moment, costs no episode. A run that was
-killed leaves the file behind; it counts for as long as it is fresh.
+People see a bar in a terminal, or a line now and then in a log. What is being played lies in a
+small file beside the run, for whoever follows it. Nothing depends on it: a disk that is full, or a
+reader that comes at the wrong moment, costs no episode. A run that was killed leaves the file
+behind; it counts for as long as it is fresh.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from rpms.evals.costs import Total
 from rpms.evals.records import Episode, JobKey
 from rpms.vocabulary.error_place import ErrorPlace
+from rpms.vocabulary.output import say, say_place
+from rpms.vocabulary.safe_text import visible
 from rpms.vocabulary.turn import FailureMode
 
 
@@ -104,6 +118,85 @@ class RunProgress:
         else:
             standing.played += 1
             standing.wins += episode.failure_mode is None
+
+
+Watch = Callable[[RunProgress], None]
+EVERY_S = 30.0
+"""How often a log gets a line while nobody watches a terminal."""
+SHARE = 0.1
+"""And after how much of the run."""
+PLACES = 3
+"""So many places where episodes broke off are shown."""
+
+
+def say_places(progress: RunProgress) -> None:
+    """Each place where episodes broke off once, the most frequent first."""
+    places = [ended.place for ended in progress.history if ended.place]
+    known = {(place["file"], place["line"]): place for place in places}
+    often = Counter((place["file"], place["line"]) for place in places)
+    for where, count in often.most_common(PLACES):
+        say_place(known[where], f"{count} episode{'s' * (count > 1)} broke off")
+    if (more := len(known) - PLACES) > 0:
+        say(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
+
+
+@contextmanager
+def show_bar(console: Console, progress: RunProgress) -> Iterator[Watch]:
+    """A bar, for a terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[extra]}"),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("starting", total=progress.total, completed=progress.done, extra="")
+
+        def watch(now: RunProgress) -> None:
+            bar.update(task, completed=now.done, description=standings(now), extra=spending(now))
+
+        yield watch
+
+
+def print_lines(console: Console, progress: RunProgress) -> Watch:
+    """A line now and then, for a log."""
+    last = (time.monotonic(), progress.done)
+
+    def watch(now: RunProgress) -> None:
+        nonlocal last
+        when, done = last
+        much = now.done - done >= max(1, now.total * SHARE) and now.done < now.total
+        if much or time.monotonic() - when >= EVERY_S:
+            last = (time.monotonic(), now.done)
+            console.print(
+                f"{now.done} of {now.total} episodes; {standings(now)}; {spending(now)}",
+                soft_wrap=True,
+            )
+
+    return watch
+
+
+def standings(progress: RunProgress) -> str:
+    """Success so far per condition, errors apart."""
+    parts = []
+    for label, standing in progress.standings.items():
+        errors = f" ({standing.errors} errors)" if standing.errors else ""
+        if standing.played or standing.errors:
+            parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
+    return visible(", ".join(parts)) or "starting"  # rich's bar prints it itself
+
+
+def spending(progress: RunProgress) -> str:
+    """Tokens, cost where something is paid, and replies that cost nothing."""
+    text = f"{progress.spent_tokens:,} tokens"
+    if progress.cost_usd:
+        text += f", ${progress.cost_usd:.4f}"
+    if progress.expected_usd:
+        text += f" of about ${progress.expected_usd:.2f}"
+    return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text
 
 
 IN_FLIGHT = "in_flight.json"

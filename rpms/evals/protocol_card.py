@@ -43,10 +43,10 @@ class NamedProtocol(Strict, BaseModel):
 def load_protocols() -> dict[str, NamedProtocol]:
     """All protocols of the data file, checked."""
     data = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    found = {str(name): NamedProtocol.model_validate(one) for name, one in data.items()}
-    for one in found.values():
-        refuse_unknown(one.set)
-    return found
+    protocols = {str(name): NamedProtocol.model_validate(rules) for name, rules in data.items()}
+    for protocol in protocols.values():
+        refuse_unknown(protocol.set)
+    return protocols
 
 
 def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedProtocol, RunContext]:
@@ -63,14 +63,20 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedPro
     protocol = protocols[name]
     if env and protocol.env and env != protocol.env:
         raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
-    usual = RunContext().plain
-    for setting, value in protocol.set.items():
-        given = base.plain[setting]
-        if given not in (usual[setting], value):
-            raise RpmsError(
-                f"--protocol {name} is played with {setting}={value}, not {given}; leave one out"
-            )
+    agree(name, protocol.set, base.plain, RunContext().plain)
     return protocol, base.with_(**protocol.set)
+
+
+def agree(
+    name: str, rules: Mapping[str, Any], chosen: Mapping[str, Any], usual: Mapping[str, Any]
+) -> None:
+    """Refuse what somebody chose himself and the protocol plays otherwise."""
+    for setting, value in rules.items():
+        if chosen[setting] not in (usual[setting], value):
+            raise RpmsError(
+                f"--protocol {name} is played with {setting}={value}, not {chosen[setting]}; "
+                "leave one out"
+            )
 
 
 UNKNOWN = "not recorded"

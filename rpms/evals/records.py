@@ -63,13 +63,13 @@ class JobKey(NamedTuple):
     trial: int = 1
 
 
-class _Kept(BaseModel):
+class Extensible(BaseModel):
     """Part of a manifest, which is written again when a run goes on: nothing in it gets lost."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
 
-class PlannedTask(_Kept):
+class PlannedTask(Extensible):
     """One task of the run, whether it has been played yet or not."""
 
     id: str
@@ -78,7 +78,7 @@ class PlannedTask(_Kept):
     goal: str = ""
 
 
-class Hashes(_Kept):
+class Hashes(Extensible):
     """Checksums of the knowledge that was used."""
 
     rules: str = ""
@@ -87,7 +87,7 @@ class Hashes(_Kept):
     rules_of: dict[str, str] = {}
 
 
-class Memory(_Kept):
+class Memory(Extensible):
     """Where a memory that was used comes from; nobody knows for one without a header."""
 
     sources: list[str] = []
@@ -95,14 +95,14 @@ class Memory(_Kept):
     entries: Count = 0
 
 
-class Spending(_Kept):
+class Spending(Extensible):
     """What one session paid for; replies from the cache are not in it."""
 
     tokens: Count = 0
     usd: Real | None = None
 
 
-class Session(_Kept):
+class Session(Extensible):
     """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
 
     started: GroundingContext = ""
@@ -110,7 +110,7 @@ class Session(_Kept):
     spent: Spending | None = None
 
 
-class Manifest(_Kept):
+class Manifest(Extensible):
     """What was run: enough to say what a figure is a figure of."""
 
     format: Literal[1]

@@ -32,12 +32,14 @@ from pydantic import ValidationError
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, check_log
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import (
+    NOT_THERE,
     is_file,
     make_folder,
     parse_json,
     read_bytes,
     reason_of,
     refuse_special,
+    stamp_of,
     write_whole,
 )
 from rpms.vocabulary.turn import EpisodeRecord
@@ -250,15 +252,12 @@ def unpacked(file: Path) -> bytes:
 
 def is_damaged(file: Path) -> bool:
     """Whether there is a log that cannot be read; one that is not there is not damaged."""
-    try:
-        stamp = file.stat()
-    except OSError:
-        return False
-    return not _is_whole(file, stamp.st_mtime_ns, stamp.st_size)
+    stamp = stamp_of(file)
+    return stamp != NOT_THERE and not _is_whole(file, stamp)
 
 
 @lru_cache(maxsize=65536)
-def _is_whole(file: Path, _changed: int, _size: int) -> bool:
+def _is_whole(file: Path, _stamp: tuple[int, int]) -> bool:
     """Looked at once: a page that follows a run asks again and again."""
     try:
         return bool(unpacked(file))

@@ -15,7 +15,7 @@ from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
 from rpms.evals.episode import EpisodeResult, Recorder
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
-from rpms.evals.progress import FlightNotes, RunProgress, Standing
+from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
 from rpms.evals.run_folder import DROPPED, RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
@@ -31,7 +31,6 @@ HOPELESS = 3
 POLL_S = 0.25
 _DIGIT = re.compile(r"\d")
 
-Watch = Callable[[RunProgress], None]
 Played = tuple[Job, EpisodeResult]
 
 

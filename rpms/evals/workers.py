@@ -1,10 +1,11 @@
-"""Where episodes are played: worker processes on this machine, or this very process.
+"""Where episodes are played: processes on this machine, this very process, or a Ray cluster.
 
 A worker is an event loop with many episodes in flight. The simulators of a process share one
 thread, so more episodes per worker do not make the simulator faster; they fill the time in which
 a model is thinking. A pool only carries jobs to workers and events back. Which job goes where, what
 happens after a worker died, and every file is the dispatcher's business, so that all pools behave
-alike.
+alike. On Ray a worker is an actor; one that is killed (by a node that goes away, by the memory
+monitor) is replaced, and its episodes are played again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import atexit
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -40,6 +43,7 @@ from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact, visible
 
 SWITCH_S = 0.001
@@ -52,18 +56,15 @@ DROP_S = 2.0
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker must know besides its jobs."""
+    """What a worker must know besides its jobs: the plan, what calls cost, and the budget."""
 
-    contexts: dict[str, RunContext]
-    truth: bool
-    cache: str
-    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
-    rates: dict[str, Rates | None] = field(default_factory=dict)
+    plan: RunPlan
+    rates: dict[str, Rates | None]
     meter: Meter | None = None
 
     @classmethod
     def of(cls, plan: RunPlan, meter: Meter | None = None) -> WorkerSettings:
-        """The part of a plan that workers need.
+        """The plan without its tasks, which come with the jobs.
 
         Prices go with it: another machine may have no list, or another one. A meter can only be
         shared with processes of this machine.
@@ -72,7 +73,7 @@ class WorkerSettings:
             label: rates_for(context.model, context.base_url)
             for label, context in plan.conditions.items()
         }
-        return cls(plan.conditions, plan.truth, plan.cache, plan.nodes, rates, meter)
+        return cls(replace(plan, tasks=[]), rates, meter)
 
 
 class Player:
@@ -80,7 +81,7 @@ class Player:
 
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
-        self._settings = settings
+        self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
         self._slots = ComputeSlots()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
@@ -92,9 +93,8 @@ class Player:
             # Another machine keeps its games elsewhere; worlds without files resolve alike.
             task = await asyncio.to_thread(_here, task)
         self._tasks[task["split"], task["id"]] = task
-        context = job.seeded(self._settings.contexts[job.condition])
-        rates = self._settings.rates.get(job.condition)
-        truth, meter = self._settings.truth, self._settings.meter
+        context = job.seeded(self._plan.conditions[job.condition])
+        rates, meter, truth = self._rates[job.condition], self._meter, self._plan.truth
         try:
             graph = self._graph(job.condition, context)
             taught, written = await self._lesson(job, context, rates)
@@ -113,21 +113,20 @@ class Player:
         """
         if job.before is None or not context.memory:
             return job, Tokens()
-        meter = self._settings.meter
-        if meter and meter.is_spent:
+        if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
-        cache, record = reply_cache(context, self._settings.cache), job.before.record()
+        cache, record = reply_cache(context, self._plan.cache), job.before.record()
         carried = await after_trial(job.task["env"], context, job.carried, record, cache)
         earlier = Tokens.of(job.carried.get("spent", {}))
         written = Tokens.of(carried.get("spent", {})).plus(earlier, -1)
-        if meter:
-            meter.add(written, cost_of(written, rates))
+        if self._meter:
+            self._meter.add(written, cost_of(written, rates))
         return job._replace(carried=carried), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""
-        paths = self._settings.nodes.get(label, {})
-        cache = reply_cache(context, self._settings.cache)
+        paths = self._plan.nodes.get(label, {})
+        cache = reply_cache(context, self._plan.cache)
         key = (cache, *(text for item in sorted(paths.items()) for text in item))
         if key not in self._graphs:
             nodes: dict[str, Swapped] = {"reset_env": make_reset_env(self._find)}
@@ -358,3 +357,116 @@ class InlinePool(Pool):
     def close(self) -> None:
         """Drop what is in flight."""
         self._loop.run_until_complete(drop(self._playing))
+
+
+READY_S = 180.0
+"""How long the cluster may take to start the first worker."""
+KNOCK_S = 5.0
+LOCAL = "local"
+
+
+class RayWorker(Player):
+    """What an actor runs: the same player that a worker process has."""
+
+    async def pid(self) -> int:
+        """Answers as soon as the worker is up."""
+        return os.getpid()
+
+
+class RayPool(Pool):
+    """Actors on a Ray cluster; those that die are replaced under the same number."""
+
+    def __init__(self, plan: RunPlan, size: int, address: str) -> None:
+        """Connect to the cluster at ``address``; ``local`` starts one on this machine."""
+        super().__init__(WorkerSettings.of(plan), size)
+        self._ray = _connect(address, size)
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
+        self._actors: dict[int, Any] = {}
+        self._pending: dict[Any, tuple[int, JobKey]] = {}
+
+    def start(self) -> Sequence[int]:
+        """Start the actors; those the cluster has no room for are left out."""
+        super().start()
+        refs = {actor.pid.remote(): number for number, actor in self._actors.items()}
+        ready, _ = self._ray.wait(list(refs), num_returns=1, timeout=READY_S)
+        if ready:
+            ready, _ = self._ray.wait(list(refs), num_returns=len(refs), timeout=READY_S / 6)
+        if not ready:
+            raise RpmsError(f"the Ray cluster started no worker within {READY_S:g} s")
+        up = {refs[ref] for ref in ready}
+        for number in set(self._actors) - up:
+            self._ray.kill(self._actors.pop(number))
+        return sorted(up)
+
+    def submit(self, worker: int, job: Job) -> None:
+        """Ask the actor; its answer is waited for in ``poll``."""
+        self._pending[self._actors[worker].play.remote(job)] = (worker, job.key)
+
+    def poll(self, timeout: float) -> list[Event]:
+        """Collect answers; an actor that cannot answer any more is reported once."""
+        if not self._pending:
+            return []
+        ready, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=timeout)
+        events = []
+        for ref in ready:
+            worker, key = self._pending.pop(ref)
+            try:
+                events.append(Event(worker, key, self._ray.get(ref)))
+            except self._ray.exceptions.RayError as error:
+                self._forget(worker)
+                events.append(Event(worker, reason=f"Ray worker died: {_first(error)}"))
+        return events
+
+    def _forget(self, worker: int) -> None:
+        self._pending = {ref: at for ref, at in self._pending.items() if at[0] != worker}
+        with suppress(Exception):  # it may be half alive
+            self._ray.kill(self._actors.pop(worker))
+
+    def replace(self, worker: int) -> None:
+        """A new actor under this number."""
+        self._actors[worker] = self._actor.remote(self.settings)
+
+    def close(self) -> None:
+        """End the actors and leave the cluster."""
+        for actor in self._actors.values():
+            with suppress(Exception):
+                self._ray.kill(actor)
+        self._ray.shutdown()
+
+
+def _connect(address: str, workers: int) -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray: Any = import_module("ray")
+    except ImportError as error:
+        raise RpmsError("Ray is not installed: pip install 'rpms[ray]'") from error
+    _knock(address)
+    options: dict[str, Any] = {
+        "logging_level": "ERROR",
+        "log_to_driver": False,
+        "configure_logging": False,
+        "include_dashboard": None,
+    }
+    if address == LOCAL:
+        options |= {"num_cpus": workers, "include_dashboard": False}
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise RpmsError(f"cannot reach a Ray cluster at '{address}': {_first(error)}") from error
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Ray itself tries for more than a minute before it says that nobody answers."""
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdigit()) or "/" in host:
+        return  # 'auto', 'local' or an address with a scheme
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_S).close()
+    except OSError as error:
+        raise RpmsError(f"no Ray cluster answers at '{address}': {error.strerror}") from error
+
+
+def _first(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rpms.envs import Environment
+from rpms.evals.learn import find_runs, is_learning_split
 from rpms.evals.run_folder import read_records
 from rpms.evals.training_episodes import find_runs, is_learning_split
 from rpms.nodes.manual import check_manual, load_manual

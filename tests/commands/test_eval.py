@@ -9,8 +9,7 @@ import pytest
 
 from rpms.evals.evaluate import ExecutionOptions
 from rpms.evals.plan import make_plan
-from rpms.evals.progress import RunProgress
-from rpms.evals.progress_bar import spending
+from rpms.evals.progress import RunProgress, spending
 from rpms.evals.records import EpisodeLine
 from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.vocabulary.context import RunContext

@@ -36,17 +36,17 @@ def slug(text: str) -> str:
 
 def contexts(*labels: str) -> dict[str, dict[str, Any]]:
     """Settings for labels such as ``D scf=off`` or ``round 2``."""
-    found = {}
+    settings = {}
     for label in labels:
         letter, _, change = label.partition(" ")
         if letter == "round":
-            made = RunContext(memory_file=f"memory.round{change}.jsonl")
+            context = RunContext(memory_file=f"memory.round{change}.jsonl")
         else:
-            made = RunContext.for_condition(letter)
+            context = RunContext.for_condition(letter)
         if "=" in change:
-            made = made.with_(**dict([change.split("=")]))
-        found[label] = {**made.plain}
-    return found
+            context = context.with_(**dict([change.split("=")]))
+        settings[label] = {**context.plain}
+    return settings
 
 
 def task_id(number: int) -> str:

@@ -137,7 +137,7 @@ from langchain_core.messages import AIMessage
 
 
 def scf(state):
-    return {"recalls": [{**one, "dropped_by": "scf", "reason": "mine"} for one in state["recalls"]]}
+    return {"recalls": [{**r, "dropped_by": "scf", "reason": "mine"} for r in state["recalls"]]}
 
 
 def forever():
@@ -154,7 +154,7 @@ def not_a_model():
 
 
 stages = {"scf": scf}
-made = lambda: {"scf": scf}
+make_stages = lambda: {"scf": scf}
 wrong = {"no_such_stage": scf}
 """
 
@@ -239,7 +239,7 @@ def test_a_changed_file_has_another_hash(module: str, tmp_path: Path) -> None:
     """Also where a function makes the stages."""
 
     def digest() -> str:
-        return swapped_in(RunContext(), {ALL: f"{module}:made"})["nodes scf"]["hash"]
+        return swapped_in(RunContext(), {ALL: f"{module}:make_stages"})["nodes scf"]["hash"]
 
     before = digest()
     assert before == digest()

@@ -55,10 +55,10 @@ def behaviour(context: RunContext) -> dict[str, Any]:
 
 @given(CONTEXTS, CONTEXTS)
 def test_two_contexts_that_behave_differently_never_share_a_label(
-    one: RunContext, other: RunContext
+    context: RunContext, other: RunContext
 ) -> None:
-    same = behaviour(one) == behaviour(other)
-    assert (true_label(one) == true_label(other)) == same
+    same = behaviour(context) == behaviour(other)
+    assert (true_label(context) == true_label(other)) == same
 
 
 @given(CONTEXTS, st.sampled_from(list(CONDITIONS)))
@@ -112,8 +112,8 @@ def test_long_names_are_for_pure_letters(label: str, name: str) -> None:
 def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path) -> None:
     labels = [f"{letter}+verify" for letter in "ABCD"]
     wins = {label: [True, False] for label in labels}
-    found = {t.id: t for t in read_report(write_run(tmp_path / "1", wins, logs=False)).tables}
-    assert any("A+verify; B+verify" in note for note in found["square"].notes)
+    tables = {t.id: t for t in read_report(write_run(tmp_path / "1", wins, logs=False)).tables}
+    assert any("A+verify; B+verify" in note for note in tables["square"].notes)
     wins = {label: [True, False] for label in ["A", "B", "C", "D+verify"]}
     other = read_report(write_run(tmp_path / "2", wins, logs=False))
     assert "square" not in {table.id for table in other.tables}
@@ -244,7 +244,7 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (OWN.replace("label: D greedy, ", ""), r":4: mine\.conditions\.0\.label: Field required"),
         (OWN.replace("about", "abuot"), r":2: mine: unknown key 'abuot'; did you mean 'about'\?"),
@@ -260,9 +260,9 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
         (OWN.replace("condition: B", "condition: X"), r":5: .*condition: unknown condition 'X'"),
     ],
 )
-def test_a_mistake_in_it_is_told_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+def test_a_mistake_in_it_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(text)
-    with pytest.raises(RpmsError, match=said) as caught:
+    with pytest.raises(RpmsError, match=message) as caught:
         preset_contexts(f"{file}:mine", BASE)
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)

@@ -42,10 +42,10 @@ def job(index: int = 3, condition: str = "D") -> Job:
     return Job(condition, get_environment("alfworld").tasks("generated_unseen", 9)[index])
 
 
-async def play(one: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
-    context = RunContext(**settings).under(one.condition)
-    graph = build_graph({"reset_env": make_reset_env(lambda state: one.task)}, model=model)
-    return await play_job(graph, one, context, truth)
+async def play(job: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
+    context = RunContext(**settings).under(job.condition)
+    graph = build_graph({"reset_env": make_reset_env(lambda state: job.task)}, model=model)
+    return await play_job(graph, job, context, truth)
 
 
 def unpack(result: EpisodeResult) -> dict[str, Any]:
@@ -77,12 +77,12 @@ async def test_a_recorded_episode_is_the_episode_that_is_played() -> None:
         assert (step["action"], step["result"]) == (turn["action"], turn["observation"])
         texts = [(role, log["messages"][place]) for role, place in step["prompt"]]
         assert texts[0][0] == "system" and texts[-1][1].endswith(step["observation"])
-        asked = "\n".join(text for _, text in texts)
-        assert all(line in asked for line in step["state_lines"])
-        assert all(rule in asked for rule in step["rules"]["universal"])
-        assert all(lesson["text"] in asked for lesson in step["rules"]["situation"])
-        kept = [r for r in step["recalls"] if not r["dropped_by"]]
-        assert all("\n" + "[Past Experience" in asked for _ in kept)
+        prompt = "\n".join(text for _, text in texts)
+        assert all(line in prompt for line in step["state_lines"])
+        assert all(rule in prompt for rule in step["rules"]["universal"])
+        assert all(lesson["text"] in prompt for lesson in step["rules"]["situation"])
+        shown = [r for r in step["recalls"] if not r["dropped_by"]]
+        assert all("\n" + "[Past Experience" in prompt for _ in shown)
         assert step["reply"].endswith(step["action"])
         assert step["truth"]["holding"] == (", ".join(step["belief"]["holding"]) or "nothing")
     assert line.recalled == sum(len(step["recalls"]) for step in log["steps"]) > 0
@@ -132,8 +132,7 @@ async def test_a_world_that_breaks_is_an_infrastructure_error_with_what_was_play
 
 @pytest.mark.engine
 async def test_a_game_that_cannot_be_read_is_that_episodes_own_trouble() -> None:
-    one = job(condition="B")
-    broken = Job("B", {**one.task, "source": "/nowhere/game.tw-pddl"})
+    broken = Job("B", {**job().task, "source": "/nowhere/game.tw-pddl"})
     line, _ = result = await play(broken)
     assert line.failure_mode == "infrastructure_error" and "/nowhere" in line.error
     assert line.type and line.steps == 0 and unpack(result)["steps"] == []
@@ -168,7 +167,7 @@ async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
     slots = ComputeSlots()
     now = {"starting": 0, "working": 0}
     most = dict(now)
-    asked: list[int] = []
+    order: list[int] = []
 
     async def busy(what: str) -> None:
         now[what] += 1
@@ -186,15 +185,15 @@ async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
             await place.passed("belief_update")
             await busy("working")
             await place.passed("prompt_build")
-            asked.append(number)
+            order.append(number)
             await asyncio.sleep(0.01)
             await place.passed("llm_call")
         place.leave()
 
     await asyncio.gather(*map(episode, range(12)))
     assert most == {"starting": 1, "working": STEPPING}
-    assert sorted(asked) == sorted([*range(12)] * 3)
-    assert asked[0] == 0 and asked.index(11) > asked.index(1)
+    assert sorted(order) == sorted([*range(12)] * 3)
+    assert order[0] == 0 and order.index(11) > order.index(1)
     assert not slots.starting.locked() and slots.stepping._value == STEPPING
 
 

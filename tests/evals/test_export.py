@@ -21,12 +21,14 @@ AGENT_STEP = STEP | {"reasoning_content", "tool_calls", "observation", "metrics"
 METRICS = {"prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"}
 
 
-def check(found: dict[str, Any]) -> None:
+def check(document: dict[str, Any]) -> None:
     """What a validator of the format asks for."""
-    assert set(found) <= ROOT and found["schema_version"].startswith("ATIF-v1.")
-    assert {"name", "version"} <= set(found["agent"])
-    assert [step["step_id"] for step in found["steps"]] == list(range(1, len(found["steps"]) + 1))
-    for step in found["steps"]:
+    assert set(document) <= ROOT and document["schema_version"].startswith("ATIF-v1.")
+    assert {"name", "version"} <= set(document["agent"])
+    assert [step["step_id"] for step in document["steps"]] == list(
+        range(1, len(document["steps"]) + 1)
+    )
+    for step in document["steps"]:
         assert step["source"] in ("system", "user", "agent") and isinstance(step["message"], str)
         assert set(step) <= (AGENT_STEP if step["source"] == "agent" else STEP)
         assert datetime.fromisoformat(step["timestamp"]).tzinfo
@@ -39,9 +41,9 @@ def check(found: dict[str, Any]) -> None:
 def test_an_episode_as_a_trajectory(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"D": [True, False]}))
     for played in LoggedEpisodes(run, ["D"]):
-        found = trajectory(played)
-        check(found)
-        agent = [step for step in found["steps"] if step["source"] == "agent"]
+        document = trajectory(played)
+        check(document)
+        agent = [step for step in document["steps"] if step["source"] == "agent"]
         assert [s["message"] for s in agent] == [step["reply"] for step in played.log["steps"]]
         assert [s["tool_calls"][0]["arguments"]["action"] for s in agent] == [
             step["action"] for step in played.log["steps"]
@@ -49,17 +51,14 @@ def test_an_episode_as_a_trajectory(tmp_path: Path) -> None:
         assert [s["observation"]["results"][0]["extra"]["refused"] for s in agent] == [
             step["failed"] for step in played.log["steps"]
         ]
-        assert found["extra"]["success"] is played.episode.success
-        assert found["final_metrics"]["total_prompt_tokens"] == played.episode.prompt_tokens
-        assert "prompt" not in agent[0]["extra"] and "total_cost_usd" not in found["final_metrics"]
+        assert document["extra"]["success"] is played.episode.success
+        assert document["final_metrics"]["total_prompt_tokens"] == played.episode.prompt_tokens
+        assert (
+            "prompt" not in agent[0]["extra"] and "total_cost_usd" not in document["final_metrics"]
+        )
         assert agent[0]["extra"]["rules"] and agent[0]["extra"]["memories"] == ["m1"]
-
-
-def test_prompts_come_along_when_they_are_asked_for(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path, {"A": [True]}))
-    (played,) = LoggedEpisodes(run, ["A"])
-    last = trajectory(played, prompts=True)["steps"][-1]["extra"]["prompt"]
-    assert last == prompt_of(played.log, played.log["steps"][-1])
+        last = trajectory(played, prompts=True)["steps"][-1]["extra"]["prompt"]
+        assert last == prompt_of(played.log, played.log["steps"][-1])
 
 
 @pytest.mark.engine

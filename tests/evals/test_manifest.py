@@ -43,7 +43,7 @@ def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"max_steps": 7}, "condition A max_steps: 0 before, 7 now"),
         ({"model": "openai:x"}, "condition A model: sim before, openai:x now"),
@@ -51,11 +51,11 @@ def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
     ],
 )
 def test_other_settings_are_refused_with_the_differences(
-    changed: dict[str, Any], said: str, tmp_path: Path
+    changed: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(RpmsError) as refused:
         merge_manifest(tmp_path, make_manifest(plan()), make_manifest(plan(**changed)))
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_run_grows_by_tasks_arms_trials_and_repeats(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) ->
 
 
 def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path) -> None:
-    one, same, other = (tmp_path / name for name in ("one.jsonl", "same.jsonl", "other.jsonl"))
-    for file, told in ((one, "x"), (same, "x"), (other, "y")):
-        write_snapshot(file, "alfworld", [], [told], learned_by=["openai:m"])
-    first = make_manifest(plan(memory_file=str(one)))
+    mine, same, other = (tmp_path / name for name in ("mine.jsonl", "same.jsonl", "other.jsonl"))
+    for file, source in ((mine, "x"), (same, "x"), (other, "y")):
+        write_snapshot(file, "alfworld", [], [source], learned_by=["openai:m"])
+    first = make_manifest(plan(memory_file=str(mine)))
     assert differences(first, make_manifest(plan(memory_file=str(same)))) == []
     changes = differences(first, make_manifest(plan(memory_file=str(other))))
     assert len(changes) == 1 and changes[0].startswith("hashes memory of D: ")
@@ -108,9 +108,9 @@ def test_the_rules_have_one_checksum_for_one_manual(tmp_path: Path) -> None:
     file = tmp_path / "universal.yaml"
     file.write_text("rules: [{id: U-FAIL-001, text: Never again.}]")
     plain, own = rules_hash("alfworld"), rules_hash("alfworld", str(tmp_path))
-    left = rules_hash("alfworld", str(tmp_path), "domain,U-FAIL-002")
-    assert len({plain, own, left, rules_hash("alfworld", "", "domain")}) == 4
-    assert left == rules_hash("alfworld", str(tmp_path), "U-FAIL-002, domain")
+    shorter = rules_hash("alfworld", str(tmp_path), "domain,U-FAIL-002")
+    assert len({plain, own, shorter, rules_hash("alfworld", "", "domain")}) == 4
+    assert shorter == rules_hash("alfworld", str(tmp_path), "U-FAIL-002, domain")
     file.write_text("rules: [{id: U-FAIL-001, text: Never ever.}]")
     assert rules_hash("alfworld", str(tmp_path)) != own
     with pytest.raises(RpmsError, match="no rule or tier 'domian'"):

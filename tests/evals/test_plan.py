@@ -5,16 +5,14 @@ from dataclasses import replace
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.conditions import letters
-from rpms.evals.plan import RunPlan, choose_tasks, evenly, make_plan, remaining
+from rpms.evals.plan import RunPlan, choose_tasks, evenly, remaining
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import line
+from tests.evals.sample_runs import line, short_plan
 
 
 def two_by_two() -> RunPlan:
-    contexts = letters(["A", "B"], RunContext())
-    return make_plan("alfworld", "generated_unseen", contexts, 2)
+    return short_plan("AB", 2)
 
 
 def test_the_conditions_of_a_task_lie_together() -> None:
@@ -60,9 +58,9 @@ def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
     plan = replace(two_by_two(), trials=3)
     first, other = plan.jobs()[:2]
     finished = {first.key: LOST, other.key: WON}
-    left = remaining(plan, finished)
-    assert [job.key.trial for job in left] == [2, 1, 1] and left[0].before == LOST
-    finished[left[0].key] = LOST
+    jobs = remaining(plan, finished)
+    assert [job.key.trial for job in jobs] == [2, 1, 1] and jobs[0].before == LOST
+    finished[jobs[0].key] = LOST
     assert remaining(plan, finished)[0].trial == 3
 
 
@@ -80,25 +78,18 @@ def test_tasks_are_chosen_by_id_and_by_type() -> None:
         choose_tasks("alfworld", "generated_unseen", types=["dance"])
 
 
-def test_a_spread_sample_holds_every_task_type_of_a_sorted_split() -> None:
+def test_a_sample_is_spread_on_request_and_else_takes_the_first_tasks() -> None:
+    """Of a sorted split, the latter may all be of one type."""
     world = get_environment("alfworld")
-    tasks = sorted(
-        world.tasks("generated_unseen", None),
-        key=lambda task: world.parse_goal(task["goal"])["type"],
+    whole = sorted(world.tasks("generated_unseen", None),
+                   key=lambda task: world.parse_goal(task["goal"])["type"])  # fmt: skip
+    sample = evenly(whole, 24)
+    assert len(sample) == 24 and [whole.index(task) for task in sample] == sorted(
+        {whole.index(task) for task in sample}
     )
-    kinds = {world.parse_goal(task["goal"])["type"] for task in tasks}
-    sample = evenly(tasks, 24)
-    assert len(sample) == 24
-    assert {world.parse_goal(task["goal"])["type"] for task in sample} == kinds
-    assert [tasks.index(task) for task in sample] == sorted({tasks.index(task) for task in sample})
-    assert {world.parse_goal(task["goal"])["type"] for task in tasks[:5]} != kinds
-
-
-def test_a_plan_is_spread_on_request_and_else_takes_the_first_tasks() -> None:
-    contexts = letters(["A"], RunContext())
-    whole = make_plan("alfworld", "generated_unseen", contexts).tasks
-    assert make_plan("alfworld", "generated_unseen", contexts, 3).tasks == whole[:3]
-    spread = make_plan("alfworld", "generated_unseen", contexts, 3, spread=True).tasks
-    assert spread == [whole[0], whole[len(whole) // 3], whole[2 * len(whole) // 3]]
-    every = make_plan("alfworld", "generated_unseen", contexts, len(whole), spread=True).tasks
-    assert every == whole
+    assert {world.parse_goal(task["goal"])["type"] for task in sample} == {*world.goal_types()}
+    whole = choose_tasks("alfworld", "generated_unseen")
+    assert choose_tasks("alfworld", "generated_unseen", 3) == whole[:3]
+    for count in (3, len(whole)):
+        spread = choose_tasks("alfworld", "generated_unseen", count, spread=True)
+        assert spread == [whole[number * len(whole) // count] for number in range(count)]

@@ -26,9 +26,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(progress, "time", made)
-    return made
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
 
 
 def test_episodes_are_told_with_since_when(tmp_path: Path, clock: Clock) -> None:
@@ -36,9 +36,9 @@ def test_episodes_are_told_with_since_when(tmp_path: Path, clock: Clock) -> None
     notes.note([FIRST], Total(10, 0.5))
     clock.now += 2
     notes.note([FIRST, SECOND], Total(20, 1.0))
-    found = read_in_flight(tmp_path)
-    assert found and (found.tokens, found.usd) == (20, 1.0)
-    assert [tuple(one) for one in found.episodes] == [(FIRST, 1000.0), (SECOND, 1002.0)]
+    state = read_in_flight(tmp_path)
+    assert state and (state.tokens, state.usd) == (20, 1.0)
+    assert [tuple(flying) for flying in state.episodes] == [(FIRST, 1000.0), (SECOND, 1002.0)]
     notes.end()
     notes.end()
     assert read_in_flight(tmp_path) is None and not list(tmp_path.iterdir())
@@ -50,34 +50,31 @@ def test_nothing_is_written_more_often_than_needed(tmp_path: Path, clock: Clock)
     clock.now += progress.APART_S / 2
     notes.note([SECOND], Total())
     clock.now += progress.APART_S / 2
-    assert [one.key for one in found(tmp_path).episodes] == [FIRST]
+    assert [flying.key for flying in in_flight(tmp_path).episodes] == [FIRST]
     notes.note([SECOND], Total())
-    assert [one.key for one in found(tmp_path).episodes] == [SECOND]
+    assert [flying.key for flying in in_flight(tmp_path).episodes] == [SECOND]
     clock.now += progress.BEAT_S
     notes.note([SECOND], Total(7))
-    assert found(tmp_path).tokens == 7
+    assert in_flight(tmp_path).tokens == 7
 
 
-def found(folder: Path) -> InFlight:
-    told = read_in_flight(folder)
-    assert told
-    return told
+def in_flight(folder: Path) -> InFlight:
+    state = read_in_flight(folder)
+    assert state
+    return state
 
 
-def test_a_file_that_a_killed_run_left_counts_no_more(tmp_path: Path, clock: Clock) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"at": "now"}', "[" * 100_000, "\xff"])
+def test_a_file_that_is_damaged_or_old_counts_no_more(
+    tmp_path: Path, text: str, clock: Clock
+) -> None:
+    (tmp_path / IN_FLIGHT).write_text(text, encoding="latin-1")
+    assert read_in_flight(tmp_path) is None
     FlightNotes(tmp_path).note([FIRST], Total())
     assert read_in_flight(tmp_path)
     clock.now += progress.FRESH_S
     assert read_in_flight(tmp_path) is None
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"at": "now"}', "[" * 100_000, "\xff"])
-def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / IN_FLIGHT).write_text(text, encoding="latin-1")
-    assert read_in_flight(tmp_path) is None
-
-
-def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
+    # A folder that cannot be written costs nothing.
     notes = FlightNotes(tmp_path / "gone")
     notes.note([FIRST], Total())
     notes.end()
@@ -92,9 +89,8 @@ def test_a_real_run_tells_what_it_plays_and_tidies_up(
     seen: set[JobKey] = set()
 
     def watch(progress: object) -> None:
-        told = read_in_flight(tmp_path)
-        if told:
-            seen.update(one.key for one in told.episodes)
+        if state := read_in_flight(tmp_path):
+            seen.update(flying.key for flying in state.episodes)
 
     play_short(plan, tmp_path, watch=watch)
     assert seen and seen <= {job.key for job in plan.jobs()}

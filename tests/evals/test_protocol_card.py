@@ -26,25 +26,17 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 
 @pytest.mark.parametrize("name", load_protocols())
 def test_each_protocol_is_cited_and_can_be_played(name: str) -> None:
-    one = load_protocols()[name]
-    assert one.about and one.differs and any(sign in one.source for sign in ("arXiv", "paper"))
-    env = one.env or "alfworld"
+    rules = load_protocols()[name]
+    assert (
+        rules.about and rules.differs and any(sign in rules.source for sign in ("arXiv", "paper"))
+    )
+    env = rules.env or "alfworld"
     protocol, context = apply_protocol(name, RunContext(model="openai:m"), env)
-    assert protocol is one and context.model == "openai:m"
-    assert {setting: context.plain[setting] for setting in one.set} == one.set
-    assert not one.split or one.split in get_environment(env).splits()
+    assert protocol is rules and context.model == "openai:m"
+    assert {setting: context.plain[setting] for setting in rules.set} == rules.set
+    assert not rules.split or rules.split in get_environment(env).splits()
     check_shown(env, context)
     assert f"`{name}`" in DOCS.read_text()
-
-
-def test_the_usual_ones_differ_where_their_sources_do() -> None:
-    base = RunContext()
-    assert apply_protocol("paper", base)[1] == base
-    (react, once), (reflexion, again) = (apply_protocol(n, base) for n in ("react", "reflexion"))
-    assert (once, react.split, react.trials) == (again, reflexion.split, 1)
-    assert reflexion.trials == 10 and once.examples == 2 and react.tasks == 134
-    _, listed = apply_protocol("alfworld-list", base)
-    assert listed.action_list and listed.examples == 0
 
 
 def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
@@ -55,6 +47,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
     with pytest.raises(RpmsError, match="react is played with max_steps=49, not 30"):
         apply_protocol("react", RunContext(max_steps=30))
     assert apply_protocol("react", RunContext(max_steps=49))[1].max_steps == 49
+    assert apply_protocol("paper", RunContext())[1] == RunContext()
 
 
 KEYS = [
@@ -81,32 +74,26 @@ def test_every_point_is_there(run: Run) -> None:
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm", "rules": "rrrrrrrr",
     }  # fmt: skip
+    turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
+    fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
+    assert protocol_card(turned)["tasks"] == card["tasks"] != protocol_card(fewer)["tasks"]
 
 
 def test_conditions_that_differ_are_told_apart(tmp_path: Path) -> None:
-    made = contexts("A", "D")
-    made["D"] |= {"examples": 0, "max_steps": 30, "action_list": True}
+    settings = contexts("A", "D")
+    settings["D"] |= {"examples": 0, "max_steps": 30, "action_list": True}
     wins = {"A": [True], "D": [True]}
-    card = protocol_card(read_run(write_run(tmp_path, wins, conditions=made)).manifest)
+    card = protocol_card(read_run(write_run(tmp_path, wins, conditions=settings)).manifest)
     assert card["examples"] == "1 (A) | 0 (D)"
     assert card["steps"] == "50 (A) | 30 (D)"
     assert card["action list"] == "not shown (A) | shown (D)"
 
 
-def test_the_tasks_are_known_by_their_ids_whatever_their_order(run: Run) -> None:
-    def tasks(manifest: object) -> str:
-        return protocol_card(manifest)["tasks"]  # type: ignore[arg-type]
-
-    turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
-    fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
-    assert tasks(turned) == tasks(run.manifest) != tasks(fewer)
-
-
 def test_an_old_manifest_says_what_it_does_not_know(tmp_path: Path) -> None:
     """No settings, no hashes, contexts with hardly a field: older and foreign runs."""
-    made = {"A": {"rules": False, "memory": False}, "D": {"rules": True, "memory": True}}
+    settings = {"A": {"rules": False, "memory": False}, "D": {"rules": True, "memory": True}}
     folder = write_run(
-        tmp_path, {"A": [True], "D": [True]}, conditions=made, settings={}, hashes={},
+        tmp_path, {"A": [True], "D": [True]}, conditions=settings, settings={}, hashes={},
         logs=False,
     )  # fmt: skip
     card = protocol_card(read_run(folder).manifest)
@@ -133,9 +120,8 @@ def test_every_output_carries_the_card(run: Run) -> None:
 
 
 def test_an_arm_is_said_to_have_only_what_it_has() -> None:
-    """Not the steps of the first arm, and no memory file where its method reads none."""
+    """Not the steps of the first arm, and no memory file where its method reads nrules."""
     arms = {"short": RunContext(max_steps=3), "D": RunContext(memory_method="reflexion")}
-    made = make_manifest(make_plan("alfworld", "generated_unseen", arms, 1))
-    card = protocol_card(made)
+    card = protocol_card(make_manifest(make_plan("alfworld", "generated_unseen", arms, 1)))
     assert card["steps"] == "3 (short) | 50 (D)"
     assert card["memory"].endswith(" | none (D)") and card["learning data"].endswith("| none (D)")

@@ -12,10 +12,10 @@ import pytest
 
 from rpms.evals.plan import RunPlan
 from rpms.evals.progress import RunProgress
-from rpms.evals.ray_backend import LOCAL, RayPool
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import EPISODES, step_log_file
 from rpms.evals.runner import Run, local_pool
+from rpms.evals.workers import LOCAL, RayPool
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan
 

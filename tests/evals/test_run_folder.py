@@ -54,7 +54,7 @@ PART = b'{"condition": "A", "task": "c"}'
 
 
 @pytest.mark.parametrize(
-    ("lost", "added", "left", "torn", "damaged"),
+    ("lost", "added", "episodes", "torn", "damaged"),
     [
         (40, b"", 1, True, 0), (1, b"", 1, True, 0), (0, b"{", 2, True, 0), (0, PART, 2, True, 0),
         (0, PART[:-9], 2, True, 0), (0, PART + b"\n", 2, False, 1), (0, b"nonsense\n", 2, False, 1),
@@ -62,20 +62,20 @@ PART = b'{"condition": "A", "task": "c"}'
     ],
 )  # fmt: skip
 def test_a_line_that_a_kill_tore_or_that_is_damaged_tells_of_no_episode(
-    lost: int, added: bytes, left: int, torn: bool, damaged: int, tmp_path: Path
+    lost: int, added: bytes, episodes: int, torn: bool, damaged: int, tmp_path: Path
 ) -> None:
     """Whoever reads a run and whoever goes on with it say the same; the latter cuts off the end."""
     file = write_run(tmp_path, {"A": [True, True]}, logs=False) / EPISODES
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) - lost] + added)
     run = read_run(tmp_path)
-    assert (len(run.episodes), run.torn, len(run.damaged)) == (left, torn, damaged)
-    assert len(read_records(run, ["A"])) == left and run.complete == (left == 2)
+    assert (len(run.episodes), run.torn, len(run.damaged)) == (episodes, torn, damaged)
+    assert len(read_records(run, ["A"])) == episodes and run.complete == (episodes == 2)
     writer = RunWriter(tmp_path)
-    assert len(writer.finished(Episode)) == left and writer.damaged == damaged
-    assert not torn or file.read_bytes() == b"".join(whole.splitlines(keepends=True)[:left])
+    assert len(writer.finished(Episode)) == episodes and writer.damaged == damaged
+    assert not torn or file.read_bytes() == b"".join(whole.splitlines(keepends=True)[:episodes])
     writer.append(line("c"), b"")
-    assert len(writer.finished(Episode)) == left + 1
+    assert len(writer.finished(Episode)) == episodes + 1
 
 
 def test_a_damaged_line_is_named_and_a_line_of_another_run_refused(tmp_path: Path) -> None:

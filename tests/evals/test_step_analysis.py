@@ -31,7 +31,7 @@ from rpms.evals.step_analysis import (
 from rpms.nodes.manual import load_manual
 from rpms.rules import forbidden_by
 from rpms.vocabulary.belief import Belief, empty_belief
-from rpms.vocabulary.turn import ERRORS, FailureMode
+from rpms.vocabulary.turn import FailureMode
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")
@@ -77,11 +77,11 @@ def test_a_request_that_was_asked_back_wants_a_number() -> None:
     manual = load_manual("scienceworld")
     rule = manual.environment.asked_back.rule
     goal = get_environment("scienceworld").parse_goal("Your task is to boil water.")
-    asked = here(asked={"0": "open cupboard", "1": "open oven"})
-    assert judge(manual, "1", asked, goal) == [
+    question = here(asked={"0": "open cupboard", "1": "open oven"})
+    assert judge(manual, "1", question, goal) == [
         Judgement(KNOWN_ACTION, "kept"), Judgement(rule, "kept")
     ]  # fmt: skip
-    assert judge(manual, "look around", asked, goal)[0] == Judgement(rule, "broken")
+    assert judge(manual, "look around", question, goal)[0] == Judgement(rule, "broken")
     assert judge(manual, "1", here(), goal) == [Judgement(KNOWN_ACTION, "broken")]
 
 
@@ -142,41 +142,35 @@ def kinds(*steps: dict[str, Any], mode: str | None = "timeout", **settings: Any)
 RULE = (ACTIONS["take"],)
 
 
-def test_each_kind_by_rules_alone() -> None:
-    assert kinds(
-        acted(TAKE, AWAY, RULE),                              # the rule was there
-        acted(TAKE, AWAY),                                    # it was not
-        acted(TAKE, SEEN, RULE),                              # all it needs held, and yet
-        acted(TAKE, SEEN),                                    # no rule said that it would work
-        acted("put mug 1 in/on fridge 1", {"location": "fridge 1", "holding": ["mug 1"]},
-             (ACTIONS["put"],)),                             # is it open? nobody knows
-        acted("levitate", AWAY),                              # on no list
-        acted(TAKE, AWAY, RULE, failed=False),                # nothing failed
-        acted("", AWAY, RULE),                                # no action could be read
-    ) == ["ignored", "missing", "wrong", "missing", "missing", "ignored", "", ""]  # fmt: skip
+LESSON = memory("failure", TAKE)
+FIRST, LATER = memory("success", TAKE, "go to shelf 1"), memory("success", "look", TAKE)
+SCHEMA = memory("schema", TAKE, preconditions=["at(place)"], uses=USES)
 
 
-def test_each_kind_by_memories_alone() -> None:
-    first, later = memory("success", TAKE, "go to shelf 1"), memory("success", "look", TAKE)
-    lesson = memory("failure", TAKE)
-    needs = {"preconditions": ["at(place)"], "uses": USES}
-    schema = memory("schema", TAKE, **needs)
-    assert kinds(
-        acted(TAKE, SEEN, (), [first]),                       # it said: do this now
-        acted(TAKE, SEEN, (), [later]),                       # it said: do this afterwards
-        acted(TAKE, SEEN, (), [lesson]),                      # it said: do not
-        acted(TAKE, SEEN, (), [first, lesson]),               # both
-        acted(TAKE, AWAY, (), [schema]),                      # it named the need that is not met
-        acted(TAKE, SEEN, (), [schema]),                      # it named too few
-        acted(TAKE, SEEN, (), [memory("schema", TAKE, preconditions=["be there"])]),  # in words
-        acted(TAKE, SEEN, (), [memory("failure", TAKE, dropped="scf")]),  # nobody read it
-    ) == [
-        "wrong", "missing", "ignored", "ignored", "ignored", "wrong", "missing", "missing"
-    ]  # fmt: skip
-
-
-def test_a_rule_that_was_there_outweighs_a_memory_that_misled() -> None:
-    assert kinds(acted(TAKE, AWAY, RULE, [memory("success", TAKE)])) == ["ignored"]
+@pytest.mark.parametrize(("step", "kind"), [
+    (acted(TAKE, AWAY, RULE), "ignored"),           # the rule was there
+    (acted(TAKE, AWAY), "missing"),                 # it was not
+    (acted(TAKE, SEEN, RULE), "wrong"),             # all it needs held, and yet
+    (acted(TAKE, SEEN), "missing"),                 # no rule said that it would work
+    (acted("put mug 1 in/on fridge 1", {"location": "fridge 1", "holding": ["mug 1"]},
+           (ACTIONS["put"],)), "missing"),          # is it open? nobody knows
+    (acted("levitate", AWAY), "ignored"),           # on no list
+    (acted(TAKE, AWAY, RULE, failed=False), ""),    # nothing failed
+    (acted("", AWAY, RULE), ""),                    # no action could be read
+    (acted(TAKE, SEEN, (), [FIRST]), "wrong"),      # it said: do this now
+    (acted(TAKE, SEEN, (), [LATER]), "missing"),    # it said: do this afterwards
+    (acted(TAKE, SEEN, (), [LESSON]), "ignored"),   # it said: do not
+    (acted(TAKE, SEEN, (), [FIRST, LESSON]), "ignored"),    # both
+    (acted(TAKE, AWAY, (), [SCHEMA]), "ignored"),   # it named the need that is not met
+    (acted(TAKE, SEEN, (), [SCHEMA]), "wrong"),     # it named too few
+    (acted(TAKE, SEEN, (), [memory("schema", TAKE, preconditions=["be there"])]),
+     "missing"),                                    # in words
+    (acted(TAKE, SEEN, (), [memory("failure", TAKE, dropped="scf")]), "missing"),  # nobody read it
+    # A rule that was there outweighs a memory that misled.
+    (acted(TAKE, AWAY, RULE, [FIRST]), "ignored"),
+])  # fmt: skip
+def test_the_kind_of_a_failure(step: dict[str, Any], kind: str) -> None:
+    assert kinds(step) == [kind]
 
 
 def test_filler_has_the_length_of_memories_and_none_of_their_words() -> None:
@@ -309,8 +303,8 @@ def test_a_wrong_last_action_is_called_by_its_name() -> None:
     last = step("focus on blue box", lacked="missing")
     why = find_cause("wrong_termination", "", numbered(*walk(2), last), SCIENCE)
     assert why == Cause("wrong focus", 3, "'focus on blue box' ended the task at step 3")
-    asked = step("2", belief={"asked": {"2": "focus on red box (in hall)"}}, lacked="ignored")
-    why = find_cause("wrong_termination", "", numbered(asked), SCIENCE)
+    choice = step("2", belief={"asked": {"2": "focus on red box (in hall)"}}, lacked="ignored")
+    why = find_cause("wrong_termination", "", numbered(choice), SCIENCE)
     assert why.kind == "wrong focus" and "against what the prompt said" in why.text
     assert cause(step("sing"), mode="wrong_termination").kind == "wrong last action"
     assert cause_rank("wrong focus") < cause_rank("repeated refusal") < cause_rank("model error")
@@ -350,16 +344,8 @@ def test_every_lost_episode_has_one_cause_at_one_of_its_steps(
     assert why.kind in CAUSES[1:] or why.kind.startswith("wrong ")
     assert 0 <= why.step <= len(steps)
     assert why.text and "\n" not in why.text
-    if why == NOT_RECORDED or mode in ERRORS:
-        assert mode in ERRORS or not steps
-        return
-    if why.kind == "repeated refusal":
-        first = steps[why.step - 1]
-        later = [step for step in steps[why.step :] if step["failed"]]
-        assert first["failed"] and any(step["action"] == first["action"] for step in later)
     if why.kind == "drift":
         assert steps[why.step - 1]["drift"]
-    if mode == "timeout":
-        best = max(step["sub_goal"]["progress"] for step in steps)
-        assert all(step["sub_goal"]["progress"] <= best for step in steps[why.step - 1 :])
-        assert best in [step["sub_goal"]["progress"] for step in steps[: why.step]]
+    if why.kind == "repeated refusal":
+        again = [step["action"] for step in steps[why.step :] if step["failed"]]
+        assert steps[why.step - 1]["failed"] and steps[why.step - 1]["action"] in again

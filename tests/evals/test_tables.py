@@ -27,8 +27,8 @@ def test_markdown_of_foreign_text_is_no_markup() -> None:
     nasty = "a|b <img src=x> `c` **d** [e](http://f)\n| g |"
     text = table(rows=[[label(nasty), Cell(""), Cell("")]]).as_markdown()
     row = text.splitlines()[6]
-    told = r"a\|b &lt;img src=x&gt; \`c\` \*\*d\*\* [e]\(http://f) \| g \|"
-    assert row == f"| {told} |  |  |"
+    escaped = r"a\|b &lt;img src=x&gt; \`c\` \*\*d\*\* [e]\(http://f) \| g \|"
+    assert row == f"| {escaped} |  |  |"
     assert len(text.splitlines()) == 9
 
 

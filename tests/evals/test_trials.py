@@ -56,9 +56,9 @@ def play(
 
 
 def by_trial(folder: Path) -> dict[int, dict[str, Any]]:
-    found = {line["trial"]: line for line in lines_of(folder)}
-    assert len(found) == len(lines_of(folder)), "a trial was played twice"
-    return found
+    trials = {line["trial"]: line for line in lines_of(folder)}
+    assert len(trials) == len(lines_of(folder)), "a trial was played twice"
+    return trials
 
 
 def reflections(line: dict[str, Any]) -> list[str]:
@@ -72,15 +72,15 @@ def test_each_trial_reads_what_was_written_after_the_ones_before(
     model = Reflecting()
     openai_server.plays_by(model)
     report = play(openai_server, tmp_path)
-    found = by_trial(tmp_path)
-    assert list(found) == [1, 2, 3] and "carried" not in found[1]
-    assert reflections(found[2]) == ["try way 1."]
-    assert reflections(found[3]) == ["try way 1.", "try way 2."]
+    lines = by_trial(tmp_path)
+    assert list(lines) == [1, 2, 3] and "carried" not in lines[1]
+    assert reflections(lines[2]) == ["try way 1."]
+    assert reflections(lines[3]) == ["try way 1.", "try way 2."]
     first, second, third = (model.prompts[n * STEPS : (n + 1) * STEPS] for n in range(3))
     assert not any("try way" in text for text in first)
     assert all("try way 1." in text and "try way 2." not in text for text in second)
     assert all("try way 1." in text and "try way 2." in text for text in third)
-    spent = [found[trial]["spent_prompt_tokens"] for trial in (1, 2, 3)]
+    spent = [lines[trial]["spent_prompt_tokens"] for trial in (1, 2, 3)]
     assert spent == [STEPS * 100, STEPS * 100 + WRITTEN[0], STEPS * 100 + WRITTEN[0]]
     assert report.run.complete and len(report.run.judged("D")) == 1
     table = next(table for table in report.tables if table.id == "trials")
@@ -88,26 +88,9 @@ def test_each_trial_reads_what_was_written_after_the_ones_before(
 
 
 @pytest.mark.engine
-def test_a_run_goes_on_in_the_middle_of_a_tasks_trials(
+def test_a_run_grows_from_one_trial_to_three_and_goes_on_in_their_middle(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
-    openai_server.plays_by(Reflecting())
-    play(openai_server, tmp_path)
-    file = tmp_path / EPISODES
-    whole = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(whole[:2]))  # as a kill during the third trial leaves it
-    model = Reflecting()
-    openai_server.plays_by(model)
-    play(openai_server, tmp_path)
-    assert "".join(whole[:2]) == "".join(file.read_text().splitlines(keepends=True)[:2])
-    found = by_trial(tmp_path)
-    assert len(model.prompts) == STEPS
-    assert reflections(found[3]) == ["try way 1.", "try way 2."]
-    assert found[3]["carried"] == json.loads(whole[2])["carried"]
-
-
-@pytest.mark.engine
-def test_a_run_grows_from_one_trial_to_three(openai_server: OpenAIServer, tmp_path: Path) -> None:
     model = Reflecting()
     openai_server.plays_by(model)
     assert play(openai_server, tmp_path, trials=1).run.complete
@@ -115,6 +98,13 @@ def test_a_run_grows_from_one_trial_to_three(openai_server: OpenAIServer, tmp_pa
     report = play(openai_server, tmp_path)
     assert report.run.complete and report.run.trials == 3
     assert list(by_trial(tmp_path)) == [1, 2, 3] and len(model.prompts) == 3 * STEPS
+    file = tmp_path / EPISODES
+    whole = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(whole[:2]))  # as a kill during the third trial leaves it
+    model.prompts.clear()
+    play(openai_server, tmp_path)
+    assert file.read_text().startswith("".join(whole[:2])) and len(model.prompts) == STEPS
+    assert by_trial(tmp_path)[3]["carried"] == json.loads(whole[2])["carried"]
     assert play(openai_server, tmp_path, trials=1).run.trials == 3
     assert len(lines_of(tmp_path)) == 3
 
@@ -128,9 +118,9 @@ def test_a_text_that_could_not_be_written_is_written_when_the_run_goes_on(
         play(openai_server, tmp_path)
     assert lines_of(tmp_path)[-1]["failure_mode"] == "model_error"
     assert play(openai_server, tmp_path).run.complete
-    found = lines_of(tmp_path)
-    assert [line["trial"] for line in found] == [1, 2, 3, 3]
-    assert reflections(found[-1]) == ["try way 1.", "try way 2."]
+    lines = lines_of(tmp_path)
+    assert [line["trial"] for line in lines] == [1, 2, 3, 3]
+    assert reflections(lines[-1]) == ["try way 1.", "try way 2."]
 
 
 @pytest.mark.engine
@@ -157,20 +147,16 @@ def test_a_method_whose_texts_nobody_could_write_is_refused_at_once(tmp_path: Pa
 def test_our_own_memory_carries_what_the_lost_trials_taught(tmp_path: Path) -> None:
     """Without a model: the planner loses for want of steps, and wins where it has them."""
     arms = {"short": RunContext(max_steps=3), "whole": RunContext()}
-    report = rpms.evaluate(arms, out=tmp_path, limit=2, trials=3,
+    report = rpms.evaluate(arms, out=tmp_path, limit=1, trials=2,
                            execution=rpms.ExecutionOptions(workers=0), show=False)  # fmt: skip
-    found = lines_of(tmp_path)
-    assert report.run.complete
-    won = [line for line in found if line["condition"] == "whole"]
-    assert len(won) == 2 and all(line["success"] and line["trial"] == 1 for line in won)
-    lost = [line for line in found if line["condition"] == "short"]
-    assert [line["trial"] for line in lost] == [1, 1, 2, 2, 3, 3]
-    for line in lost[2:]:
-        assert line["carried"]["method"] == "rpms" and line["carried"]["entries"]
-        assert "spent" not in line["carried"]
-        recalls = [one for step in log_of(tmp_path, line) for one in step["recalls"]]
-        ids = {entry["id"] for entry in line["carried"]["entries"]}
-        assert ids & {one["entry"]["id"] for one in recalls}, "what was carried is not recalled"
+    lines = {(line["condition"], line["trial"]): line for line in lines_of(tmp_path)}
+    assert report.run.complete and set(lines) == {("whole", 1), ("short", 1), ("short", 2)}
+    assert lines["whole", 1]["success"]
+    again = lines["short", 2]
+    assert again["carried"]["method"] == "rpms" and "spent" not in again["carried"]
+    recalls = [recall for step in log_of(tmp_path, again) for recall in step["recalls"]]
+    ids = {entry["id"] for entry in again["carried"]["entries"]}
+    assert ids & {recall["entry"]["id"] for recall in recalls}, "what was carried is not recalled"
 
 
 def log_of(folder: Path, line: dict[str, Any]) -> list[dict[str, Any]]:

@@ -94,15 +94,15 @@ class Trouble:
         """``again``: asked again, the same question has another chance."""
         self._share, self._faults, self._again = share, faults, again
         self._lock = threading.Lock()
-        self.asked: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
 
     def __call__(self, request: dict[str, Any]) -> Answer:
         name = hashlib.sha256(json.dumps(request["messages"]).encode()).hexdigest()
         with self._lock:
-            draw = random.Random(f"17 {name} {self.asked[name] if self._again else 0}")
-            self.asked[name] += 1
+            draw = random.Random(f"17 {name} {self.calls[name] if self._again else 0}")
+            self.calls[name] += 1
             if draw.random() >= self._share:
                 return Answer("Thought: On we go.\nAction: look")
             fault = draw.choice(sorted(self._faults))
@@ -139,7 +139,7 @@ def test_episodes_survive_a_server_that_fails_three_calls_in_ten(
     assert {line["steps"] for line in lines} == {STEPS}
     assert {line["failure_mode"] for line in lines} <= {"timeout", "format"}
     # Every reply became a turn, every transient fault another request: none is lost or doubled.
-    replies, served = sum(line["model_calls"] for line in lines), trouble.asked.total()
+    replies, served = sum(line["model_calls"] for line in lines), trouble.calls.total()
     unread = sum(trouble.met[name] for name in UNREAD)
     assert replies == sum(line["steps"] for line in lines)
     # A busy machine may let a good reply come too late, which looks like a timeout.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.training_episodes import (
+from rpms.evals.learn import (
     check_usual,
     find_runs,
     gather,
