@@ -186,8 +186,8 @@ class Walk(NamedTuple):
 
 
 # So many parts can be walked at the same time by different test workers.
-CHUNKS = 4
-STEPS_PER_GAME = 320
+CHUNKS = 2
+STEPS_PER_GAME = 160
 IDLE = ("examine", "inventory", "look")
 TOOLS = ("go to microwave", "go to fridge", "go to sinkbasin", "go to desk", "go to sidetable")
 

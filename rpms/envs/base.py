@@ -254,7 +254,7 @@ class Environment(ABC):
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The lines of the [Current State] block: short, and only what helps decide."""
         doors = belief["containers"]
-        wanted = (goal["object"], goal["destination"])
+        named = (goal["object"], goal["destination"])
         parts = {
             "Location": belief["location"] or self.nowhere,
             "Within reach": ", ".join(belief["reachable"]),
@@ -265,7 +265,7 @@ class Environment(ABC):
             "Seen": ", ".join(
                 f"{thing} at {place}"
                 for thing, place in belief["last_seen"].items()
-                if kind_of(thing) in wanted
+                if kind_of(thing) in named
             ),
             "Searched": ", ".join(belief["searched"]),
         }

@@ -37,8 +37,8 @@ def get_environment(name: str) -> Environment:
     try:
         world = point.load()
     except Exception as error:  # a module of somebody's own may raise anything when imported
-        told = f"{type(error).__name__}: {error}"
-        raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {told}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {reason}") from error
     if not isinstance(world, Environment):
         raise RpmsError(
             f"'{point.value}' is no world: it must be an object of a class that extends "
@@ -58,6 +58,5 @@ def _find(name: str) -> EntryPoint:
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
-    known = environment_names()
-    other = "; or give MODULE:ATTRIBUTE" if paths_allowed() else ""
-    raise RpmsError(f"unknown environment '{name}'; {offer(name, known)}{other}")
+    own = " (a world of your own is named MODULE:ATTRIBUTE)" if paths_allowed() else ""
+    raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{own}")

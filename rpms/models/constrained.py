@@ -137,18 +137,6 @@ _servers: dict[str, _Server] = {}
 _lock = threading.Lock()
 
 
-def forget_servers() -> None:
-    """Try every form anew with every server."""
-    with _lock:
-        _servers.clear()
-
-
-def form_in_use(server: str) -> str:
-    """The form that has proved itself, ``free`` where none did, empty while that is open."""
-    known = _servers.get(server)
-    return known.forms[0] if known and known.proved else ""
-
-
 def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
     """The same model with its replies constrained to actions; ``server`` is what to call it."""
     if isinstance(model, ConstrainedModel) or model._llm_type.startswith("rpms-"):

@@ -133,16 +133,16 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     """The chat model; the weights are loaded once per process, however often it is opened."""
     if "base_url" in options:
         raise RpmsError("a local model has no --base-url; for a server use --model openai:NAME")
-    wanted = parse_name(name)
+    requested = parse_name(name)
     if importlib.util.find_spec(RUNTIME) is None:
-        raise _not_installed(wanted.file)
-    file = find_weights(wanted.file)
+        raise _not_installed(requested.file)
+    file = find_weights(requested.file)
     trained = context_length(read_metadata(file))
-    if wanted.ctx and trained and wanted.ctx > trained:
+    if requested.ctx and trained and requested.ctx > trained:
         raise RpmsError(f"model '{name}': it reads at most {trained} tokens")
-    context = wanted.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
-    lora = str(find_lora(wanted.lora, file)) if wanted.lora else ""
-    address = serve_model(LocalModel(str(file), context, wanted.threads or cores(), lora))
+    context = requested.ctx or min(trained or LARGEST_CONTEXT, LARGEST_CONTEXT)
+    lora = str(find_lora(requested.lora, file)) if requested.lora else ""
+    address = serve_model(LocalModel(str(file), context, requested.threads or cores(), lora))
 
     import httpx
     from pydantic import SecretStr
@@ -150,7 +150,7 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     from rpms.models.openai_chat import PlainChatOpenAI
 
     return PlainChatOpenAI(
-        model=wanted.file,
+        model=requested.file,
         base_url=f"{address.url}/v1",
         api_key=SecretStr(address.key),
         # A proxy meant for the internet must not be asked for an address on this machine.

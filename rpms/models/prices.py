@@ -10,7 +10,6 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
@@ -30,12 +29,13 @@ _ADDRESSES = {
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
-class Rates(NamedTuple):
-    """US dollars per million tokens."""
+class Rates(Strict, BaseModel):
+    """US dollars per million tokens; ``host`` is where they hold, else the provider's own."""
 
-    input: float
-    cached: float
-    output: float
+    host: str = ""
+    input: float = Field(ge=0, allow_inf_nan=False)
+    cached: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
 
     def cost(self, prompt: int, cached: int, output: int) -> float:
         """Dollars for one or many calls; ``cached`` is the part of ``prompt`` that was reused."""
@@ -43,19 +43,12 @@ class Rates(NamedTuple):
         return (fresh * self.input + cached * self.cached + output * self.output) / MILLION
 
 
-NOTHING = Rates(0.0, 0.0, 0.0)
-
-
-class _Entry(Strict, BaseModel):
-    host: str = ""
-    input: float = Field(ge=0, allow_inf_nan=False)
-    cached: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
+NOTHING = Rates(input=0, cached=0, output=0)
 
 
 class _PriceList(Strict, BaseModel):
     date: str
-    models: dict[str, _Entry]
+    models: dict[str, Rates]
 
 
 def rates_for(model: str, base_url: str = "") -> Rates | None:
@@ -66,9 +59,9 @@ def rates_for(model: str, base_url: str = "") -> Rates | None:
     host = _host(provider, base_url)
     for prices in _lists():
         for name in (model, _DATED.sub("", model)):
-            entry = prices.models.get(name)
-            if entry and host == (entry.host or OWN_HOSTS.get(provider, "")):
-                return Rates(entry.input, entry.cached, entry.output)
+            rates = prices.models.get(name)
+            if rates and host == (rates.host or OWN_HOSTS.get(provider, "")):
+                return rates
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a model said, made fit to keep: once, where it enters.
+"""What a model said, or how a call failed, made fit to keep: once, where it enters.
 
 Nothing behind this place meets half a character, a key of the environment, five megabytes of
 text or a token count that is no number.
@@ -11,7 +11,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
-from rpms.vocabulary.safe_text import redact_known, valid
+from rpms.vocabulary.safe_text import redact, redact_known, valid
 
 CAPPED = "rpms_capped"
 """Set in the response metadata of a reply that was longer than it may be."""
@@ -19,6 +19,8 @@ TOKEN_CHARACTERS = 32
 """No tokenizer writes more per token on average, not even for blanks in long rows."""
 MOST_TOKENS = 10**9
 """A larger count is a mistake of the server."""
+LONGEST_ERROR = 1000
+"""Characters kept of an error."""
 
 
 def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
@@ -67,3 +69,17 @@ def _number(value: Any) -> int | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return int(number) if 0 <= number <= MOST_TOKENS else None
+
+
+def fault_line(error: BaseException) -> str:
+    """The kind of error and its first line; where no reply came, the address that was asked."""
+    text = str(error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
+    line = redact(text.splitlines()[0])[:LONGEST_ERROR] if text else ""
+    known = vars(error)
+    # The clients' errors carry their request; httpx keeps it under the second name.
+    request = known.get("request") or known.get("_request")
+    if request is not None and "status_code" not in known:
+        address = redact(str(request.url))[:LONGEST_ERROR]
+        advice = "check the address, and that a server runs there"
+        line = f"{line.rstrip('.')}: no reply from {address}; {advice}"
+    return f"{type(error).__name__}: {line}"

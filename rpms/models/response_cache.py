@@ -83,14 +83,16 @@ class ResponseCache(BaseCache):
         """The reply to a prompt, marked as replayed; None when it was never asked."""
         rows = self._run("SELECT reply FROM replies WHERE key = ?", self._key(prompt))
         try:
-            return [_read(kept) for kept in json.loads(rows[0][0])] if rows else None
+            return [_read(stored) for stored in json.loads(rows[0][0])] if rows else None
         except (ValueError, LookupError, TypeError):
             return None  # a damaged entry is no entry
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply; the first one stays."""
-        kept = json.dumps([self._keep(generation) for generation in return_val], ensure_ascii=False)
-        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", self._key(prompt), kept)
+        stored = json.dumps(
+            [self._keep(generation) for generation in return_val], ensure_ascii=False
+        )
+        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", self._key(prompt), stored)
 
     def clear(self, **kwargs: Any) -> None:
         """Forget every reply in the file, whichever model gave it."""
@@ -121,8 +123,8 @@ class ResponseCache(BaseCache):
         """Text and token counts: all that a stage reads of a reply."""
         message = generation.message if isinstance(generation, ChatGeneration) else None
         reply = normalize_reply(message or AIMessage(generation.text), self._max_tokens)
-        kept = {"content": reply.text, "usage": reply.usage_metadata}
-        return {**kept, CAPPED: True} if reply.response_metadata.get(CAPPED) else kept
+        stored = {"content": reply.text, "usage": reply.usage_metadata}
+        return {**stored, CAPPED: True} if reply.response_metadata.get(CAPPED) else stored
 
 
 def _is_full(error: Exception) -> bool:
@@ -132,7 +134,7 @@ def _is_full(error: Exception) -> bool:
     return name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR")
 
 
-def _read(kept: Mapping[str, Any]) -> ChatGeneration:
-    marks = {REPLAYED: True, **({CAPPED: True} if kept.get(CAPPED) else {})}
-    message = AIMessage(kept["content"], usage_metadata=kept["usage"], response_metadata=marks)
+def _read(stored: Mapping[str, Any]) -> ChatGeneration:
+    marks = {REPLAYED: True, **({CAPPED: True} if stored.get(CAPPED) else {})}
+    message = AIMessage(stored["content"], usage_metadata=stored["usage"], response_metadata=marks)
     return ChatGeneration(message=message)

@@ -56,8 +56,8 @@ class Template(NamedTuple):
 
     def fill(self, names: Sequence[str]) -> str:
         """The action with these names in its blanks."""
-        left = iter(names)
-        return _BLANK.sub(lambda blank: next(left, blank[0]), self.text)
+        fillings = iter(names)
+        return _BLANK.sub(lambda blank: next(fillings, blank[0]), self.text)
 
 
 class Prompt:
@@ -92,8 +92,8 @@ class Prompt:
     def read(self, action: str) -> tuple[Template | None, list[str]]:
         """Which printed action this is, and of what; the longest wording fits best."""
         fits = [(t, match) for t in self.templates if (match := t.pattern.match(action))]
-        found, match = max(fits, key=lambda fit: len(fit[0].verb), default=(None, None))
-        return found, [name.strip() for name in match.groups()] if match else []
+        template, match = max(fits, key=lambda fit: len(fit[0].verb), default=(None, None))
+        return template, [name.strip() for name in match.groups()] if match else []
 
     def refused(self, turn: Turn) -> bool:
         """Whether the world said no, in the words of the system message, or the rules did."""
@@ -101,8 +101,8 @@ class Prompt:
 
     def label(self, *stems: str) -> list[str]:
         """The names in the state line whose label begins like this."""
-        found = (v for k, v in self.state.items() if k.lower().startswith(stems))
-        return [name for name in names(next(found, "")) if name != "nothing"]
+        values = (v for k, v in self.state.items() if k.lower().startswith(stems))
+        return [name for name in names(next(values, "")) if name != "nothing"]
 
 
 @lru_cache(maxsize=256)
@@ -115,25 +115,25 @@ def template(text: str) -> Template:
 
 def names(text: str) -> list[str]:
     """``a whatsit 2, the big whatsit (containing nothing)`` -> what may be names of things."""
-    found = (_ARTICLE.sub("", part.strip()) for part in _EDGE.split(text))
-    return list(dict.fromkeys(name for name in found if 0 < len(name.split()) < 6))
+    parts = (_ARTICLE.sub("", part.strip()) for part in _EDGE.split(text))
+    return list(dict.fromkeys(name for name in parts if 0 < len(name.split()) < 6))
 
 
 def phrases(sentence: str, templates: Sequence[Template]) -> list[str]:
     """What a task sentence names, in its order: the words between little words and verbs."""
     verbs = {t.verb.split()[0] for t in templates if t.verb}
-    kept = [
+    words = [
         "|" if not word.isalpha() or _SMALL.fullmatch(word) or word.lower() in verbs else word
         for word in re.findall(r"[A-Za-z]\w*|\S", sentence)
     ]
-    return list(dict.fromkeys(filter(None, map(str.strip, " ".join(kept).split("|")))))
+    return list(dict.fromkeys(filter(None, map(str.strip, " ".join(words).split("|")))))
 
 
-def alike(name: str, wanted: str) -> bool:
+def alike(name: str, target: str) -> bool:
     """One name says what the other says, perhaps in fewer words: ``whatsit 2``, ``big whatsit``."""
-    one, other = kind(name).split(), kind(wanted).split()
-    same = bool(one and other) and one[-1] == other[-1]
-    return same and (set(one) <= set(other) or set(other) <= set(one))
+    first, other = kind(name).split(), kind(target).split()
+    same = bool(first and other) and first[-1] == other[-1]
+    return same and (set(first) <= set(other) or set(other) <= set(first))
 
 
 def kind(name: str) -> str:
@@ -157,8 +157,8 @@ def _parts(text: str, block: bool) -> list[str]:
 
 def _last(pattern: str, text: str) -> str:
     """The last mention counts: a growing prompt may hold older ones."""
-    found = re.findall(pattern, text, re.M)
-    return str(found[-1]).strip() if found else ""
+    mentions = re.findall(pattern, text, re.M)
+    return str(mentions[-1]).strip() if mentions else ""
 
 
 class Planner:
@@ -174,9 +174,9 @@ class Planner:
         """Work out from the text where things are."""
         self.prompt, self.whim, self.recent = prompt, whim, prompt.turns[-ATTENTION:]
         self.last = prompt.turns[-1] if prompt.turns else ("", prompt.opening)
-        self.wanted = phrases(prompt.task, prompt.templates)
+        self.targets = phrases(prompt.task, prompt.templates)
         theirs = phrases(prompt.example_task, prompt.templates)
-        self.roles = list(zip(theirs, self.wanted, strict=False))
+        self.roles = list(zip(theirs, self.targets, strict=False))
         self.shown = [prompt.read(action) for action, _ in prompt.example]
         # The example begins by going somewhere: that is how one gets about.
         self.travel = self.shown[0][0] if self.shown and self.shown[0][1] else None
@@ -222,28 +222,28 @@ class Planner:
         first = self._coin(len(sources)) if self._careless() else 0
         for source in sources[first:] + sources[:first]:
             yield from source()
-        yield from self._search(self.wanted[0] if self.wanted else "")
+        yield from self._search(self.targets[0] if self.targets else "")
 
     def _places(self) -> list[str]:
         """Names that stand in the text as the example's destinations stood in its own."""
-        told = "\n".join([self.prompt.example_opening, *(s for _, s in self.prompt.example)])
+        text = "\n".join([self.prompt.example_opening, *(s for _, s in self.prompt.example)])
         goals = [args[0] for template, args in self.shown if args and template == self.travel]
-        before = [re.search(rf"((?:[A-Za-z]+ )+){re.escape(goal)}\b", told) for goal in goals]
-        leads = [found[1].lower() for found in before if found]
+        before = [re.search(rf"((?:[A-Za-z]+ )+){re.escape(goal)}\b", text) for goal in goals]
+        leads = [lead_in[1].lower() for lead_in in before if lead_in]
         while leads and (lead := leads[0]):
             if not all(other.endswith(lead) for other in leads):
                 leads[0] = lead.partition(" ")[2]  # what they have in common, from the end
                 continue
             # A lone article says little: then only the opening lists places.
-            told = "\n".join([self.prompt.opening, *(s for _, s in self.prompt.turns if lead[2:])])
-            listed = re.findall(rf"\b{lead}([\w ]+?)(?= ?[,.(\n])", told, re.I)
+            text = "\n".join([self.prompt.opening, *(s for _, s in self.prompt.turns if lead[2:])])
+            listed = re.findall(rf"\b{lead}([\w ]+?)(?= ?[,.(\n])", text, re.I)
             return [p for p in dict.fromkeys(listed) if p[-1].isdigit() == goals[0][-1].isdigit()]
         return []
 
-    def find(self, wanted: str, among: Sequence[str]) -> str:
+    def find(self, target: str, among: Sequence[str]) -> str:
         """A known thing of that name, or else of that kind."""
-        exact = [name for name in among if name.lower() == wanted.lower()]
-        return next(iter(exact or [name for name in among if alike(name, wanted)]), "")
+        exact = [name for name in among if name.lower() == target.lower()]
+        return next(iter(exact or [name for name in among if alike(name, target)]), "")
 
     def _objective(self) -> Iterator[Idea]:
         """The current sub-goal as an action, or as something to look for."""
@@ -252,10 +252,10 @@ class Planner:
             # The target alone may be worded like the action: "<thing> from <place>".
             for verb in (goal, template.verb) if template.blanks[1:] else (goal,):
                 if match := template.pattern.match(f"{verb} {target}"):
-                    found = [name.split(" at ")[0] for name in match.groups()]
-                    if all(filled := [self.find(name, self.known) for name in found]):
+                    parts = [name.split(" at ")[0] for name in match.groups()]
+                    if all(filled := [self.find(name, self.known) for name in parts]):
                         yield f"My sub-goal: {goal} {target}.", template.fill(filled)
-                    target = found[0] if found else target
+                    target = parts[0] if parts else target
             if template.verb == goal and template.blanks[1:]:
                 like = [args[1] for used, args in self.shown if used == template]
                 places = [place for k in like if (place := self.find(k, self.places))]
@@ -267,21 +267,22 @@ class Planner:
         """A past success, from where it goes on; its thing becomes mine. Doubtful ones last."""
         order = [(bool(warned), label not in self.prompt.objective, steps.split(" -> "))
                  for label, steps, warned in self.prompt.advice]  # fmt: skip
-        mine = self.find(self.wanted[0], [*self.held, *self.seen]) if self.wanted else ""
+        mine = self.find(self.targets[0], [*self.held, *self.seen]) if self.targets else ""
         for _, _, steps in sorted(order):
-            told = []
+            steps_here = []
             for template, args in map(self.prompt.read, steps):
                 spare = mine if template != self.travel else ""
                 filled = [self.find(name, self.known) or spare for name in args]
-                told.append(template.fill(filled) if template and all(filled) else "")
-            at = told.index(self.last[0]) + 1 if self.last[0] and self.last[0] in told else 0
-            following = told[at:]
+                steps_here.append(template.fill(filled) if template and all(filled) else "")
+            done = self.last[0]
+            at = steps_here.index(done) + 1 if done and done in steps_here else 0
+            following = steps_here[at:]
             if following and following[0]:
                 yield "It worked before like this.", following[0]
 
     def _imitate(self) -> Iterator[Idea]:
         """Where in the example am I? Do what was done next, with my things for its own."""
-        turns, mine = self.prompt.example, self._standing(self.recent, self.wanted)
+        turns, mine = self.prompt.example, self._standing(self.recent, self.targets)
         like = [SequenceMatcher(None, mine, self._standing(turns[:at], [r for r, _ in self.roles]))
                 for at in range(len(turns))]  # fmt: skip
         for at in sorted(range(len(turns)), key=lambda at: -like[at].ratio())[:3]:
@@ -299,13 +300,13 @@ class Planner:
             if template and all(filled):
                 yield "As in the example.", template.fill(filled)
 
-    def _standing(self, turns: Sequence[Turn], wanted: Sequence[str]) -> list[str]:
+    def _standing(self, turns: Sequence[Turn], targets: Sequence[str]) -> list[str]:
         """How far a story has come: what was done with its things, and the last words."""
         read = [self.prompt.read(turn[0]) for turn in turns if not self.prompt.refused(turn)]
         done = [t.verb for t, args in read if t and t != self.travel
-                for w in wanted if args and alike(args[0], w)]  # fmt: skip
+                for w in targets if args and alike(args[0], w)]  # fmt: skip
         action, seen = turns[-1] if turns else ("", "")
-        there = any(alike(name, w) for name in names(seen) for w in wanted[:1])
+        there = any(alike(name, w) for name in names(seen) for w in targets[:1])
         words = [w for w in re.findall(r"[a-z/]+", seen.lower())[:8] if w not in action.split()]
         return [*sorted(done * 3), *["there"] * 3 * there, *action.split()[:1], *words]
 
@@ -320,12 +321,12 @@ class Planner:
             whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
             yield from self._meet(f"{whole} not closed")
         hints = re.findall(r".*(?:usually|likely|found).*", self.prompt.text.lower())
-        told = " ".join(line for line in hints if thing and kind(thing) in line)
+        likely = " ".join(line for line in hints if thing and kind(thing) in line)
         been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
         been += [self.here, *self.prompt.label("search", "look")]
-        left = [(told.find(kind(place)) % 10**6, self._chance(place), place)
+        unvisited = [(likely.find(kind(place)) % 10**6, self._chance(place), place)
                 for place in self.places if place not in been]  # fmt: skip
-        for _, _, place in sorted(left):
+        for _, _, place in sorted(unvisited):
             yield f"I look for {thing or 'it'} there.", self.travel.fill([place])
 
     def _checked(self, action: str, depth: int) -> Iterator[Idea]:
@@ -350,29 +351,29 @@ class Planner:
 
     def _unmet(self, need: str) -> bool:
         """Whether the printed state contradicts a need; what it does not say may hold."""
-        if found := re.match(r"(not )?be at (.+?)(?: already)?$", need):
-            near = found[2] in [self.here, *self.prompt.label("within")]
-            return near == bool(found[1]) and found[2] in self.known and bool(self.prompt.state)
-        if found := re.match(r"hold (.+)$|.*\bempty$", need):
-            right = bool(self.find(found[1], self.held)) if found[1] else not self.held
+        if match := re.match(r"(not )?be at (.+?)(?: already)?$", need):
+            near = match[2] in [self.here, *self.prompt.label("within")]
+            return near == bool(match[1]) and match[2] in self.known and bool(self.prompt.state)
+        if match := re.match(r"hold (.+)$|.*\bempty$", need):
+            right = bool(self.find(match[1], self.held)) if match[1] else not self.held
             return not right and bool(self.prompt.state)
-        if found := re.match(r"(.+?) (?:is )?in view", need):
+        if match := re.match(r"(.+?) (?:is )?in view", need):
             return (
-                found[1] not in self.held and self.last_seen.get(found[1], self.here) != self.here
+                match[1] not in self.held and self.last_seen.get(match[1], self.here) != self.here
             )
-        found = re.match(r"(.+?) (?:is )?(?:not closed|open)\b", need)
-        return bool(found) and found[1] in self.prompt.label("closed") if found else False
+        match = re.match(r"(.+?) (?:is )?(?:not closed|open)\b", need)
+        return bool(match) and match[1] in self.prompt.label("closed") if match else False
 
     def _meet(self, need: str) -> Iterator[Idea]:
         """What would make a need true: go there, or do what the need itself calls by name."""
-        found = re.match(r"(?:be at )?(.+?)(?: is\b| not\b| in view|$)", need)
-        thing = found[1] if found else ""
+        match = re.match(r"(?:be at )?(.+?)(?: is\b| not\b| in view|$)", need)
+        thing = match[1] if match else ""
         where = self.last_seen.get(thing, thing if need.startswith("be at") else "")
         if self.travel and where in self.known and where != self.here:
             yield f"It needs: {need}.", self.travel.fill([where])
         for template in self.prompt.templates:
-            asked = need.replace("not closed", "open").split()
-            if len(template.blanks) == 1 and template.verb in asked:
+            words = need.replace("not closed", "open").split()
+            if len(template.blanks) == 1 and template.verb in words:
                 yield f"It needs: {need}.", template.fill([thing])
 
     def _careless(self) -> bool:

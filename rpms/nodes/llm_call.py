@@ -15,8 +15,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import constrain
-from rpms.models.faults import fault_line
-from rpms.models.replies import CAPPED, normalize_reply
+from rpms.models.replies import CAPPED, fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import allowed_syntaxes, call_s, choices_of, open_chat, reply_tokens
 from rpms.nodes.context_budget import estimate

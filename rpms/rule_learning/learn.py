@@ -17,7 +17,6 @@ import yaml
 from rpms.envs import Environment
 from rpms.evals.learn import find_runs, is_learning_split
 from rpms.evals.run_folder import read_records
-from rpms.evals.training_episodes import find_runs, is_learning_split
 from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
 from rpms.rule_learning.explore import STEPS, explore

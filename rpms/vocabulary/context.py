@@ -238,10 +238,10 @@ class RunContext:
     def __new__(cls, *values: Any, **named: Any) -> RunContext:
         """Note which settings the caller named; a server gives the others their defaults."""
         refuse_unknown(named)
-        made = super().__new__(cls)
+        context = super().__new__(cls)
         placed = (field.name for field in fields(cls)[: len(values)])
-        object.__setattr__(made, "named", frozenset((*placed, *named)))
-        return made
+        object.__setattr__(context, "named", frozenset((*placed, *named)))
+        return context
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""
@@ -362,11 +362,11 @@ class Declaration(NamedTuple):
 def declarations() -> dict[str, Declaration]:
     """Every setting by its name."""
     hints = get_type_hints(RunContext, include_extras=True)
-    found = {}
+    declared = {}
     for field in fields(RunContext):
         kind, setting = get_args(hints[field.name])
-        found[field.name] = Declaration(field.name, kind, field.default, setting)
-    return found
+        declared[field.name] = Declaration(field.name, kind, field.default, setting)
+    return declared
 
 
 @cache

@@ -67,10 +67,10 @@ def place_of(
         if theirs := [n for n, frame in enumerate(link.stack) if _is_theirs(frame.filename)]:
             own = [link.stack[number] for number in theirs]
             return _place(stage, own, link.stack[theirs[0] :], link)
-    if isinstance(error, RpmsError) and (told := _IN_A_FILE.match(str(error))):
-        file = told["file"]
+    if isinstance(error, RpmsError) and (location := _IN_A_FILE.match(str(error))):
+        file = location["file"]
         linecache.checkcache(file)
-        written = [FrameSummary(file, int(told["line"]), os.path.basename(file))]
+        written = [FrameSummary(file, int(location["line"]), os.path.basename(file))]
         return _place(stage, written, written, links[0])
     if anywhere and links[0].stack:
         return _place(stage, links[0].stack[-1:], links[0].stack, links[0])
@@ -78,13 +78,13 @@ def place_of(
 
 
 def _stage_of(error: BaseException) -> str:
-    told = _NODE.search("\n".join(getattr(error, "__notes__", ())))
-    return told[1] if told else ""
+    note = _NODE.search("\n".join(getattr(error, "__notes__", ())))
+    return note[1] if note else ""
 
 
-def _chain(told: TracebackException) -> Iterator[TracebackException]:
+def _chain(error: TracebackException) -> Iterator[TracebackException]:
     """An error, and what it was raised from."""
-    link: TracebackException | None = told
+    link: TracebackException | None = error
     while link is not None:
         yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
@@ -96,9 +96,12 @@ def _is_theirs(file: str) -> bool:
 
 
 def _place(
-    stage: str, own: Sequence[FrameSummary], since: Sequence[FrameSummary], told: TracebackException
+    stage: str,
+    own: Sequence[FrameSummary],
+    since: Sequence[FrameSummary],
+    error: TracebackException,
 ) -> ErrorPlace:
-    lines = (line for line in told.format_exception_only() if not _NODE.match(line))
+    lines = (line for line in error.format_exception_only() if not _NODE.match(line))
     # Cut before and after: an error may hold megabytes, and half a key is not known as one.
     words = redact("".join(lines)[: 4 * LONGEST])[:LONGEST]
     return ErrorPlace(

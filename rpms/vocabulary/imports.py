@@ -53,13 +53,13 @@ def load_object(path: str, what: str) -> Any:
     look_here()
     module, _, attribute = path.partition(":")
     try:
-        found: Any = import_module(module)
+        target: Any = import_module(module)
         for name in attribute.split("."):
-            found = getattr(found, name)
+            target = getattr(target, name)
     except Exception as error:  # a module of somebody's own may raise anything when imported
-        told = f"{type(error).__name__}: {error}"
-        raise RpmsError(f"cannot load {what} '{path}': {told}") from error
-    return found
+        reason = f"{type(error).__name__}: {error}"
+        raise RpmsError(f"cannot load {what} '{path}': {reason}") from error
+    return target
 
 
 def path_of(thing: Any, what: str) -> str:
@@ -69,10 +69,10 @@ def path_of(thing: Any, what: str) -> str:
     module = getattr(thing, "__module__", None) or ""
     name = getattr(thing, "__qualname__", None) or ""
     if not name or "<" in name or module == "__main__":
-        told = name or f"a {type(thing).__name__} object"
+        reason = name or f"a {type(thing).__name__} object"
         where = " of the script that is running" if module == "__main__" else ""
         raise RpmsError(
-            f"{what} cannot travel to worker processes: {told}{where} has no import path. Put a "
+            f"{what} cannot travel to worker processes: {reason}{where} has no import path. Put a "
             "function that makes it into a module and give 'package.module:name'"
         )
     return f"{module}:{name}"

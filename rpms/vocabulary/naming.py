@@ -45,8 +45,8 @@ def is_a(phrase: str, kinds: frozenset[str]) -> Truth:
 @lru_cache(maxsize=65536)
 def same_thing(phrase: str, name: str) -> bool:
     """Whether a phrase can stand for a known name: ``apple in bowl`` for ``red apple``."""
-    said, known = bare_name(phrase), bare_name(name)
-    return said in (known, kind_of(known)) or kind_of(known).endswith(f" {said}")
+    spoken, known = bare_name(phrase), bare_name(name)
+    return spoken in (known, kind_of(known)) or kind_of(known).endswith(f" {spoken}")
 
 
 @lru_cache(maxsize=65536)
@@ -55,8 +55,8 @@ def refers_to(phrase: str, thing: str) -> bool:
 
     The container of a thing is not the thing: ``cup containing tin`` does not mean it.
     """
-    said, meant = bare_name(phrase), bare_name(thing)
-    return f" {meant} " in f" {said} " or f" {meant}".endswith(f" {said}")
+    spoken, meant = bare_name(phrase), bare_name(thing)
+    return f" {meant} " in f" {spoken} " or f" {meant}".endswith(f" {spoken}")
 
 
 def find_name(phrase: str, names: Iterable[str]) -> str | None:

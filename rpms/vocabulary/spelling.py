@@ -16,10 +16,10 @@ ALIKE = 66.0
 
 def nearest(word: str, known: Collection[str], least: float = 0.0) -> list[str]:
     """The known words, most alike first; case and punctuation do not count."""
-    found = process.extract(
+    matches = process.extract(
         word, list(known), processor=default_process, limit=len(known), score_cutoff=least
     )
-    return list(dict.fromkeys(name for name, *_ in found))
+    return list(dict.fromkeys(name for name, *_ in matches))
 
 
 def offer(word: str, known: Collection[str]) -> str:
@@ -42,8 +42,8 @@ class Strict(BaseModel):
         known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in data if isinstance(data, dict) else ():
             if key not in known:
-                told = {"told": f"unknown key '{key}'; {offer(str(key), known)}"}
-                kind = PydanticCustomError("extra_forbidden", "{told}", told)
+                words = {"told": f"unknown key '{key}'; {offer(str(key), known)}"}
+                kind = PydanticCustomError("extra_forbidden", "{told}", words)
                 fault = InitErrorDetails(type=kind, loc=(key,), input=data[key])
                 raise ValidationError.from_exception_data(cls.__name__, [fault])
         return data

@@ -115,12 +115,6 @@ def test_simulators_are_reused(world: EchoWorld) -> None:
     assert len(world.opened) == 1
 
 
-def test_finishing_what_is_not_open_does_nothing(world: EchoWorld) -> None:
-    live.finish("never started", echo_task())
-    assert world.opened == []
-    assert live.inspect("never started", lambda game: True) is None
-
-
 def test_close_all_closes_open_and_spare_simulators(world: EchoWorld) -> None:
     Player("a", echo_task())
     Player("b", echo_task())

@@ -78,15 +78,3 @@ def test_a_server_takes_no_import_path() -> None:
     )  # fmt: skip
     known = ", ".join(environment_names())
     assert done.stdout.strip() == (f"RpmsError unknown environment 'this:s'; known: {known} False")
-
-
-def test_naming_worlds_imports_none_of_them() -> None:
-    program = (
-        "import sys, rpms.envs as envs; envs.environment_names();"
-        "print([m for m in sys.modules if m.startswith(('rpms.envs.alfworld', 'textworld'))])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=600,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]"

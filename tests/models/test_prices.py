@@ -68,8 +68,10 @@ models:
 """
     mini = rates_for("openai:gpt-4o-mini")
     own_list(tmp_path / "prices.yaml", text, monkeypatch)
-    assert rates_for("openai:gpt-4o") == Rates(7, 6, 5)
-    assert rates_for("openai:mine", "http://127.0.0.1:1/v1") == Rates(1, 1, 1)
+    assert rates_for("openai:gpt-4o") == Rates(input=7, cached=6, output=5)
+    assert rates_for("openai:mine", "http://127.0.0.1:1/v1") == Rates(
+        host="127.0.0.1", input=1, cached=1, output=1
+    )
     assert rates_for("openai:gpt-4o-mini") == mini is not None
 
 

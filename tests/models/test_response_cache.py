@@ -80,7 +80,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
 from rpms.models.response_cache import ResponseCache
 cache = ResponseCache(Path(sys.argv[1]), {"model": "m"})
-for number in range(150):
+for number in range(40):
     cache.update(f"{sys.argv[2]} {number}", "", [ChatGeneration(message=AIMessage(sys.argv[2]))])
     assert cache.lookup(f"{sys.argv[2]} {number}", "") is not None
 """
@@ -89,10 +89,10 @@ for number in range(150):
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     file = tmp_path / "r.sqlite"
     command = [sys.executable, "-c", WRITER, str(file)]
-    writers = [subprocess.Popen([*command, name], cwd=ROOT) for name in "abc"]
-    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
+    writers = [subprocess.Popen([*command, name], cwd=ROOT) for name in "ab"]
+    assert [writer.wait(300) for writer in writers] == [0, 0]
     cache = ResponseCache(file, {"model": "m"})
-    for name, number in itertools.product("abc", range(150)):
+    for name, number in itertools.product("ab", range(40)):
         found = cache.lookup(f"{name} {number}", "")
         assert found is not None and found[0].text == name
 

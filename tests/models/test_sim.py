@@ -118,6 +118,7 @@ def test_a_refused_action_is_sometimes_tried_again() -> None:
 def test_a_sub_goal_is_followed() -> None:
     goal = "[Task Goal]\n  Current sub-goal: stamp_paper - invoice 1 with shelf 1"
     seen = ("visit shelf 1", "On the shelf 1, you see a invoice 1.")
+    assert len({talk(seen, seed=seed) for seed in range(20)}) > 1  # another seed, another beginner
     assert often(seen, blocks=goal) == "stamp invoice 1 with shelf 1" != often(seen)
     assert often(blocks="[Current Objective] visit shelf 1") == "visit shelf 1"
 
@@ -176,12 +177,6 @@ def test_what_failed_before_is_avoided_and_a_menu_is_answered_with_a_number() ->
     assert avoided not in ("visit blue desk 1", "")
     menu = "Which one?\n0:\tgrab pencil off shelf 1\n1:\tgrab invoice off shelf 1"
     assert talk(("grab invoice off shelf 1", menu)) == "1"
-
-
-def test_another_seed_is_another_beginner() -> None:
-    seen = ("visit blue desk 1", "On the blue desk 1, you see nothing.")
-    assert len({talk(seen, seed=seed) for seed in range(20)}) > 1
-    assert talk(seen, seed=3) == talk(seen, seed=3)
 
 
 TEXT = st.text(max_size=80) | st.sampled_from(
@@ -260,25 +255,18 @@ Pair = tuple[list[dict[str, str]], str]
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Pair]:
-    """The prompts of real episodes with the replies they got."""
-    found: list[Pair] = []
-    for condition in "AD":
-        prompts: list[Any] = []
+    """The prompts of a real episode with the replies they got."""
+    prompts: list[Any] = []
 
-        def keep(
-            state: EpisodeState, runtime: Runtime[RunContext], prompts: list[Any] = prompts
-        ) -> EpisodeState:
-            update = prompt_build(state, runtime)
-            prompts.append(update["prompt"])
-            return update
+    def keep(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        update = prompt_build(state, runtime)
+        prompts.append(update["prompt"])
+        return update
 
-        graph = build_graph(nodes={"prompt_build": keep})
-        context = RunContext.for_condition(condition, max_steps=15)
-        result = run_episode(8, context=context, graph=graph)
-        said = [f"Thought: {t['thought']}\nAction: {t['action']}" for t in result["history"]]
-        found += zip(prompts, said, strict=True)
-    assert len(found) > 12
-    return found
+    graph = build_graph(nodes={"prompt_build": keep})
+    result = run_episode(8, context=RunContext(max_steps=15), graph=graph)
+    replies = [f"Thought: {t['thought']}\nAction: {t['action']}" for t in result["history"]]
+    return list(zip(prompts, replies, strict=True))
 
 
 @pytest.mark.engine
@@ -306,10 +294,9 @@ def test_another_process_replies_the_same_in_another_order(
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("condition", ["A", "D"])
-def test_the_layout_changes_nothing_for_it(condition: str) -> None:
+def test_the_layout_changes_nothing_for_it() -> None:
     results = [
-        run_episode(5, context=RunContext.for_condition(condition, layout=layout, max_steps=15))
+        run_episode(5, context=RunContext(layout=layout, max_steps=12))
         for layout in ("paper", "cache_friendly")
     ]
     assert results[0]["history"] == results[1]["history"]

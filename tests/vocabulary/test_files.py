@@ -3,8 +3,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
 )
 NOT_YAML = {
-    "nested too deeply": ("&a [*a]", "&a {<<: *a}", "[" * 5000),
+    "nested too deeply": ("&a [*a]", "&a {<<: *a}", "[" * 1500),
     "more than 200,000 values": (BOMB,),
     "does not fit its type": ("a: !!int abc", "a: !!bool abc", "a: 2030-13-45", "a: " + "9" * 5000),
     "own.yaml:1: not valid YAML": ("a: [",),
@@ -98,12 +97,6 @@ def test_yaml_that_is_none(refusal: str, tmp_path: Path) -> None:
         assert str(file) in str(caught.value)
 
 
-def test_aliases_are_welcome(tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text("a: &a {k: 1}\nb: {<<: *a, k: 2}\nc: *a\n")
-    assert read_yaml(file)[1] == {"a": {"k": 1}, "b": {"k": 2}, "c": {"k": 1}}
-
-
 def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b" / ("x" * 250)  # as long as a name may be, nearly
     assert refuse_special(file) == file and [*tmp_path.iterdir()] == []
@@ -111,48 +104,6 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     assert file.read_text() == "café ?"
     write_whole(file, b"\xff", durable=True)
     assert file.read_bytes() == b"\xff" and [*file.parent.iterdir()] == [file]
-
-
-@contextmanager
-def output(stream: int) -> Iterator[None]:
-    """Another standard output; inside the test, for pytest puts its own there before each."""
-    kept = os.dup(1)
-    os.dup2(stream, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-@pytest.mark.parametrize("place", ["/dev/null", "/dev/stdout", "/dev/fd/1", "/proc/self/mem"])
-def test_devices_and_streams_are_never_replaced(place: str, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(place)
-    reason = "No such file" if place.startswith("/proc") else "it is a device or a pipe"
-    reads, writes = os.pipe()
-    with open(reads, "rb"), open(writes, "wb"), output(writes):
-        before = os.stat(place)
-        for name in (place, str(tmp_path / "link")):
-            with pytest.raises(RpmsError, match=f"cannot write {name}: {reason}"):
-                write_whole(Path(name), "x")
-        assert os.stat(place).st_mode == before.st_mode
-
-
-@pytest.mark.parametrize("name", ["", "/below", "/generated/far/below"])
-@pytest.mark.parametrize("taken", [False, True])
-def test_the_lost_name_of_an_open_stream_is_never_written(
-    name: str, taken: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "link").symlink_to("/dev/stdout")
-    with (tmp_path / "stream").open("wb") as stream, output(stream.fileno()):
-        (tmp_path / "stream").unlink()
-        if taken:
-            Path(os.path.realpath("/dev/stdout")).mkdir()
-        before = sorted(tmp_path.rglob("*"))
-        for place in ("/dev/stdout", tmp_path / "link"):
-            with pytest.raises(RpmsError, match=f"cannot write {place}{name}: "):
-                write_whole(Path(f"{place}{name}"), "x")
-        assert sorted(tmp_path.rglob("*")) == before and stream.tell() == 0
 
 
 def test_pipes_links_to_devices_and_folders_are_never_replaced(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def dialect_of(grammar: str) -> Dialect:
 
 def to_game(action: str, dialect: Dialect) -> str:
     """The agent's action in the game's own wording."""
-    if dialect == "move" and (found := _PUT.match(action)):
-        return f"move {found['o']} to {found['p']}"
+    if dialect == "move" and (match := _PUT.match(action)):
+        return f"move {match['o']} to {match['p']}"
     return action
 
 
@@ -67,8 +67,8 @@ def to_agent(feedback: str) -> str:
     other; what follows ("On the desk 1, you see ...") says the same in both.
     """
     text = _WELCOME.sub("", feedback).strip()
-    if found := _MOVED.match(text):
-        return f"You put the {found['o']} in/on the {found['p']}."
+    if match := _MOVED.match(text):
+        return f"You put the {match['o']} in/on the {match['p']}."
     return _ARRIVED.sub("", text)
 
 
@@ -77,8 +77,8 @@ def read_action(text: str) -> str:
     action = " ".join(text.lower().split()).rstrip(" .!")
     action = re.sub(r"\b(?:(?:the|a|an) )+(?=[a-z]+ \d)", "", action)
     for pattern, command in _LOOSE:
-        if found := pattern.match(action):
-            return found.expand(command)
+        if match := pattern.match(action):
+            return match.expand(command)
     return action
 
 

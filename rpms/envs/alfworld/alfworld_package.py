@@ -101,8 +101,8 @@ def _data_file(name: str) -> str:
 
 
 def _before(text: str, marker: str) -> str:
-    head, found, _ = text.partition(marker)
-    if not found:
+    head, separator, _ = text.partition(marker)
+    if not separator:
         raise _unexpected("its data files", marker)
     return head.rstrip() + "\n"
 

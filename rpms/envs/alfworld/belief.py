@@ -27,8 +27,8 @@ _GO = re.compile(r"go to (.+)$")
 def first_belief(observation: str) -> Belief:
     """b_0: the places named in the opening text; the agent stands at none of them."""
     belief = empty_belief()
-    if found := _ROOM.search(observation):
-        belief["places"] = _names(found[1])
+    if match := _ROOM.search(observation):
+        belief["places"] = _names(match[1])
     return belief
 
 
@@ -44,38 +44,38 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
 
 
 def _move(belief: Belief, action: str, observation: str) -> None:
-    if found := _GO.match(action):
+    if match := _GO.match(action):
         if any(pattern.match(observation) for pattern in (_SURFACE, _CLOSED, _OPEN)):
-            belief["location"] = found[1]
-            belief["reachable"] = [p for p in belief["spots"].get(found[1], []) if p != found[1]]
-    elif found := _FACING.match(observation):
-        here = _names(found[1])
+            belief["location"] = match[1]
+            belief["reachable"] = [p for p in belief["spots"].get(match[1], []) if p != match[1]]
+    elif match := _FACING.match(observation):
+        here = _names(match[1])
         belief["spots"].update(dict.fromkeys(here, here))
         belief["reachable"] = [place for place in here if place != belief["location"]]
 
 
 def _see(belief: Belief, observation: str) -> None:
     """Doors and contents. What is listed for a place replaces what was believed about it."""
-    if found := _SURFACE.search(observation):
-        _contents(belief, found[1], _names(found[2]))
-    if found := _OPEN.search(observation):
-        _door(belief, found[1], "open")
-        _contents(belief, found[1], _names(found[2]))
-    elif found := _CLOSED.search(observation) or _SHUT.match(observation):
-        _door(belief, found[1], "closed")
+    if match := _SURFACE.search(observation):
+        _contents(belief, match[1], _names(match[2]))
+    if match := _OPEN.search(observation):
+        _door(belief, match[1], "open")
+        _contents(belief, match[1], _names(match[2]))
+    elif match := _CLOSED.search(observation) or _SHUT.match(observation):
+        _door(belief, match[1], "closed")
 
 
 def _handle(belief: Belief, observation: str) -> None:
-    if found := _TOOK.match(observation):
-        belief["holding"] = [found[1]]
-        belief["last_seen"].pop(found[1], None)
-        _reach(belief, found[2])
-    elif found := _PUT.match(observation):
+    if match := _TOOK.match(observation):
+        belief["holding"] = [match[1]]
+        belief["last_seen"].pop(match[1], None)
+        _reach(belief, match[2])
+    elif match := _PUT.match(observation):
         belief["holding"] = []
-        belief["last_seen"][found[1]] = found[2]
-        _reach(belief, found[2])
-    elif found := _CARRYING.match(observation):
-        belief["holding"] = _names(found[1])
+        belief["last_seen"][match[1]] = match[2]
+        _reach(belief, match[2])
+    elif match := _CARRYING.match(observation):
+        belief["holding"] = _names(match[1])
     elif observation.startswith("You are not carrying anything"):
         belief["holding"] = []
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.pddl import Atom, PddlError, read_domain, read_problem
-from rpms.envs.alfworld.relations import Row
 from rpms.envs.alfworld.texts import (
     Arguments,
     Context,
@@ -33,7 +32,7 @@ from rpms.envs.alfworld.texts import (
     Writer,
     parse_grammar,
 )  # fmt: skip
-from rpms.envs.alfworld.world import Ground, Operator, State
+from rpms.envs.alfworld.world import Ground, Operator, Row, State
 from rpms.envs.base import NOTHING_HAPPENS
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
@@ -103,7 +102,8 @@ class Game:
             insort(self.start.setdefault(signature, []), row)
         things = dict(thing for rows in self.start.values() for row in rows for thing in row)
         names = display_names(things)
-        self.entities = {one: Entity(one, kind, names[one]) for one, kind in things.items()}
+        self.entities = {name: Entity(name, kind, names[name]) for name, kind in things.items()}
+        self.names = {name: printed.strip() for name, printed in names.items()}
 
     def typed(self, atom: Atom) -> tuple[Signature, Arguments]:
         """A fact as TextWorld keeps it, with the declared type of each object."""
@@ -189,16 +189,16 @@ def display_names(ids: Iterable[str]) -> dict[str, str]:
     where it writes no number, it still writes the blank.
     """
     kinds = {}
-    for one in sorted(thing_id.lower() for thing_id in ids):
-        kind, bar, _ = one.partition("_bar_")
-        kinds[one] = f"{kind}basin" if bar and "basin" in one else kind, bool(bar)
-    left = Counter(kinds.values())
+    for thing in sorted(thing_id.lower() for thing_id in ids):
+        kind, bar, _ = thing.partition("_bar_")
+        kinds[thing] = f"{kind}basin" if bar and "basin" in thing else kind, bool(bar)
+    unnumbered = Counter(kinds.values())
     names = {}
-    for one, (kind, numbered) in kinds.items():
-        names[one] = f"{kind} {left[kind, True] if numbered else ''}"
-        left[kind, True] -= numbered
+    for thing, (kind, numbered) in kinds.items():
+        names[thing] = f"{kind} {unnumbered[kind, True] if numbered else ''}"
+        unnumbered[kind, True] -= numbered
         for word, sign in _SPELLED:
-            names[one] = names[one].replace(word, sign)
+            names[thing] = names[thing].replace(word, sign)
     return names
 
 
@@ -285,7 +285,7 @@ class GameEngine:
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
         self._running()
-        names = {key: one.name.strip() for key, one in self.game.entities.items()}
+        names = self.game.names
         return [
             Fact(predicate, tuple(names.get(name, name) for name, _ in row))
             for predicate, row in self._facts
@@ -367,8 +367,8 @@ class GameEngine:
             self._commands[key] = self._writer.write(text, game.context(action, key[1]))
         return self._commands[key]
 
-    def _before(self, one: _Key, other: _Key) -> bool:
-        return self._operator(one).operator.order <= self._operator(other).operator.order
+    def _before(self, first: _Key, other: _Key) -> bool:
+        return self._operator(first).operator.order <= self._operator(other).operator.order
 
     def _operator(self, key: _Key) -> _Spoken:
         if key not in self._spoken:

@@ -44,10 +44,10 @@ def parse_goal(sentence: str) -> GoalSpec:
     text = " ".join(sentence.lower().split()).rstrip(" .")
     text = text.removeprefix("your task is to: ")
     for shape, pattern in _TEMPLATES:
-        found = pattern.match(text)
-        if not found:
+        match = pattern.match(text)
+        if not match:
             continue
-        fields = found.groupdict()
+        fields = match.groupdict()
         state: str | None = None
         if shape == "look":
             kind = LOOK
@@ -97,13 +97,13 @@ def _stages(goal: GoalSpec) -> int:
 def _transformed(goal: GoalSpec, history: Sequence[Turn]) -> set[str]:
     ready: set[str] = set()
     for turn in history:
-        found = re.match(r"(heat|cool|clean) (.+) with .+$", turn["action"])
-        if not found or turn["failed"]:
+        match = re.match(r"(heat|cool|clean) (.+) with .+$", turn["action"])
+        if not match or turn["failed"]:
             continue
-        if _STATE_OF_VERB[found[1]] == goal["state"]:
-            ready.add(found[2])
-        elif found[1] != "clean" and goal["state"] in ("hot", "cool"):
-            ready.discard(found[2])
+        if _STATE_OF_VERB[match[1]] == goal["state"]:
+            ready.add(match[2])
+        elif match[1] != "clean" and goal["state"] in ("hot", "cool"):
+            ready.discard(match[2])
     return ready
 
 

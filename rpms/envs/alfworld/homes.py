@@ -103,10 +103,10 @@ class Draws:
 
     def weighted(self, weights: Mapping[str, float]) -> str:
         """One of the keys, in proportion to its weight."""
-        left = self._random() * sum(weights.values())
+        rest = self._random() * sum(weights.values())
         for key, weight in weights.items():
-            left -= weight
-            if left < 0:
+            rest -= weight
+            if rest < 0:
                 return key
         return list(weights)[-1]
 
@@ -153,8 +153,8 @@ def draw_home(seed: str, task_type: str, wording: int, side: int) -> Home:
     builder.furnish(goal)
     return Home(
         room=room,
-        receptacles=tuple(sorted(builder.receptacles, key=lambda one: one.id)),
-        items=tuple(sorted(builder.items, key=lambda one: one.id)),
+        receptacles=tuple(sorted(builder.receptacles, key=lambda place: place.id)),
+        items=tuple(sorted(builder.items, key=lambda item: item.id)),
         start=builder.start,
         goal=goal,
         layout=layout,
@@ -176,15 +176,15 @@ def _draw_groups(draws: Draws, template: Mapping[str, Any]) -> list[list[Unit]]:
         for _ in range(sum(kind == first for kind, _ in free)):
             if not draws.chance(likelihood):
                 continue
-            one = next((unit for unit in free if unit[0] == first), None)
+            first_unit = next((unit for unit in free if unit[0] == first), None)
             rest = list(free)
-            if one is not None:
-                rest.remove(one)
+            if first_unit is not None:
+                rest.remove(first_unit)
             other = next((unit for unit in rest if unit[0] == second), None)
-            if one is not None and other is not None:
+            if first_unit is not None and other is not None:
                 rest.remove(other)
                 free = rest
-                groups.append([one, other])
+                groups.append([first_unit, other])
     return draws.shuffled(groups + [[unit] for unit in free])
 
 
@@ -203,7 +203,7 @@ def _draw_goal(
 ) -> Goal:
     """Choose something that can be done in this room and is not done yet."""
     task = data()["tasks"][task_type]
-    present = sorted({one.kind for one in receptacles})
+    present = sorted({place.kind for place in receptacles})
     usable = {kind: likelihood for kind, (likelihood, _) in template["objects"].items()}
     if task_type == "look_at_obj_in_light":
         lamps = [
@@ -220,10 +220,12 @@ def _draw_goal(
     targets: dict[str, dict[str, float]] = {}
     for kind in usable:
         holders = _holders(kind, present)
-        wanted = {one: data()["targets"].get(one, 1.0) for one in holders if one not in avoided}
+        weights = {
+            place: data()["targets"].get(place, 1.0) for place in holders if place not in avoided
+        }
         # Two kinds of place at least: one to find the object in, another to bring it to.
-        if wanted and len(holders) > 1:
-            targets[kind] = wanted
+        if weights and len(holders) > 1:
+            targets[kind] = weights
     obj = draws.weighted({kind: usable[kind] for kind in targets})
     parent = draws.weighted(targets[obj])
     return Goal(task_type, wording, obj, parent=parent, changed_by=changed_by)
@@ -242,11 +244,11 @@ class _Builder:
         self.receptacles: list[Receptacle] = []
         self.items: list[Item] = []
         width, depth = draws.between(10, 15), draws.between(10, 15)
-        left, near = -(width // 2), -(depth // 2)
-        walls = [(x, near, 2) for x in range(left, left + width)]
-        walls += [(x, near + depth, 0) for x in range(left, left + width)]
-        walls += [(left, z, 3) for z in range(near, near + depth)]
-        walls += [(left + width, z, 1) for z in range(near, near + depth)]
+        west, near = -(width // 2), -(depth // 2)
+        walls = [(x, near, 2) for x in range(west, west + width)]
+        walls += [(x, near + depth, 0) for x in range(west, west + width)]
+        walls += [(west, z, 3) for z in range(near, near + depth)]
+        walls += [(west + width, z, 1) for z in range(near, near + depth)]
         # The walls are used up one by one; the middle of the room stays free for the start.
         self.walls = draws.shuffled(walls)
         self.start = _spot_id(0, 0, draws.between(0, 3), 30)
@@ -284,26 +286,26 @@ class _Builder:
 
     def _lay(self, kind: str, goal: Goal) -> None:
         """Put one object where such a thing is found, or now and then where it is not."""
-        fits = [one for one in self.receptacles if kind in package.can_hold(one.kind)]
+        fits = [place for place in self.receptacles if kind in package.can_hold(place.kind)]
         if kind == goal.object and goal.parent and not goal.changed_by:
-            fits = [one for one in fits if one.kind != goal.parent]
+            fits = [place for place in fits if place.kind != goal.parent]
         used = [item.inside for item in self.items]
-        roomy = [one for one in fits if one.kind not in data()["single"] or one not in used]
+        roomy = [place for place in fits if place.kind not in data()["single"] or place not in used]
         if kind != goal.object or roomy:
             fits = roomy
         if not fits:
             return
-        kinds = sorted({one.kind for one in fits})
+        kinds = sorted({place.kind for place in fits})
         likely = {k: w for k, w in data()["places"][kind].items() if k in kinds}
         if likely and not self.draws.chance(data()["misplaced"]):
             chosen = self.draws.weighted(likely)
-            fits = [one for one in fits if one.kind == chosen]
+            fits = [place for place in fits if place.kind == chosen]
         self._add(kind, self.draws.pick(fits), portable=True)
 
     def _fix(self, kind: str, stands: Sequence[str]) -> None:
         """Add something that cannot be carried, on a piece of furniture or on the floor."""
         if stands:
-            fits = [one for one in self.receptacles if one.kind in stands]
+            fits = [place for place in self.receptacles if place.kind in stands]
             if fits:
                 self._add(kind, self.draws.pick(fits), portable=False)
             return
@@ -405,16 +407,16 @@ def walkthrough(home: Home, dialect: package.Dialect) -> list[str]:
     What the goal names is fetched, changed if asked, and brought where it belongs.
     """
     walk, goal = _Walk(home), home.goal
-    wanted = [item for item in home.items if item.kind == goal.object]
+    things = [item for item in home.items if item.kind == goal.object]
     if goal.toggle:
-        walk.take(wanted[0])
+        walk.take(things[0])
         lamp = next(item for item in home.items if item.kind == goal.toggle)
         walk.go(_holder(lamp))
         walk.commands.append(f"use {walk.names[lamp.id]}")
         return walk.commands
     places = {place.kind: place for place in reversed(home.receptacles)}  # the first of a kind
     target = places[goal.parent]
-    for item in wanted[: 2 if goal.task_type == "pick_two_obj_and_place" else 1]:
+    for item in things[: 2 if goal.task_type == "pick_two_obj_and_place" else 1]:
         walk.take(item)
         thing = walk.names[item.id]
         if goal.changed_by:
@@ -434,7 +436,7 @@ class _Walk:
     def __init__(self, home: Home) -> None:
         ids = [*(item.id for item in home.items), *(place.id for place in home.receptacles)]
         names = display_names(ids)
-        self.names = {one: names[one.lower()] for one in ids}
+        self.names = {thing: names[thing.lower()] for thing in ids}
         self.spot = home.start
         self.open: list[Receptacle] = []
         self.commands: list[str] = []

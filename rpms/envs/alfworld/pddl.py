@@ -118,9 +118,9 @@ class Domain:
     fluents: frozenset[str]
     """The predicates that some action changes."""
 
-    def is_a(self, kind: str, wanted: str) -> bool:
+    def is_a(self, kind: str, other: str) -> bool:
         """Whether everything of one type is of another."""
-        return kind == wanted or wanted in self.types.get(kind, ())
+        return kind == other or other in self.types.get(kind, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,12 +102,12 @@ class StockEngine:
         """Start the loaded game."""
         with self._refusing():
             self._state = self._env.reset()
-        return self._said(bool(self._state["won"]))
+        return self._state_of(bool(self._state["won"]))
 
     def step(self, command: str) -> EngineState:
         """Play one command."""
         self._state, _, done = self._env.step(command)
-        return self._said(bool(done))
+        return self._state_of(bool(done))
 
     def facts(self) -> list[Fact]:
         """TextWorld's true facts, in the form our engine reports them."""
@@ -128,7 +128,7 @@ class StockEngine:
         except KeyError as error:  # A goal out of reach leaves it with facts about nothing.
             raise EnvironmentFault(f"{self._file}: TextWorld cannot play it ({error!r})") from error
 
-    def _said(self, done: bool) -> EngineState:
+    def _state_of(self, done: bool) -> EngineState:
         state = self._state
         commands = tuple(state["admissible_commands"])
         return EngineState(state["feedback"], commands, bool(state["won"]), done)

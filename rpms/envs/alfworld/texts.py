@@ -189,26 +189,26 @@ def parse_text(source: str) -> Text:
         start = at
         if skipped := _SKIPPED.match(source, at):
             at = skipped.end()
-        if found := _LIST.match(source, at):
-            nodes.append(Listing(_each(found)))
-        elif found := _EACH.match(source, at):
-            nodes.append(_each(found))
-        elif found := _RULE.match(source, at):
-            nodes.append(Reference(found["rule"]))
-        elif found := _QUOTED.match(source, at):
-            nodes.append(found[1])
+        if match := _LIST.match(source, at):
+            nodes.append(Listing(_each(match)))
+        elif match := _EACH.match(source, at):
+            nodes.append(_each(match))
+        elif match := _RULE.match(source, at):
+            nodes.append(Reference(match["rule"]))
+        elif match := _QUOTED.match(source, at):
+            nodes.append(match[1])
         else:
-            found = _PLAIN.match(source, at)
-            assert found is not None  # The pattern matches nothing, too.
-            if found.end() == start and nodes:
+            match = _PLAIN.match(source, at)
+            assert match is not None  # The pattern matches nothing, too.
+            if match.end() == start and nodes:
                 return tuple(nodes)
-            nodes.append(found[0])
-        at = found.end()
+            nodes.append(match[0])
+        at = match.end()
 
 
-def _each(found: re.Match[str]) -> Each:
-    body = Reference(found["rule"]) if found["rule"] else Expression(_compile(found["code"]))
-    return Each(body, parse_query(found["query"]) if found["query"] else None)
+def _each(match: re.Match[str]) -> Each:
+    body = Reference(match["rule"]) if match["rule"] else Expression(_compile(match["code"]))
+    return Each(body, parse_query(match["query"]) if match["query"] else None)
 
 
 @lru_cache(maxsize=256)
@@ -239,16 +239,16 @@ def parse_query(source: str) -> Query:
     """
     patterns = []
     for part in source.split("&"):
-        found = _PREDICATE.fullmatch(part)
-        names = found[3].split(",") if found and found[3].strip() else []
+        match = _PREDICATE.fullmatch(part)
+        names = match[3].split(",") if match and match[3].strip() else []
         holes = [_HOLE.fullmatch(name) for name in names]
-        if found is None or None in holes:
+        if match is None or None in holes:
             raise ValueError(f"'{source.strip()}' is no query")
         typed = tuple((hole[1], hole[2] or hole[1].rstrip("'")) for hole in holes if hole)
         types: dict[str, str] = {}
         if any(types.setdefault(hole, kind) != kind for hole, kind in typed):
             raise ValueError(f"'{source.strip()}' gives one name two types")
-        predicate = f"not_{found[2]}" if found[1] else found[2]
+        predicate = f"not_{match[2]}" if match[1] else match[2]
         patterns.append(Pattern((predicate, tuple(kind for _, kind in typed)), typed))
     return tuple(patterns)
 
@@ -424,9 +424,9 @@ class Writer:
                 scopes = self._scopes(node.each, context)
                 if not scopes:
                     self._expand((LIST_EMPTY,), context, out)
-                for left, inner in zip(range(len(scopes), 0, -1), scopes, strict=True):
-                    if left < len(scopes):
-                        self._expand((LIST_AND if left == 1 else LIST_COMMA,), context, out)
+                for remaining, inner in zip(range(len(scopes), 0, -1), scopes, strict=True):
+                    if remaining < len(scopes):
+                        self._expand((LIST_AND if remaining == 1 else LIST_COMMA,), context, out)
                     self._expand((node.each.body,), inner, out)
 
     def _choose(self, name: str, context: Context) -> Text:
@@ -444,6 +444,6 @@ class Writer:
         scopes = []
         for bound in self._facts.matches(each.query, context.bound):
             names = dict(context.names)
-            names.update((hole[0], self._entities[one[0]]) for hole, one in bound.items())
+            names.update((hole[0], self._entities[variable[0]]) for hole, variable in bound.items())
             scopes.append(Context(names, bound))
         return scopes

@@ -44,13 +44,16 @@ Rows = Mapping[str, set[tuple[str, ...]]]
 def _by_predicate(facts: Iterable[Fact]) -> Rows:
     rows: dict[str, set[tuple[str, ...]]] = {}
     for predicate, arguments in facts:
-        rows.setdefault(predicate, set()).add(tuple(one.strip() for one in arguments))
+        rows.setdefault(predicate, set()).add(arguments)
     return rows
 
 
 def true_belief(facts: Iterable[Fact]) -> Belief:
     """The belief of somebody who knows everything."""
-    rows = _by_predicate(facts)
+    return _knowing(_by_predicate(facts))
+
+
+def _knowing(rows: Rows) -> Belief:
     belief = empty_belief()
     spots = {row[0]: row[1] for row in sorted(rows.get("receptacleatlocation", ()))}
     stands = {spot for _, spot in rows.get("atlocation", ())}
@@ -58,7 +61,7 @@ def true_belief(facts: Iterable[Fact]) -> Belief:
     belief["places"] = belief["searched"] = list(spots)
     belief["location"], belief["reachable"] = (here[0], here[1:]) if here else (None, [])
     for place, spot in spots.items():
-        belief["spots"][place] = [one for one, where in spots.items() if where == spot]
+        belief["spots"][place] = [other for other, where in spots.items() if where == spot]
     belief["holding"] = sorted(thing for _, thing in rows.get("holds", ()))
     for (place,) in sorted(rows.get("openable", ())):
         belief["containers"][place] = "open" if (place,) in rows.get("opened", ()) else "closed"
@@ -87,8 +90,8 @@ def true_state(facts: Iterable[Fact]) -> dict[str, str]:
 
 def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     """Every statement of the belief that the true facts contradict, in words."""
-    facts = list(facts)
-    true, inside = true_belief(facts), _by_predicate(facts).get("inreceptacle", ())
+    rows = _by_predicate(facts)
+    true, inside = _knowing(rows), rows.get("inreceptacle", ())
     here = true["spots"].get(true["location"] or "", [])
     wrong = []
     location = belief["location"]
@@ -132,7 +135,7 @@ def preconditions(
         facts: everything true now.
     """
     rows, templates = _by_predicate(facts), _templates(game.texts)
-    kinds = {one.name.strip(): one.type for one in game.entities.values()}
+    kinds = {entity.name.strip(): entity.type for entity in game.entities.values()}
     demanded: list[dict[str, bool] | None] = []
     for command in commands:
         ways = []
@@ -169,61 +172,61 @@ def _parts(
         for name, value in holes.items()
     }
     literals = [clause.literals for clause in action.clauses]
-    common = [one for one in literals[0] if all(one in other for other in literals)]
+    common = [literal for literal in literals[0] if all(literal in other for other in literals)]
     values = _bind(common, holes, rows)
-    parts |= {_text(one): _holds(one, values, rows) for one in common}
+    parts |= {_text(literal): _holds(literal, values, rows) for literal in common}
     choices = []
     for clause in action.clauses:
-        rest = [one for one in clause.literals if one not in common]
+        rest = [literal for literal in clause.literals if literal not in common]
         inner = _bind(rest, values, rows)
         typed = all(
             domain.is_a(kinds.get(inner.get(name, ""), ""), kind) for name, kind in clause.variables
         )
-        choices.append((rest, typed and all(_holds(one, inner, rows) for one in rest)))
+        choices.append((rest, typed and all(_holds(literal, inner, rows) for literal in rest)))
     if any(rest for rest, _ in choices):
-        label = " or ".join(" and ".join(_text(one) for one in rest) for rest, _ in choices)
+        label = " or ".join(" and ".join(_text(literal) for literal in rest) for rest, _ in choices)
         parts[label] = any(holds for _, holds in choices)
     parts["it changes something"] = _changes(action, common, values)
     return parts
 
 
-def _bind(literals: Sequence[Literal], given: Mapping[str, str], rows: Rows) -> dict[str, str]:
+def _bind(literals: Sequence[Literal], known: Mapping[str, str], rows: Rows) -> dict[str, str]:
     """Values for further variables, where the facts leave only one."""
-    values = dict(given)
+    values = dict(known)
     for _ in literals:
-        for one in literals:
-            fitting = [] if one.negated else _fitting(one, values, rows)
+        for literal in literals:
+            fitting = [] if literal.negated else _fitting(literal, values, rows)
             if len(fitting) == 1:
-                pairs = zip(one.args, fitting[0], strict=True)
+                pairs = zip(literal.args, fitting[0], strict=True)
                 values |= {arg: value for arg, value in pairs if arg.startswith("?")}
     return values
 
 
-def _fitting(one: Literal, values: Mapping[str, str], rows: Rows) -> list[tuple[str, ...]]:
-    wanted = [values.get(arg, "" if arg.startswith("?") else arg) for arg in one.args]
+def _fitting(literal: Literal, values: Mapping[str, str], rows: Rows) -> list[tuple[str, ...]]:
+    pattern = [values.get(arg, "" if arg.startswith("?") else arg) for arg in literal.args]
     return [
         row
-        for row in rows.get(one.predicate, ())
-        if all(want in ("", value) for want, value in zip(wanted, row, strict=True))
+        for row in rows.get(literal.predicate, ())
+        if all(want in ("", value) for want, value in zip(pattern, row, strict=True))
     ]
 
 
-def _holds(one: Literal, values: Mapping[str, str], rows: Rows) -> bool:
-    return bool(_fitting(one, values, rows)) != one.negated
+def _holds(literal: Literal, values: Mapping[str, str], rows: Rows) -> bool:
+    return bool(_fitting(literal, values, rows)) != literal.negated
 
 
 def _changes(action: Action, common: Sequence[Literal], values: Mapping[str, str]) -> bool:
     """Games leave out what changes nothing, such as going where one is."""
 
-    def atom(one: Literal) -> tuple[str, ...]:
-        return (one.predicate, *(values.get(arg, arg) for arg in one.args))
+    def atom(literal: Literal) -> tuple[str, ...]:
+        return (literal.predicate, *(values.get(arg, arg) for arg in literal.args))
 
-    needed = {atom(one) for one in common if not one.negated}
+    needed = {atom(literal) for literal in common if not literal.negated}
     added = {atom(e.literal) for e in action.effects if not e.literal.negated}
     removed = {atom(e.literal) for e in action.effects if e.literal.negated}
     conditional = any(effect.condition for effect in action.effects)
     return conditional or bool(added - needed or removed - added)
 
 
-def _text(one: Literal) -> str:
-    return f"{'not ' if one.negated else ''}{one.predicate}({', '.join(one.args)})"
+def _text(literal: Literal) -> str:
+    return f"{'not ' if literal.negated else ''}{literal.predicate}({', '.join(literal.args)})"

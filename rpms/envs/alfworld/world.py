@@ -7,13 +7,20 @@ again: a change of a fact that can never be true is not reported, and a game who
 reach is not playable. Games are played on what it reports, so all of it is reproduced here; of
 what can be reached, only the facts are worked out and not the ground actions, which takes
 milliseconds.
+
+Everything that satisfies a conjunction is found without trying every tuple of objects. Facts stand
+in relations, one per predicate, with an index for every way a plan looks them up. A plan takes the
+literals of a clause in an order chosen once per game: what few facts can match comes first, so that
+most actions are ruled out by their first literal (an empty hand, the place where the agent stands).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.pddl import (
     Action,
@@ -25,7 +32,185 @@ from rpms.envs.alfworld.pddl import (
     Problem,
     Typed,
 )
-from rpms.envs.alfworld.relations import Certain, Plan, Relation, Row, make_plan, type_predicate
+
+Row = tuple[str, ...]
+Shape = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
+"""Positions that are known, positions asked for, and pairs that must be equal."""
+Certain = Callable[[Literal, str, str], bool]
+"""Whether a literal alone guarantees a variable's type."""
+_Index = dict[Row, dict[Row, None]]
+_NONE: dict[Row, None] = {}
+
+
+def type_predicate(kind: str) -> str:
+    """The predicate that holds for the objects of a type; no PDDL name has a blank in it."""
+    return f"type {kind}"
+
+
+class Relation:
+    """All facts of one predicate, found by any positions that a plan has asked for."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = set(rows)
+        self._indexes: dict[Shape, _Index] = {}
+
+    def copy(self) -> Relation:
+        """The same facts and indexes, to be changed apart from these."""
+        other = Relation(self.rows)
+        other._indexes = {
+            shape: {key: dict(rows) for key, rows in index.items()}
+            for shape, index in self._indexes.items()
+        }
+        return other
+
+    def index(self, shape: Shape) -> _Index:
+        """The facts by what stands at the known positions, kept up to date from now on."""
+        if shape not in self._indexes:
+            self._indexes[shape] = {}
+            for row in sorted(self.rows):
+                _enter(self._indexes[shape], shape, row, true=True)
+        return self._indexes[shape]
+
+    def put(self, row: Row, true: bool) -> bool:
+        """Make a fact true or not; whether that changed anything."""
+        if (row in self.rows) == true:
+            return False
+        (self.rows.add if true else self.rows.remove)(row)
+        for shape, index in self._indexes.items():
+            _enter(index, shape, row, true)
+        return True
+
+
+def _enter(index: _Index, shape: Shape, row: Row, true: bool) -> None:
+    known, free, equal = shape
+    if all(row[a] == row[b] for a, b in equal):
+        rows = index.setdefault(tuple(row[at] for at in known), {})
+        key = tuple(row[at] for at in free)
+        if true:
+            rows[key] = None
+        else:
+            del rows[key]
+
+
+class _Step(NamedTuple):
+    """One literal of a plan: where its known arguments are in a row, and what it adds to it."""
+
+    predicate: str
+    negated: bool
+    shape: Shape
+    key: Callable[[Row], Row]
+
+
+class Plan(NamedTuple):
+    """A clause in the order it is looked up; ``arrange`` picks what was asked for."""
+
+    steps: tuple[_Step, ...]
+    arrange: Callable[[Row], Row]
+
+    def attach(self, relations: Mapping[str, Relation]) -> Callable[[], list[Row]]:
+        """What finds every way to satisfy the clause in these relations, now or later.
+
+        Their indexes are looked up once; they follow the facts by themselves.
+        """
+        steps: list[tuple[bool, Any, Callable[[Row], Row]]] = []
+        for step in self.steps:
+            relation = relations[step.predicate]
+            source: Any = relation.rows if step.negated else relation.index(step.shape)
+            steps.append((step.negated, source, step.key))
+
+        def rows() -> list[Row]:
+            rows: list[Row] = [()]
+            for negated, source, key in steps:
+                if negated:
+                    rows = [row for row in rows if key(row) not in source]
+                else:
+                    rows = [row + more for row in rows for more in source.get(key(row), _NONE)]
+                if not rows:
+                    return rows
+            return list(map(self.arrange, rows))
+
+        return rows
+
+
+def make_plan(
+    literals: Iterable[Literal],
+    variables: Typed,
+    names: Sequence[str],
+    relations: Mapping[str, Relation],
+    certain: Certain,
+) -> Plan:
+    """Order the literals of a clause.
+
+    Args:
+        literals: the clause.
+        variables: every variable in it, with its type.
+        names: the variables whose values are asked for.
+        relations: the facts at the start, for judging how many rows a literal leaves.
+        certain: where a variable's type need not be looked up.
+    """
+    literals = list(literals)
+    pending = [literal for literal in literals if not literal.negated]
+    for variable, kind in variables:
+        if not any(variable in each.args and certain(each, variable, kind) for each in pending):
+            pending.append(Literal(type_predicate(kind), (variable,), False))
+    pending += [literal for literal in literals if literal.negated]
+    columns: list[str] = []
+    steps: list[_Step] = []
+    while pending:
+        best = min(pending, key=lambda each: _cost(each, columns, relations[each.predicate].rows))
+        pending.remove(best)
+        shape, key, columns = _look_up(best, columns)
+        steps.append(_Step(best.predicate, best.negated, shape, key))
+    return Plan(tuple(steps), _getter([columns.index(name) for name in names]))
+
+
+def _cost(literal: Literal, columns: Sequence[str], rows: set[Row]) -> tuple[float, int]:
+    """How many rows each row becomes, roughly; a negation must wait for its variables."""
+    free = {arg for arg in literal.args if arg.startswith("?") and arg not in columns}
+    if literal.negated:
+        return (float("inf") if free else 0.5, 0)
+    if not free:
+        return (0.25 if rows else 0.0, len(rows))
+    size = float(len(rows))
+    for at, arg in enumerate(literal.args):
+        if arg not in free:
+            size /= max(1, len({row[at] for row in rows}))
+    return (size, len(rows))
+
+
+def _look_up(
+    literal: Literal, columns: Sequence[str]
+) -> tuple[Shape, Callable[[Row], Row], list[str]]:
+    """Where the known arguments come from, and the columns after the literal was matched."""
+    sources: list[int | str] = []
+    known: list[int] = []
+    equal: list[tuple[int, int]] = []
+    free: dict[str, int] = {}
+    for at, arg in enumerate(literal.args):
+        if arg in free:
+            equal.append((free[arg], at))
+        elif arg.startswith("?") and arg not in columns:
+            free[arg] = at
+        else:
+            known.append(at)
+            sources.append(columns.index(arg) if arg.startswith("?") else arg)
+    shape = (tuple(known), tuple(free.values()), tuple(equal))
+    return shape, _getter(sources), [*columns, *free]
+
+
+def _getter(sources: Sequence[int | str]) -> Callable[[Row], Row]:
+    """What builds a tuple from columns of a row (numbers) and constants, as fast as can be."""
+    columns = [source for source in sources if isinstance(source, int)]
+    if not columns:
+        constants = tuple(str(source) for source in sources)
+        return lambda row: constants
+    if len(columns) < len(sources):
+        return lambda row: tuple(row[s] if isinstance(s, int) else s for s in sources)
+    if len(columns) > 1:
+        return itemgetter(*columns)
+    at = columns[0]
+    return lambda row: (row[at],)
+
 
 Relations = Mapping[str, Relation]
 _Condition = tuple[tuple[Atom, bool], ...]
@@ -89,7 +274,9 @@ class Ground:
                 (removes if negated else adds).setdefault(atom, []).append(condition)
         for atom, conditions in adds.items():
             if atom in removes:
-                removes[atom] = [one for one in removes[atom] if one not in conditions]
+                removes[atom] = [
+                    condition for condition in removes[atom] if condition not in conditions
+                ]
         added = [
             atom
             for atom, conditions in adds.items()
@@ -100,7 +287,10 @@ class Ground:
             atom
             for atom, conditions in removes.items()
             if required.get(atom) is not False
-            and any(_can_remove(atom, one, adds.get(atom, []), required) for one in conditions)
+            and any(
+                _can_remove(atom, condition, adds.get(atom, []), required)
+                for condition in conditions
+            )
         ]
         if not added and not removed:
             return None
@@ -127,14 +317,14 @@ class Ground:
             if effect.condition or effect.literal.negated:
                 continue
             same = [
-                one
-                for one in clause.literals
-                if one.predicate == effect.literal.predicate and not one.negated
+                literal
+                for literal in clause.literals
+                if literal.predicate == effect.literal.predicate and not literal.negated
             ]
             if not same:
                 return True
             values = values or self._values(number, row)
-            if all(_ground(effect.literal, values) != _ground(one, values) for one in same):
+            if all(_ground(effect.literal, values) != _ground(literal, values) for literal in same):
                 return True
         return self.operator(number, row) is not None
 
@@ -147,18 +337,18 @@ class Ground:
         self, literals: tuple[Literal, ...], values: Mapping[str, str]
     ) -> _Condition | None:
         """What is left of a conjunction to be asked of a state; None if it never holds."""
-        left: dict[Atom, bool] = {}
+        remaining: dict[Atom, bool] = {}
         for literal in literals:
             atom, negated = _ground(literal, values)
             if atom[0] in self.domain.fluents:
                 if self._can_be(atom):
-                    if left.setdefault(atom, negated) != negated:
+                    if remaining.setdefault(atom, negated) != negated:
                         return None
                 elif not negated:
                     return None
             elif (atom[1] in self.start[atom[0]].rows) == negated:
                 return None
-        return tuple(left.items())
+        return tuple(remaining.items())
 
     def _can_be(self, atom: Atom) -> bool:
         return atom[1] in self._reachable[atom[0]].rows
@@ -197,8 +387,8 @@ class Ground:
 
     def _plan(self, clause: Clause, action: Action | None) -> Plan:
         variables = (action.parameters if action else ()) + clause.variables
-        wanted = [name for name, _ in variables] if action else []
-        return make_plan(clause.literals, variables, wanted, self.start, self._certain)
+        names = [name for name, _ in variables] if action else []
+        return make_plan(clause.literals, variables, names, self.start, self._certain)
 
 
 class State:
@@ -224,7 +414,10 @@ class State:
         due = [
             (atom, false)
             for condition, atom, false in operator.changes
-            if all((one[1] in self.relations[one[0]].rows) != negated for one, negated in condition)
+            if all(
+                (needed[1] in self.relations[needed[0]].rows) != negated
+                for needed, negated in condition
+            )
         ]
         for (name, args), false in sorted(due, key=lambda change: not change[1]):
             self.relations[name].put(args, not false)
@@ -250,7 +443,7 @@ def _can_remove(
     """Whether a fact can be made false where it is true and nothing makes it true again."""
     return any(
         _fits(
-            (*condition, *((one, not negated) for one, negated in denied)),
+            (*condition, *((denied_atom, not negated) for denied_atom, negated in denied)),
             {**required, atom: True},
         )
         for denied in product(*adds)
@@ -269,8 +462,8 @@ def _reachable_facts(
     # Predicates whose reach matters: what a rule or a deletion mentions, not mere records.
     clauses = [*problem.goal, *(clause for action in domain.actions for clause in action.clauses)]
     effects = [effect for action in domain.actions for effect in action.effects]
-    mentioned = {one.predicate for clause in clauses for one in clause.literals}
-    mentioned |= {one.predicate for effect in effects for one in effect.condition}
+    mentioned = {literal.predicate for clause in clauses for literal in clause.literals}
+    mentioned |= {literal.predicate for effect in effects for literal in effect.condition}
     mentioned |= {effect.literal.predicate for effect in effects if effect.literal.negated}
     relations = _copied(start, domain)
     rules = [
@@ -311,17 +504,17 @@ class _Rule:
         self, body: list[Literal], heads: list[Literal], variables: Typed,
         relations: Relations, certain: Certain,
     ) -> None:  # fmt: skip
-        self._wanted = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
-        plan = make_plan(body, variables, self._wanted, relations, certain)
+        self._names = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
+        plan = make_plan(body, variables, self._names, relations, certain)
         self._rows = plan.attach(relations)
         self._heads = heads
-        self.reads = {one.predicate for one in body} or set(relations)
+        self.reads = {literal.predicate for literal in body} or set(relations)
 
     def fire(self, relations: Relations) -> Iterable[str]:
         """Add what follows; the predicates that gained a fact."""
         gained = set()
         for row in self._rows():
-            values = dict(zip(self._wanted, row, strict=True))
+            values = dict(zip(self._names, row, strict=True))
             for head in self._heads:
                 (name, args), _ = _ground(head, values)
                 if relations[name].put(args, true=True):
@@ -330,4 +523,4 @@ class _Rule:
 
 
 def _positive(literals: Iterable[Literal]) -> list[Literal]:
-    return [one for one in literals if not one.negated]
+    return [literal for literal in literals if not literal.negated]

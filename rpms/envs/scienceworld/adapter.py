@@ -76,8 +76,8 @@ def read_action(text: str) -> str:
     """
     action = _ARTICLE.sub("", " ".join(text.split()).rstrip(" .!"))
     for pattern, command in _LOOSE:
-        if found := pattern.match(action):
-            return " ".join(found.expand(command).split())
+        if match := pattern.match(action):
+            return " ".join(match.expand(command).split())
     verb, _, rest = action.partition(" ")
     return f"{verb.lower()} {rest}".rstrip()
 
@@ -116,10 +116,10 @@ def needed_instrument(actions: Sequence[str]) -> str:
     """The tool that the advice uses without fetching it first; empty if there is none."""
     fetched: list[str] = []
     for action in actions:
-        if found := _TAKEN.fullmatch(action):
-            fetched.append(found[1])
-        elif (found := _USED.fullmatch(action)) and find(fetched, found[1]) is None:
-            return found[1]
+        if match := _TAKEN.fullmatch(action):
+            fetched.append(match[1])
+        elif (match := _USED.fullmatch(action)) and find(fetched, match[1]) is None:
+            return match[1]
     return ""
 
 

@@ -81,8 +81,8 @@ def first_belief(observation: str) -> Belief:
     belief = empty_belief()
     belief["holding"] = list(STARTING_INVENTORY)
     view.look(belief, "look around", observation)
-    if found := _TASK.search(observation):
-        belief["flags"][TASK] = found[0]
+    if match := _TASK.search(observation):
+        belief["flags"][TASK] = match[0]
     _point(belief)
     return belief
 
@@ -98,8 +98,8 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
         return belief
     command = played(action, belief["asked"])
     belief["asked"] = {}
-    if found := _WENT.match(text):
-        view.arrive(belief, found[1])
+    if match := _WENT.match(text):
+        view.arrive(belief, match[1])
     elif refused(text) or not view.look(belief, command, text):
         _handle(belief, command, text)
         _operate(belief, command, text)
@@ -123,10 +123,10 @@ def refused(observation: str) -> bool:
 
 def _handle(belief: Belief, command: str, text: str) -> None:
     """Things that change place: moved, poured out, eaten."""
-    if found := _EATEN.match(text):
-        _leave(belief, command, found[1])
-    elif found := _MOVED.match(text):
-        thing, place = found[1], found[2]
+    if match := _EATEN.match(text):
+        _leave(belief, command, match[1])
+    elif match := _MOVED.match(text):
+        thing, place = match[1], match[2]
         if thing.startswith("contents of the "):
             _pour(belief, thing.removeprefix("contents of the "), place)
             return
@@ -135,11 +135,11 @@ def _handle(belief: Belief, command: str, text: str) -> None:
             belief["holding"].append(thing)
         else:
             view.put(belief, thing, place)
-    elif found := _DUG.match(text):
-        view.put(belief, found[1], belief["location"] or "")
-    elif found := _DUNKED.match(text):
-        for liquid in found[1].split(", "):
-            view.put(belief, liquid, found[2])
+    elif match := _DUG.match(text):
+        view.put(belief, match[1], belief["location"] or "")
+    elif match := _DUNKED.match(text):
+        for liquid in match[1].split(", "):
+            view.put(belief, liquid, match[2])
 
 
 def _leave(belief: Belief, command: str, thing: str) -> None:
@@ -176,33 +176,33 @@ def _into_inventory(belief: Belief, place: str) -> bool:
 
 def _operate(belief: Belief, command: str, text: str) -> None:
     """Doors, devices, readings, focus and mixtures."""
-    if found := _SWITCHED.match(text):
-        name, state = found[1], found[2]
+    if match := _SWITCHED.match(text):
+        name, state = match[1], match[2]
         if state in ("activated", "deactivated"):
             note(belief, name, [state])
         else:
             view.set_door(belief, command, name, "open" if state == "open" else "closed")
-    elif found := _BROKEN.match(text):
-        note(belief, found[1], ["broken"])
-    elif found := _FIRE.match(text):
-        note(belief, found[1], ["on fire"])
-    elif found := _READING.search(text):
-        note(belief, view.meant(belief, command.rpartition(" on ")[2]), [found[1]])
-    elif found := _FOCUSED.match(text):
-        add_event(belief, FOCUS, _focused_on(belief, command, found[1]))
-    elif found := _RECIPE.search(text):
+    elif match := _BROKEN.match(text):
+        note(belief, match[1], ["broken"])
+    elif match := _FIRE.match(text):
+        note(belief, match[1], ["on fire"])
+    elif match := _READING.search(text):
+        note(belief, view.meant(belief, command.rpartition(" on ")[2]), [match[1]])
+    elif match := _FOCUSED.match(text):
+        add_event(belief, FOCUS, _focused_on(belief, command, match[1]))
+    elif match := _RECIPE.search(text):
         belief["events"] = [event for event in belief["events"] if event["kind"] != RECIPE]
-        for ingredient in found[1].split(", "):
+        for ingredient in match[1].split(", "):
             add_event(belief, RECIPE, ingredient)
-    elif found := _PRODUCT.search(text):
-        _mix(belief, command, found[1])
+    elif match := _PRODUCT.search(text):
+        _mix(belief, command, match[1])
 
 
 def _focused_on(belief: Belief, command: str, printed: str) -> str:
     """The name that a look lists; the answer may use another: a tree is focused on as a plant."""
     listed = [*belief["visible"], *belief["holding"], *belief["last_seen"]]
-    asked = command.removeprefix("focus on ")
-    return asked if find(listed, printed) is None and asked in listed else printed
+    named = command.removeprefix("focus on ")
+    return named if find(listed, printed) is None and named in listed else printed
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:
@@ -259,27 +259,27 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
 
 def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
     """What runs, burns, is broken or was made, and all that is known of the target."""
-    found = []
+    telling = []
     for name in belief["flags"]:
         if name in (TASK, CARRYING) or name.endswith(WAS):
             continue
         states = states_of(belief, name)
         worth = {"activated", "broken", "on fire", "made"} & set(states)
         if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
-            found.append(f"{name} {' '.join(states)}")
-    return found
+            telling.append(f"{name} {' '.join(states)}")
+    return telling
 
 
 def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
     """Where the target, the instrument and the boxes were last seen."""
     details = read_details(goal["sentence"])
-    wanted = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
-    found = []
+    targets = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
+    seen = []
     for name, place in belief["last_seen"].items():
-        if any(want and same_thing(name, want) for want in wanted):
+        if any(want and same_thing(name, want) for want in targets):
             room = view.room_of(belief, name)
-            found.append(f"{name} in {place}" + (f" ({room})" if room not in (None, place) else ""))
-    return found
+            seen.append(f"{name} in {place}" + (f" ({room})" if room not in (None, place) else ""))
+    return seen
 
 
 def print_state(belief: Belief) -> str:
@@ -294,10 +294,10 @@ def read_menu(observation: str) -> dict[str, str]:
     return dict(_CHOICE.findall(observation)) if observation.startswith(_MENU) else {}
 
 
-def played(action: str, asked: Mapping[str, str]) -> str:
+def played(action: str, choices: Mapping[str, str]) -> str:
     """The command in full: a bare number stands for its line of the menu before."""
     command = " ".join(action.lower().split())
-    return asked.get(str(int(command)), command) if command.isdecimal() else command
+    return choices.get(str(int(command)), command) if command.isdecimal() else command
 
 
 def carried_out(action: str, belief: Belief, observation: str) -> str:
@@ -313,11 +313,11 @@ def source_of(command: str) -> str:
     """The container that a command, or the menu line it was chosen from, takes a thing out of."""
     if path := _PATH.search(command):
         return path[1]
-    said = _VERB.sub("", command)
-    if found := _TARGET.match(said):
-        said = found[1]
-    found = _QUALIFIER.match(said)
-    return found[2] if found else ""
+    object_text = _VERB.sub("", command)
+    if match := _TARGET.match(object_text):
+        object_text = match[1]
+    match = _QUALIFIER.match(object_text)
+    return match[2] if match else ""
 
 
 def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
@@ -325,16 +325,16 @@ def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
     held = find(belief["holding"], thing)
     if path := _PATH.search(command):
         return path[1] == INVENTORY
-    said = _VERB.sub("", command)
+    object_text = _VERB.sub("", command)
     puts = re.match(r"(?:put|place) (?!down )", command)
-    if found := _TARGET.match(said) or (puts and _PUT_TARGET.match(said)):
-        said = found[1]
-    if found := _QUALIFIER.match(said):
-        return found[2] == INVENTORY
+    if match := _TARGET.match(object_text) or (puts and _PUT_TARGET.match(object_text)):
+        object_text = match[1]
+    if match := _QUALIFIER.match(object_text):
+        return match[2] == INVENTORY
     if held is None:
         return False
     others = [name for name in belief["visible"] if same_words(name, thing)]
     if not others and belief["visible"]:
         return True
     # Words that the name lacks may be what told two things apart ("cup containing red paint").
-    return True if set(said.split()) <= set(thing.lower().split()) else None
+    return True if set(object_text.split()) <= set(thing.lower().split()) else None

@@ -157,7 +157,7 @@ def _limit(when: str) -> tuple[str, float, str]:
 def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
     """Whether one of some tests holds; one without an argument is about the task's own object."""
     read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
-    tests = [(TESTS[found[1]], found[2] or task.object) for found in read if found]
+    tests = [(TESTS[match[1]], match[2] or task.object) for match in read if match]
     return lambda belief: any(test(belief, task, what) for test, what in tests)
 
 
@@ -217,7 +217,7 @@ def is_kind(name: str, kind: str) -> bool:
 def _carried(belief: Belief, what: str) -> bool:
     """It is in the inventory, or in something that is."""
     around = [*_names_of(belief, what), *_around(belief, what)]
-    return any(same_words(one, held) for one in around for held in belief["holding"])
+    return any(same_words(place, held) for place in around for held in belief["holding"])
 
 
 def _chosen(belief: Belief) -> list[str]:
@@ -258,8 +258,8 @@ def _running(belief: Belief, what: str) -> bool:
 def _together(belief: Belief) -> bool:
     """All ingredients the recipe named are in one and the same container."""
     places = [
-        {belief["last_seen"].get(name) for name in _names_of(belief, wanted)}
-        for wanted in events(belief, RECIPE)
+        {belief["last_seen"].get(name) for name in _names_of(belief, ingredient)}
+        for ingredient in events(belief, RECIPE)
     ]
     return len(places) > 1 and bool(set.intersection(*places) - {None, belief["location"]})
 
@@ -384,15 +384,15 @@ _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
 def parse_goal(sentence: str) -> GoalSpec:
     """Template parsing of the task description; one of no known shape is an error."""
-    family, verb, found = _match(sentence)
-    target = found["o"]
+    family, verb, match = _match(sentence)
+    target = match["o"]
     return GoalSpec(
         sentence=sentence.strip(),
         type=family,
         object=target,
         state=verb,
         count=1,
-        destination=found.groupdict().get("d") or "",
+        destination=match.groupdict().get("d") or "",
         signature=f"{family}:{verb}:{target}",
     )
 
@@ -451,8 +451,8 @@ def _focus_order(sentence: str) -> list[Focus]:
 def _match(sentence: str) -> tuple[str, str, re.Match[str]]:
     text = _plain(sentence)
     for family, verb, pattern in _TEMPLATES:
-        if found := pattern.match(text):
-            return family, verb, found
+        if match := pattern.match(text):
+            return family, verb, match
     raise RpmsError(
         f"cannot read the goal '{sentence.strip()}': it follows none of the ScienceWorld task "
         "descriptions (boil/melt/measure/find/grow/use chemistry/determine ...)"

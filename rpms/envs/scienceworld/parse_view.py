@@ -85,9 +85,9 @@ class _Scanner:
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Step over the pattern if it comes next."""
-        if found := pattern.match(self.text, self.at):
-            self.at = found.end()
-        return found
+        if match := pattern.match(self.text, self.at):
+            self.at = match.end()
+        return match
 
     def things(self) -> Iterator[Thing]:
         """A list as it stands inside a sentence: ``a, b, c``, or ``nothing``."""
@@ -109,12 +109,12 @@ class _Scanner:
         # A wilting flower is just "the flower" when it is spoken of again.
         say_door, say_inside = _sentences(name[0].removeprefix("wilting "))
         while True:
-            if found := self.take(say_door):
-                door = "open" if found[1] == "open" else "closed"
-            elif found := self.take(_SWITCH):
-                states.append(_SWITCHED[found[1]])
-            elif found := self.take(_STATE):
-                states.append(next(state for state in found.groups() if state))
+            if match := self.take(say_door):
+                door = "open" if match[1] == "open" else "closed"
+            elif match := self.take(_SWITCH):
+                states.append(_SWITCHED[match[1]])
+            elif match := self.take(_STATE):
+                states.append(next(state for state in match.groups() if state))
             elif self.take(_BRACKET):
                 contents = tuple(self.things())
                 self.take(_BRACKET_END)
@@ -184,15 +184,15 @@ _COMMON = ("sink", "drawer")
 
 def look(belief: Belief, command: str, text: str) -> bool:
     """Read a description of a room, the inventory, a container or a thing, if the text is one."""
-    if found := _ROOM.match(text):
-        things = read_lines(found[2])
+    if match := _ROOM.match(text):
+        things = read_lines(match[2])
         if _has_agent(things):
-            arrive(belief, found[1])
-        see_room(belief, found[1], things, _EXIT.findall(found[3] or ""))
-    elif found := _CARRIED.match(text):
-        _carry(belief, read_lines(found[1]))
-    elif found := _INSIDE.match(text):
-        _look_inside(belief, found[1], found[2], text)
+            arrive(belief, match[1])
+        see_room(belief, match[1], things, _EXIT.findall(match[3] or ""))
+    elif match := _CARRIED.match(text):
+        _carry(belief, read_lines(match[1]))
+    elif match := _INSIDE.match(text):
+        _look_inside(belief, match[1], match[2], text)
     elif command.startswith(("look at", "examine")):
         return _look_at(belief, text)
     else:
@@ -218,9 +218,9 @@ def _look_inside(belief: Belief, name: str, block: str, text: str) -> None:
 
 def _look_at(belief: Belief, text: str) -> bool:
     """One thing, its contents in the line or listed below it."""
-    if found := _EXIT.match(text):
-        if found[1] in belief["places"]:
-            belief["containers"][f"door to {found[1]}"] = "open" if found[2] == "open" else "closed"
+    if match := _EXIT.match(text):
+        if match[1] in belief["places"]:
+            belief["containers"][f"door to {match[1]}"] = "open" if match[2] == "open" else "closed"
         return True
     things = read_lines(text)
     if not things:
@@ -386,7 +386,7 @@ def set_door(belief: Belief, command: str, name: str, door: Door) -> None:
     if name != "door":
         belief["containers"][name] = door
         return
-    rooms = [room for found in _DOOR.finditer(command) for room in found.groups() if room]
+    rooms = [room for match in _DOOR.finditer(command) for room in match.groups() if room]
     beyond = [room for room in rooms if room != belief["location"]]
     known = [other for other in belief["containers"] if other.startswith("door to ")]
     if beyond:

@@ -49,23 +49,17 @@ def _data() -> dict[str, Any]:
 def catalogue() -> dict[str, Science]:
     """The 26 tasks by name, in the order of the benchmark."""
     played = _data()["test_episodes"]
-    found = {}
+    sciences = {}
     for name, row in _data()["tasks"].items():
         dev, test = row["train"], row["train"] + row["dev"]
-        found[name] = Science(
+        sciences[name] = Science(
             family=row["family"],
             train=range(dev),
             dev=range(dev, test),
             test=range(test, test + min(played, row["test"])),
             variations=test + row["test"],
         )
-    return found
-
-
-def families() -> dict[str, str]:
-    """The four families and what they are called."""
-    named: dict[str, str] = _data()["families"]
-    return named
+    return sciences
 
 
 def simplifications() -> list[str]:

@@ -63,8 +63,8 @@ def renamed() -> dict[str, str]:
 @lru_cache(maxsize=4096)
 def split_phase(name: str) -> tuple[str, str]:
     """The lasting name of a substance and its phase: ``liquid tin`` -> (``tin``, ``liquid``)."""
-    if found := _PHASE.fullmatch(renamed().get(name, name)):
-        return found[2], "gas" if found[1] == "gaseous" else found[1]
+    if match := _PHASE.fullmatch(renamed().get(name, name)):
+        return match[2], "gas" if match[1] == "gaseous" else match[1]
     return name, ""
 
 
@@ -84,8 +84,8 @@ def note(belief: Belief, name: str, states: Iterable[str], others: Collection[st
         belief["flags"][f"{lasting}{WAS}"] = before[-1]
     new = [phase] if phase else []
     new += [state for state in states if state not in new]
-    told = [state for state in new if not _is_reading(state)]
-    if not told:
+    plain = [state for state in new if not _is_reading(state)]
+    if not plain:
         new[:0] = [state for state in known if not _is_reading(state) and state not in _PHASES]
     if not any(_is_reading(state) for state in new):
         new += [state for state in known if _is_reading(state)]
@@ -119,8 +119,8 @@ def phase_of(belief: Belief, name: str) -> str:
 
 def temperature_of(belief: Belief, name: str) -> float | None:
     """The last reading for a thing, in degrees celsius."""
-    found = next((state for state in states_of(belief, name) if _is_reading(state)), None)
-    return float(found.split()[0]) if found else None
+    reading = next((state for state in states_of(belief, name) if _is_reading(state)), None)
+    return float(reading.split()[0]) if reading else None
 
 
 def _is_reading(state: str) -> bool:

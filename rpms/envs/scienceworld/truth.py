@@ -67,29 +67,29 @@ def _same_things(believed: list[str], truly: list[str]) -> bool:
     Names may differ by what is printed in front (``red apple``), and by a phase: a thing that
     melts in the inventory is renamed without a word, but it is still there.
     """
-    left = [split_phase(name)[0] for name in truly]
+    unmatched = [split_phase(name)[0] for name in truly]
     loose = []
     for name in (split_phase(name)[0] for name in believed):
-        if name in left:
-            left.remove(name)
+        if name in unmatched:
+            unmatched.remove(name)
         else:
             loose.append(name)
     for name in loose:
-        fitting = next((other for other in left if same_words(name, other)), None)
+        fitting = next((other for other in unmatched if same_words(name, other)), None)
         if fitting is None:
             return False
-        left.remove(fitting)
-    return not left
+        unmatched.remove(fitting)
+    return not unmatched
 
 
 def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:
     """Name -> open or not, for everything with a door or a lid."""
-    found: dict[str, list[bool]] = {}
+    doors: dict[str, list[bool]] = {}
     for thing in _everything(tree):
         container = thing["propContainer"] or {}
         if container.get("isClosable"):
-            found.setdefault(thing["name"], []).append(container["isOpen"])
-    return found
+            doors.setdefault(thing["name"], []).append(container["isOpen"])
+    return doors
 
 
 def _everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:

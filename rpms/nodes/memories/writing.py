@@ -10,9 +10,8 @@ from typing import Any
 from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
 
-from rpms.models.faults import fault_line
 from rpms.models.opening import LABELS
-from rpms.models.replies import normalize_reply
+from rpms.models.replies import fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import call_s, open_chat
 from rpms.nodes.llm_call import chat_messages

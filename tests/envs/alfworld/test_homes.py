@@ -15,9 +15,9 @@ from types import SimpleNamespace
 import pytest
 
 from rpms.envs.alfworld import alfworld_package
-from rpms.envs.alfworld.alfworld_package import Dialect
+from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
 from rpms.envs.alfworld.engine import GameEngine, display_names
-from rpms.envs.alfworld.homes import Draws, Home, data, draw_home, problem, walkthrough
+from rpms.envs.alfworld.homes import Home, data, draw_home, problem, walkthrough
 from rpms.envs.alfworld.tasks import GENERATED, Game, Split, ensure_games, games_root, sample_home
 from rpms.vocabulary.errors import RpmsError
 
@@ -46,7 +46,7 @@ import sys
 from pathlib import Path
 from rpms.envs.alfworld.tasks import ensure_games
 
-ensure_games("generated_seen", 12, root=Path(sys.argv[1]))
+ensure_games("generated_seen", 6, root=Path(sys.argv[1]))
 """
 
 
@@ -63,34 +63,22 @@ def start(program: str, *args: str, **environment: str) -> subprocess.Popen[str]
 @pytest.fixture(scope="module")
 def homes() -> list[Home]:
     types = list(data()["tasks"])
-    return [draw_home(f"test:{n}", types[n % 6], n // 6 % 2, n % 2) for n in range(240)]
+    return [draw_home(f"test:{n}", types[n % 6], n // 6 % 2, n % 2) for n in range(120)]
 
 
 @pytest.fixture(scope="module")
 def default_games() -> list[Game]:
-    return [sample_home(split, index) for split in GENERATED for index in range(60)]
+    return [sample_home(split, index) for split in GENERATED for index in range(30)]
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    ("split", "dialect", "numbers"),
-    [
-        *(
-            (split, "move", range(first, first + 20))
-            for split in GENERATED
-            for first in (0, 20, 40)
-        ),
-        *((split, "put", range(6)) for split in GENERATED),
-    ],
-)
-def test_every_plan_wins_in_the_real_engine(
-    split: Split, dialect: Dialect, numbers: range, tmp_path: Path
-) -> None:
-    paths = ensure_games(split, numbers.stop, dialect, tmp_path)
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("split", GENERATED)
+def test_every_plan_wins_in_the_real_engine(split: Split, dialect: Dialect, tmp_path: Path) -> None:
     engine = GameEngine()
-    for index in numbers:
+    for index, path in enumerate(ensure_games(split, 12, dialect, tmp_path)):
         game = sample_home(split, index, dialect)
-        engine.load(paths[index])
+        engine.load(path)
         state = engine.reset()
         assert f"Your task is to: {game.goal}." in state.feedback
         assert engine.walkthrough == list(game.walkthrough)
@@ -99,7 +87,6 @@ def test_every_plan_wins_in_the_real_engine(
             assert command in state.admissible_commands, f"{game.folder}: {command!r}"
             state = engine.step(command)
         assert state.won, game.folder
-    engine.close()
 
 
 @pytest.mark.engine
@@ -112,22 +99,20 @@ def test_older_wording_speaks_as_the_older_games_did(tmp_path: Path) -> None:
     assert re.match(r"You arrive at loc \d+\. ", said[0])
     assert re.fullmatch(r"You put the \w+ \d in/on the \w+ \d\.", said[-1])
     assert engine.step("help").feedback == "Nothing happens."
-    engine.close()
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4242"])
-def test_games_are_the_same_everywhere(hash_seed: str) -> None:
-    output, _ = start(DIGEST_PROGRAM, PYTHONHASHSEED=hash_seed).communicate(timeout=60)
+def test_games_are_the_same_everywhere() -> None:
+    output, _ = start(DIGEST_PROGRAM, PYTHONHASHSEED="4242").communicate(timeout=60)
     assert output.strip() == DIGEST
 
 
 def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> None:
     per_type = Counter((game.split, game.task_type) for game in default_games)
     assert len(per_type) == 12
-    assert set(per_type.values()) == {10}
+    assert set(per_type.values()) == {5}
     for split in GENERATED:
         games = [game for game in default_games if game.split == split]
-        for first in range(0, 55):
+        for first in range(25):
             assert len({game.task_type for game in games[first : first + 6]}) == 6
     openings = {
         "pick_and_place_simple": {"put a", "put some"},
@@ -144,10 +129,10 @@ def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> 
 
 
 def test_splits_never_share_a_layout() -> None:
-    layouts = [{sample_home(split, index).layout for index in range(300)} for split in GENERATED]
+    layouts = [{sample_home(split, index).layout for index in range(120)} for split in GENERATED]
     assert layouts[0].isdisjoint(layouts[1])
     # Rooms differ within a split too.
-    assert min(map(len, layouts)) > 250
+    assert min(map(len, layouts)) > 100
 
 
 def test_folders_are_named_as_the_official_ones(default_games: list[Game]) -> None:
@@ -179,18 +164,10 @@ def test_the_same_home_in_both_wordings() -> None:
     )
 
 
-def test_any_number_of_games(tmp_path: Path) -> None:
-    paths = ensure_games("generated_seen", 100, root=tmp_path)
-    assert len(set(paths)) == 100
-    assert [path.parent.name for path in paths] == [f"trial_GS{n:04}" for n in range(100)]
-    for path in paths:
-        assert path.parents[3] == tmp_path / "json_2.1.1"
-        assert json.loads(path.read_text())["solvable"] is True
-        assert (path.parent / "traj_data.json").is_file()
-
-
 def test_a_second_call_writes_nothing_and_damage_is_repaired(tmp_path: Path) -> None:
     paths = ensure_games("generated_seen", 3, root=tmp_path)
+    assert [path.parent.name for path in paths] == [f"trial_GS{n:04}" for n in range(3)]
+    assert all(path.parents[3] == tmp_path / "json_2.1.1" for path in paths)
     times = [path.stat().st_mtime_ns for path in paths]
     intact = paths[1].read_bytes()
     assert ensure_games("generated_seen", 3, root=tmp_path) == paths
@@ -207,8 +184,8 @@ def test_several_processes_may_write_at_once(tmp_path: Path) -> None:
         assert process.returncode == 0
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert {path.name for path in files} == {"game.tw-pddl", "traj_data.json"}
-    assert len(files) == 24
-    for index, path in enumerate(ensure_games("generated_seen", 12, root=tmp_path)):
+    assert len(files) == 12
+    for index, path in enumerate(ensure_games("generated_seen", 6, root=tmp_path)):
         assert path.read_text() == sample_home("generated_seen", index).game_file
 
 
@@ -220,13 +197,7 @@ def test_cache_folder_is_the_users_choice(tmp_path: Path, monkeypatch: pytest.Mo
     assert games_root("move") != games_root("put")
 
 
-def test_bad_requests_are_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RpmsError, match=r"unknown generated split 'valid_seen'; choose"):
-        sample_home("valid_seen", 0)  # type: ignore[arg-type]
-    with pytest.raises(RpmsError, match=r"unknown game wording 'lay'; choose move or put"):
-        sample_home("generated_seen", 0, "lay")  # type: ignore[arg-type]
-    with pytest.raises(RpmsError, match=r"numbered from 0"):
-        sample_home("generated_seen", -1)
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     with pytest.raises(RpmsError, match=r"set RPMS_CACHE to a folder you can write to"):
@@ -253,18 +224,19 @@ def test_data_respects_what_the_game_allows() -> None:
             assert all(device in data()["rooms"][room]["receptacles"] for room in task["rooms"])
 
 
-def test_rooms_have_a_plausible_size(homes: list[Home]) -> None:
+def test_rooms_are_plausible_and_everything_lies_where_it_may(homes: list[Home]) -> None:
     for home in homes:
         fewest, most = data()["rooms"][home.room]["size"]
         assert fewest <= len(home.receptacles) <= most
         objects = Counter(item.kind for item in home.items if item.portable)
         assert 8 <= sum(objects.values()) <= 60
         assert max(objects.values()) <= 3
-    assert {home.room for home in homes} == set(data()["rooms"])
-
-
-def test_everything_lies_where_it_may(homes: list[Home]) -> None:
-    for home in homes:
+        ids = [one.lower() for one in ids_of(home)]
+        assert len(set(ids)) == len(ids)
+        spots = {place.spot for place in home.receptacles}
+        assert home.start not in spots
+        assert len(home.layout.split()) == len(spots)
+        assert home.layout.count("+") == len(home.receptacles) - len(spots)
         for item in home.items:
             if item.inside is None:
                 assert not item.portable
@@ -272,13 +244,7 @@ def test_everything_lies_where_it_may(homes: list[Home]) -> None:
             assert item.inside in home.receptacles
             assert item.spot == item.inside.spot
             assert not item.portable or item.kind in alfworld_package.can_hold(item.inside.kind)
-
-
-def test_ids_are_unique_and_the_start_is_out_of_reach(homes: list[Home]) -> None:
-    for home in homes:
-        ids = [one.id for one in home.receptacles] + [one.id for one in home.items]
-        assert len({one.lower() for one in ids}) == len(ids)
-        assert home.start not in {one.spot for one in home.receptacles}
+    assert {home.room for home in homes} == set(data()["rooms"])
 
 
 def test_goals_are_possible_and_not_met(homes: list[Home]) -> None:
@@ -318,16 +284,6 @@ def test_searching_is_needed(homes: list[Home]) -> None:
     assert 0.005 < len(odd) / everything < 0.1
 
 
-def test_some_spots_serve_several_receptacles(homes: list[Home]) -> None:
-    spots = Counter((n, one.spot) for n, home in enumerate(homes) for one in home.receptacles)
-    shared = [spot for spot, count in spots.items() if count > 1]
-    assert 0.05 < len(shared) / len(spots) < 0.2
-    for home in homes:
-        distinct = {one.spot for one in home.receptacles}
-        assert len(home.layout.split()) == len(distinct)
-        assert home.layout.count("+") == len(home.receptacles) - len(distinct)
-
-
 def test_only_what_has_a_door_opens(homes: list[Home]) -> None:
     seen: Counter[tuple[str, bool]] = Counter()
     for home in homes:
@@ -337,41 +293,6 @@ def test_only_what_has_a_door_opens(homes: list[Home]) -> None:
     assert not seen["Microwave", False]
     for kind in ("Cabinet", "Drawer"):
         assert seen[kind, True] > seen[kind, False] > 0
-
-
-def test_layouts_split_into_two_halves_that_never_meet() -> None:
-    halves = [
-        {draw_home(f"any:{n}", "pick_and_place_simple", 0, side).layout for n in range(300)}
-        for side in (0, 1)
-    ]
-    assert halves[0].isdisjoint(halves[1])
-
-
-def test_the_same_seed_draws_the_same() -> None:
-    first, again, other = Draws("a"), Draws("a"), Draws("b")
-    taken = [first.between(0, 999) for _ in range(20)]
-    assert taken == [again.between(0, 999) for _ in range(20)]
-    assert taken != [other.between(0, 999) for _ in range(20)]
-
-
-def test_draws_do_not_change_between_python_versions() -> None:
-    draws = Draws("generated_seen:0")
-    assert [draws.between(0, 99) for _ in range(6)] == [87, 47, 29, 36, 37, 32]
-
-
-def test_choices_cover_their_range() -> None:
-    draws = Draws("cover")
-    assert {draws.between(2, 4) for _ in range(200)} == {2, 3, 4}
-    assert {draws.pick("xyz") for _ in range(200)} == set("xyz")
-    assert sorted(draws.shuffled(range(20))) == list(range(20))
-    assert all(draws.chance(1) and not draws.chance(0) for _ in range(100))
-
-
-def test_weights_decide_how_often() -> None:
-    draws = Draws("weights")
-    drawn = Counter(draws.weighted({"often": 3, "never": 0, "seldom": 1}) for _ in range(2000))
-    assert drawn["never"] == 0
-    assert 0.7 < drawn["often"] / 2000 < 0.8
 
 
 def ids_of(home: Home) -> list[str]:
@@ -384,7 +305,7 @@ def facts_of(problem: str, predicate: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.usefixtures("stock_textworld")
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(4))
 def test_names_are_those_of_alfworld(number: int, homes: list[Home]) -> None:
     from alfworld.agents.utils.misc import Demangler
 
@@ -431,7 +352,7 @@ def test_traits_are_those_of_the_package(homes: list[Home]) -> None:
 
 def test_plans_open_what_is_closed_and_walk_only_when_needed(homes: list[Home]) -> None:
     opened = 0
-    for home in homes[:120]:
+    for home in homes:
         plan = walkthrough(home, "move")
         assert plan[0].startswith("go to ")
         names = display_names(ids_of(home))
@@ -451,40 +372,11 @@ def test_plans_open_what_is_closed_and_walk_only_when_needed(homes: list[Home]) 
     assert opened > 20
 
 
-def test_new_wording_is_the_package_as_it_is() -> None:
-    assert "(:action help" in alfworld_package.domain("move")
-    assert 'template :: "move {o} to {r}"' in alfworld_package.grammar("move")
-    assert alfworld_package.grammar("move").count("UNKNOWN GOAL") == 1
-
-
-def test_older_wording_differs_only_in_its_words() -> None:
-    assert "(:action help" not in alfworld_package.domain("put")
-    code = re.sub(r";.*", "", alfworld_package.domain("put"))
-    assert code.count("(") == code.count(")")
-    grammar = alfworld_package.grammar("put")
-    assert 'template :: "put {o} in/on {r}"' in grammar
-    assert "You put the {o.name} in/on the {r.name}." in grammar
-    assert "You arrive at {lend.name}." in grammar
-    assert "action help" not in grammar
-    assert "move " not in grammar.replace("remove ", "")
-
-
-def test_goals_come_from_the_package() -> None:
-    assert alfworld_package.goal_sentence("pick_two_obj_and_place", 1, "CellPhone", "Bed", "") == (
-        "find two cellphone and put them in bed"
-    )
-    condition = alfworld_package.goal_condition("look_at_obj_in_light", "Pen", "", "DeskLamp")
-    assert "(objectType ?ot DeskLampType)" in condition
-    assert "?r - receptacle" in condition
-    assert "#" not in condition
-
-
 def test_an_unknown_version_of_the_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alfworld_package, "_data_file", lambda name: "something else")
-    with pytest.raises(RpmsError, match=r"install alfworld==0\.4\.2"):
-        alfworld_package.grammar.__wrapped__("put")
-    with pytest.raises(RpmsError, match=r"install alfworld==0\.4\.2"):
-        alfworld_package.domain.__wrapped__("put")
+    for read in (alfworld_package.grammar, alfworld_package.domain):
+        with pytest.raises(RpmsError, match=r"install alfworld==0\.4\.2"):
+            read.__wrapped__("put")
 
 
 def test_a_missing_package_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
