@@ -24,6 +24,10 @@ MOST_TEXT = 4_000_000
 """Bytes of a text that people write by hand: rules, plans, lists."""
 MOST_VALUES = 200_000
 """Values of a YAML file with its aliases written out; a few lines could name billions."""
+MOST_DEPTH = 200
+"""Lists and mappings of a YAML file in each other."""
+# With PyYAML's parser in Python, reading the rules takes half a second of every start.
+FAST_YAML: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NOT_THERE = (0, 0)
 _NAME = 100
 
@@ -119,10 +123,10 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
     """The document as nodes (for line numbers) and as data."""
     text = read_text(file)
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is not None and _values(node, [], {}) > MOST_VALUES:
-            raise RpmsError(f"{file}: not readable: more than {MOST_VALUES:,} values in it")
-        return node, yaml.safe_load(text)
+        try:
+            return _parse_yaml(file, text, FAST_YAML)
+        except yaml.YAMLError:  # the parser in Python tells it better
+            return _parse_yaml(file, text, yaml.SafeLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
@@ -133,6 +137,23 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML says of a text that is no number or date though its tag or form says so.
         raise RpmsError(f"{file}: a value in it does not fit its type: {error}") from error
+
+
+def _parse_yaml(file: Path, text: str, kind: type[Any]) -> tuple[yaml.Node | None, object]:
+    """Bounded in depth before it is composed: the parser in C would run out of its stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=kind):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_DEPTH:
+            raise RecursionError
+    loader = kind(text)
+    node = loader.get_single_node()
+    if node is None:
+        return None, None
+    if _values(node, [], {}) > MOST_VALUES:
+        raise RpmsError(f"{file}: not readable: more than {MOST_VALUES:,} values in it")
+    return node, loader.construct_document(node)
 
 
 def _values(node: yaml.Node, above: list[int], known: dict[int, int]) -> int:
