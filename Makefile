@@ -37,7 +37,7 @@ docs: ## the pages of docs/ as a site, in site/index.html
 lint: setup-dev ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 test: lint ## lint, then the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
