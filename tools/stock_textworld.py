@@ -23,9 +23,7 @@ from tools.bootstrap import PINS, ROOT, Clone, SetupError, read_pins, say
 REQUIREMENTS = "requirements-textworld.txt"
 STAMP = ".venv/textworld.sha256"
 LIBRARY = "fast-downward-textworld"
-# Only this pip can be told which versions a build may use. The planner's build asks for any
-# cmake; naming one keeps a later release from breaking it.
-PIP = "pip==26.3"
+# The planner's build asks for any cmake; naming one keeps a later release from breaking it.
 CMAKE = "cmake==4.4.4"
 COMPILERS = (("g++", "gcc"), ("clang++", "clang"), ("c++", "cc"))
 # Appended, as the package's own build files fix -O3 -g and only what comes after those wins.
@@ -106,7 +104,6 @@ def install_plain_wheel(clone: Clone, pin: str) -> None:
 def install(clone: Clone) -> None:
     """Install every pin, and play one game in a process of its own to try the library."""
     cxx, clone.env["CC"] = find_compilers(clone.env)
-    clone.pip("updating pip", "install", PIP)
     pins = read_pins(clone.root / REQUIREMENTS)
     special = [pin for pin in pins if pin.startswith(f"{LIBRARY}==")]
     if platform.system() == "Linux" and platform.machine() != "x86_64":

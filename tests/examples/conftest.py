@@ -1,49 +1,47 @@
-"""The ``rpms`` command as an installation has it: a script whose path is not the current folder."""
+"""Pages and examples, run as somebody would who has RPMS installed: ``rpms`` in a folder of theirs."""
 
 from __future__ import annotations
 
 import os
-import subprocess
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import Done, in_process
+
 ROOT = Path(__file__).resolve().parents[2]
-Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+Shell = Callable[..., Done]
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    """Runs shell commands in a folder of their own, with ``rpms`` on the path."""
-    script = tmp_path / "bin" / "rpms"
-    script.parent.mkdir()
-    script.write_text(
-        f"#!{sys.executable}\nfrom rpms.commands.main import main\n"
-        "if __name__ == '__main__':\n    main()\n"
-    )
-    script.chmod(0o755)
+def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
+    """Runs the ``rpms`` lines of a script in a folder until one fails; all that was printed.
 
-    def run(commands: str, where: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
-        env = {
-            **os.environ,
-            "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join(map(str, paths)),
-            "COLUMNS": "200",
-        }
-        return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=where, env=env, capture_output=True, text=True, timeout=500, check=False,
-        )  # fmt: skip
+    What is imported from ``paths`` (and from the folder, as the command does itself) is forgotten
+    afterwards; worker processes are given the same paths.
+    """
+    rpms, before, path = in_process(monkeypatch, capsys), {*sys.modules}, [*sys.path]
+    monkeypatch.setenv("COLUMNS", "200")
 
-    return run
+    def run(script: str, folder: Path, *paths: Path) -> Done:
+        monkeypatch.chdir(folder)
+        sys.path[:] = [*map(str, paths), *(name for name in path if name not in ("", str(ROOT)))]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, paths)))
+        out = ""
+        for line in script.splitlines():
+            program, *words = shlex.split(line)
+            assert program == "rpms", line
+            done = rpms(*words)
+            out += done.out
+            if done.code:
+                break
+        return done._replace(out=out)
 
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """RPMS alone on a path, as in site-packages: no other folder of the repository."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "rpms").symlink_to(ROOT / "rpms")
-    return folder
+    yield run
+    sys.path[:] = path
+    for name in {*sys.modules} - before:
+        if not name.startswith("rpms"):
+            del sys.modules[name]
