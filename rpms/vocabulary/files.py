@@ -24,17 +24,10 @@ MOST_TEXT = 4_000_000
 """Bytes of a text that people write by hand: rules, plans, lists."""
 MOST_VALUES = 200_000
 """Values of a YAML file with its aliases written out; a few lines could name billions."""
-<<<<<<< HEAD
 MOST_DEPTH = 100
 """Nesting of a YAML file; ours have about ten."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Ten times as fast where PyYAML was built with libyaml, as its wheels are."""
-=======
-MOST_DEPTH = 200
-"""Lists and mappings of a YAML file in each other."""
-# With PyYAML's parser in Python, reading the rules takes half a second of every start.
-FAST_YAML: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
->>>>>>> w-ci
 NOT_THERE = (0, 0)
 _NAME = 100
 
@@ -130,18 +123,11 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
     """The document as nodes (for line numbers) and as data."""
     text = read_text(file)
     try:
-<<<<<<< HEAD
         _refuse_depth(text)
         node = yaml.compose(text, Loader=YAML_LOADER)
         if node is not None and _values(node, [], {}) > MOST_VALUES:
             raise RpmsError(f"{file}: not readable: more than {MOST_VALUES:,} values in it")
         return node, yaml.load(text, Loader=YAML_LOADER)
-=======
-        try:
-            return _parse_yaml(file, text, FAST_YAML)
-        except yaml.YAMLError:  # the parser in Python tells it better
-            return _parse_yaml(file, text, yaml.SafeLoader)
->>>>>>> w-ci
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = min(mark.line, text.count("\n")) + 1 if mark else 1
@@ -154,31 +140,14 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
         raise RpmsError(f"{file}: a value in it does not fit its type: {error}") from error
 
 
-<<<<<<< HEAD
 def _refuse_depth(text: str) -> None:
     """What is read in C has no net of its own below deep nesting."""
     depth = 0
     for event in yaml.parse(text, Loader=YAML_LOADER):
-=======
-def _parse_yaml(file: Path, text: str, kind: type[Any]) -> tuple[yaml.Node | None, object]:
-    """Bounded in depth before it is composed: the parser in C would run out of its stack."""
-    depth = 0
-    for event in yaml.parse(text, Loader=kind):
->>>>>>> w-ci
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_DEPTH:
             raise RecursionError
-<<<<<<< HEAD
-=======
-    loader = kind(text)
-    node = loader.get_single_node()
-    if node is None:
-        return None, None
-    if _values(node, [], {}) > MOST_VALUES:
-        raise RpmsError(f"{file}: not readable: more than {MOST_VALUES:,} values in it")
-    return node, loader.construct_document(node)
->>>>>>> w-ci
 
 
 def _values(node: yaml.Node, above: list[int], known: dict[int, int]) -> int:

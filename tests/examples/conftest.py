@@ -1,4 +1,4 @@
-"""Pages and examples, run as somebody would who has RPMS installed: ``rpms`` in a folder of theirs."""
+"""Pages and examples, run as by somebody who has RPMS installed: ``rpms`` in their own folder."""
 
 from __future__ import annotations
 
