@@ -7,10 +7,8 @@ circles broken, each step of it in a report to open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,19 +17,16 @@ import typer
 from rpms.commands.options import (
     JsonOption,
     OnlyEnvOption,
-    SplitOption,
     limit_option,
     print_json,
 )
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console
 
 if TYPE_CHECKING:
     from rpms.envs import Environment, Task
     from rpms.evals.plan import RunPlan
 
-PRESET = "demo"
 # Enough to see everything happen; a whole budget of steps only makes the page longer.
 STEPS = 50
 
@@ -42,7 +37,6 @@ def demo(
         str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
     ] = "",
     env: OnlyEnvOption = "",
-    split: SplitOption = "",
     out: Annotated[str, typer.Option(help="Folder for the runs.")] = "runs",
     as_json: JsonOption = False,
 ) -> None:
@@ -57,18 +51,16 @@ def demo(
     from rpms.evals.report.page import write_report
     from rpms.models.sim import LABEL
 
-    if split and not env:
-        raise RpmsError(f"--split {split} needs --env, to say which world has it")
     worlds = [get_environment(name) for name in ([env] if env else environment_names())]
     base = RunContext(max_steps=STEPS)
     names = condition_names(conditions)
-    contexts = letters(names, base) if names else preset_contexts(PRESET, base)
+    contexts = letters(names, base) if names else preset_contexts("demo", base)
     console = open_console(highlight=False, quiet=as_json)
     console.print(f"[bold]RPMS demo[/], model: {LABEL}; at most {STEPS} steps a task\n")
     pages, reports = [], {}
     for world in worlds:
         if env or world.demo:
-            plan = _plan(world, split, contexts, tasks)
+            plan = _plan(world, contexts, tasks)
             folder = Path(out or "runs") / f"demo-{datetime.now():%Y%m%d-%H%M%S}-{world.name}"
             play_plan(plan, str(folder), ExecutionOptions(), show=not as_json)
             report = read_report(folder)
@@ -87,21 +79,17 @@ def demo(
         print_json(reports)
 
 
-def _plan(world: Environment, split: str, contexts: dict[str, RunContext], count: int) -> RunPlan:
+def _plan(world: Environment, contexts: dict[str, RunContext], count: int) -> RunPlan:
+    """The first tasks of the world's demo, or without a count the first few of every type."""
     from rpms.envs import Demo
     from rpms.evals.plan import make_plan
 
     usual = world.demo or Demo(world.splits()[0], 1)
-    plan = make_plan(world.name, split or usual.split, contexts, count)
+    plan = make_plan(world.name, usual.split, contexts, count)
     if count:
         return plan
-    return replace(plan, tasks=_spread(world, plan.tasks, usual.each))
-
-
-def _spread(world: Environment, tasks: Sequence[Task], each: int) -> list[Task]:
-    """The first few tasks of every type, in the order of the split."""
-    chosen: list[Task] = []
-    for kind in world.goal_types():
-        mine = (task for task in tasks if world.parse_goal(task["goal"])["type"] == kind)
-        chosen += islice(mine, each)
-    return sorted(chosen, key=lambda task: task["index"])
+    by_type: dict[str, list[Task]] = {}
+    for task in plan.tasks:
+        by_type.setdefault(world.parse_goal(task["goal"])["type"], []).append(task)
+    spread = [task for tasks in by_type.values() for task in tasks[: usual.each]]
+    return replace(plan, tasks=sorted(spread, key=lambda task: task["index"]))

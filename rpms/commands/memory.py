@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from rpms.commands.options import JsonOption, print_json
 from rpms.vocabulary.output import say
 
 memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -19,7 +20,7 @@ FileArgument = Annotated[Path, typer.Argument(help="Memory snapshot (JSONL).")]
 @memory_app.command()
 def stats(
     file: FileArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Count entries by type and goal type."""
     from rich.markup import escape
@@ -34,7 +35,7 @@ def stats(
         entry.goal_signature.split(":")[0] for entry in entries if hasattr(entry, "goal_signature")
     )
     if as_json:
-        say(json.dumps({**header.model_dump(), "goal_types": dict(sorted(goals.items()))}))
+        print_json({**header.model_dump(), "goal_types": dict(sorted(goals.items()))})
         return
     console = open_console(highlight=False)
     about = f"{file}: {header.entries} entries, learned in {header.env}"

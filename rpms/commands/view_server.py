@@ -48,8 +48,8 @@ class ViewServer(ThreadingHTTPServer):
             raise RpmsError(
                 f"cannot listen on port {port} of {HOST}: {why}; give another --port, or 0 for any"
             ) from error
-        ends = ["", f":{self.server_port}"] if self.server_port == 80 else [f":{self.server_port}"]
-        self.hosts = {name + end for name in (HOST, "localhost") for end in ends}
+        end = "" if self.server_port == 80 else f":{self.server_port}"  # browsers leave 80 out
+        self.hosts = {f"{HOST}{end}", f"localhost{end}"}
 
     @property
     def address(self) -> str:

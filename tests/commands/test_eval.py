@@ -128,22 +128,15 @@ def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms: Rpms) -> None:
     assert dropped["D scf=off"] == 0 < dropped["D scf=occupancy"]
 
 
-@pytest.mark.parametrize(
-    ("model", "workers", "expected"),
-    [
-        ("openai:gpt-4", None, (None, 32)),
-        ("openai:gpt-4", 4, (4, 32)),
-        ("local:smollm2", None, (1, 1)),
-        ("local:smollm2", 4, (1, 1)),
+def test_a_local_model_is_asked_by_one_episode_at_a_time() -> None:
+    for model, workers, expected in (
+        ("openai:gpt-4", None, (None, 32)), ("openai:gpt-4", 4, (4, 32)),
+        ("local:smollm2", None, (1, 1)), ("local:smollm2", 4, (1, 1)),
         ("local:smollm2", 0, (0, 1)),
-    ],
-)
-def test_a_local_model_is_asked_by_one_episode_at_a_time(
-    model: str, workers: int | None, expected: tuple[int | None, int]
-) -> None:
-    plan = make_plan("alfworld", "generated_unseen", {"D": RunContext(model=model)}, 1)
-    execution = ExecutionOptions(workers=workers).suited_to(plan)
-    assert (execution.workers, execution.concurrency) == expected
+    ):  # fmt: skip
+        plan = make_plan("alfworld", "generated_unseen", {"D": RunContext(model=model)}, 1)
+        execution = ExecutionOptions(workers=workers).suited_to(plan)
+        assert (execution.workers, execution.concurrency) == expected
 
 
 def line(cost: float | None) -> EpisodeLine:

@@ -219,26 +219,17 @@ def test_models_that_talk_nonsense_or_refuse(rpms: Rpms, openai_server: OpenAISe
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("run",),
-        ("eval", "--conditions", "A", "--limit", "1", "--workers", "0", "--out", "run"),
-        ("learn", "--limit", "1", "--workers", "0", "--out", "memory.jsonl"),
-    ],
-    ids=["run", "eval", "learn"],
-)
-def test_a_server_that_is_not_there_is_named(
-    words: tuple[str, ...], rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_not_there_is_named(rpms: Rpms, tmp_path: Path) -> None:
     """By its address, less the password in it."""
-    monkeypatch.chdir(tmp_path)
-    address = "http://me:hide-and-seek@127.0.0.1:9/v1"
-    done = rpms(*words, "--model", "openai:any", "--base-url", address)
-    assert done.code == 2
+    few = ("--limit", "1", "--workers", "0", "--out")
+    server = ("--model", "openai:any", "--base-url", "http://me:hide-and-seek@127.0.0.1:9/v1")
     answer = "no reply from http://***@127.0.0.1:9/v1/chat/completions; check the address, and that"
-    assert answer in done.err.splitlines()[-1]
-    assert "hide-and-seek" not in done.out + done.err
+    for words in (
+        ["run"], ["eval", "--conditions", "A", *few, tmp_path], ["learn", *few, tmp_path / "m"],
+    ):  # fmt: skip
+        done = rpms(*words, *server)
+        assert done.code == 2 and answer in done.err.splitlines()[-1]
+        assert "hide-and-seek" not in done.out + done.err
 
 
 def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:

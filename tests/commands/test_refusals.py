@@ -116,10 +116,9 @@ WRONG: dict[str, dict[str, str]] = {
     "tasks": NAMES | {"--limit -1": "", f"--limit {HUGE}": ""},
     "memory show m": {"--limit -1": ""},
     "demo": {
-        "--env mars": "", "--env alfworld --split dev": "unknown ALFWorld split",
+        "--env mars": "",
         "--tasks -1": "", "--conditions A,F": "unknown condition 'F'", "--conditions=,": "unknown",
         "--conditions A+reask": "guard='reask' is called 'verify' now",
-        "--split dev": "needs --env",
     },
     "paint": {"": "paint"},
     "eval --limit 1": {"--out ": "it is empty"},

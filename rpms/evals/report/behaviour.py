@@ -18,10 +18,11 @@ from rpms.evals.step_analysis import (
     Cause,
     cause_rank,
     find_cause,
-    judging_manual,
 )
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
+from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 AGENT_FAILURES = {
@@ -70,25 +71,21 @@ def cause_of(run: Run, episode: Episode) -> Cause | None:
     if episode.success or episode.failure_mode is None:
         return None
     file, settings = run.log_file(episode), run.manifest.conditions[episode.condition]
-    try:
-        written = file.stat().st_mtime_ns
-    except OSError:
-        written = 0
-    manual = (str(settings.get(name) or "") for name in ("rules_dir", "without_rules"))
-    return _read(file, written, episode.failure_mode, episode.error, run.manifest.env, *manual)
+    own = (str(settings.get(name) or "") for name in ("rules_dir", "without_rules"))
+    mode, error = episode.failure_mode, episode.error
+    return _find_cause(file, stamp_of(file), mode, error, run.manifest.env, *own)
 
 
 @lru_cache(maxsize=CACHED_CAUSES)
-def _read(
-    file: Path, written: int, mode: FailureMode, error: str, env: str, *settings: str
+def _find_cause(
+    file: Path, stamp: tuple[int, int], mode: FailureMode, error: str, env: str, *rules: str
 ) -> Cause:
     """One log is read once, as long as it is not written anew."""
-    log = (read_log(file) if written else None) or {}
-    known = dict(zip(("rules_dir", "without_rules"), settings, strict=True))
+    log = read_log(file) or {}
     try:
-        manual = judging_manual(env, known)
+        manual = load_manual(env, *rules)
     except RpmsError:  # the rules of that arm are gone; only names of actions are taken from them
-        manual = judging_manual(env, {})
+        manual = load_manual(env)
     try:
         return find_cause(mode, error, log.get("steps", []), manual)
     except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
