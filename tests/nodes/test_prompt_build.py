@@ -215,18 +215,6 @@ def test_paper_layout_follows_the_equation(step: int, play_script: Play) -> None
     assert text.endswith(f"{state['observation']}\n")
 
 
-@pytest.mark.parametrize("step", [1, 7])
-def test_cache_friendly_keeps_the_changing_blocks_last(step: int, play_script: Play) -> None:
-    state = play_script("D", layout="cache_friendly")[step - 1]
-    last = state["prompt"][-1]["content"]
-    for block in ("[Task-Specific Rules]", "[Task Goal]", "[Current State]", "[Past Experience"):
-        assert block in last
-        assert as_text(state["prompt"]).count(block) == 1
-    assert last.endswith(f"\n\n{state['observation']}")
-    rules = next(m["content"] for m in state["prompt"] if "=== Universal" in m["content"])
-    assert rules.index(NEW_TASK) < rules.index("[RULES")
-
-
 @pytest.mark.parametrize("condition", ["A", "B", "C", "D"])
 def test_in_cache_friendly_all_but_the_newest_message_is_kept(
     condition: str, play_script: Play
@@ -304,16 +292,6 @@ def test_one_example_of_the_own_type_in_every_condition(goal_type: str, play_scr
             assert prompt[1 : len(example)] == example[:-1]
             assert prompt[len(example)]["content"].startswith(f"{example[-1]['content']}\n\n")
             assert as_text(prompt).count("Your task is to:") == 2
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("condition", ["A", "D"])
-def test_roles_alternate_strictly(condition: str, layout: str, play_script: Play) -> None:
-    for state in play_script(condition, layout=layout):
-        first, *roles = [message["role"] for message in state["prompt"]]
-        assert first == "system" and roles[-1] == "user"
-        assert {*roles[::2]} == {"user"} and {*roles[1::2]} == {"assistant"}
-        assert all(message["content"].strip() for message in state["prompt"])
 
 
 def turn(**changes: Any) -> Turn:
