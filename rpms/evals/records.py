@@ -50,7 +50,7 @@ def _moment(text: str) -> str:
     return text
 
 
-GroundingContext = Annotated[str, AfterValidator(_moment)]
+Moment = Annotated[str, AfterValidator(_moment)]
 """As ``datetime.isoformat`` writes it; empty where nobody noted it."""
 
 
@@ -105,7 +105,7 @@ class Spending(Extensible):
 class Session(Extensible):
     """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
 
-    started: GroundingContext = ""
+    started: Moment = ""
     commit: str = ""
     spent: Spending | None = None
 
@@ -114,8 +114,8 @@ class Manifest(Extensible):
     """What was run: enough to say what a figure is a figure of."""
 
     format: Literal[1]
-    created: GroundingContext
-    finished: GroundingContext | None = None
+    created: Moment
+    finished: Moment | None = None
     env: str
     split: str
     wording: str = ""
@@ -228,7 +228,7 @@ class Episode(BaseModel):
     seconds: Amount = 0.0
     env_seconds: Amount = 0.0
     model_seconds: Amount = 0.0
-    started: GroundingContext = ""
+    started: Moment = ""
     repeated: Count = 0
     """Counted as the line is read, so that runs of earlier versions have it too."""
 

@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.nodes.state import EpisodeInput, EpisodeOutput
+from rpms.nodes.state import EpisodeOutput
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
@@ -118,13 +118,9 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
-    asked = EpisodeInput(task=task)
-    if "env" in options:
-        asked["env"] = options["env"]
-    if "split" in options:
-        asked["split"] = options["split"]
+    named = {name: options[name] for name in ("env", "split") if name in options}
     return app or build_graph(model=model), {
-        "input": asked,
+        "input": {"task": task, **named},
         "config": options.get("config"),
         "context": settings(options.get("context")),
     }

@@ -73,7 +73,6 @@ class MemoryIndex:
         self._looked: Counter[str] = Counter()
         self._held: dict[str, Counter[str]] = {}
         self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
-        self._best: dict[tuple[tuple[str, ...], int], list[Candidate]] = {}
 
     def __len__(self) -> int:
         """How many entries there are."""
@@ -121,7 +120,6 @@ class MemoryIndex:
             for rows in group.values():
                 rows.sort()
         self._cache.clear()
-        self._best.clear()
 
     def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         """Snippets and lessons with d_gamma * weight >= theta, best first.
@@ -136,12 +134,9 @@ class MemoryIndex:
 
     def schemas(self, actions: Iterable[str], k: int) -> list[Candidate]:
         """The most reliable schema of each of these actions."""
-        key = (tuple(actions), k)
-        if key not in self._best:
-            rows = [self._schemas[action][0][2] for action in key[0] if action in self._schemas]
-            entries = [self._entry(row) for row in rows[:k]]
-            self._best[key] = [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
-        return self._best[key]
+        rows = [self._schemas[action][0][2] for action in actions if action in self._schemas]
+        entries = [self._entry(row) for row in rows[:k]]
+        return [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
         """Where a kind of thing was found: kind of place -> how many held one, of how many.
@@ -194,6 +189,7 @@ class MemoryIndex:
         return _ranked(merged.values())
 
     def _entry(self, row: int) -> dict[str, Any]:
+        """An entry as plain data; what is read from JSON is nobody else's."""
         return ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")
 
 

@@ -75,12 +75,12 @@ def _verify(
     No other action is played than the model's own unless it was asked, and the run allows it.
     """
     step = state["steps"] + 1
-    before = [one["proposal"] for one in state["decisions"] if one["step"] == step]
-    repair = find_repair(now.manual, proposal, now.belief)
-    told = repair.words if repair else ""
+    before = [past["proposal"] for past in state["decisions"] if past["step"] == step]
+    way = find_repair(now.manual, proposal, now.belief)
+    repair = way.words if way else ""
     if state["asked_again"] < context.reasks and proposal not in before:
-        update = _decide(state, proposal, "asked_again", against, "", told)
-        update["prompt"] = [*state["prompt"], *_question(state, against, told)]
+        update = _decide(state, proposal, "asked_again", against, "", repair)
+        update["prompt"] = [*state["prompt"], *_question(state, against, repair)]
         update["asked_again"] = state["asked_again"] + 1
         return update
     if not (context.fall_back and state["asked_again"]):
@@ -88,7 +88,7 @@ def _verify(
             return _decide(state, proposal, "insisted", against, proposal)
         before = []
     played = _fall_back(now, [proposal, *reversed(before)])
-    return _decide(state, proposal, "fell_back", against, played, told)
+    return _decide(state, proposal, "fell_back", against, played, repair)
 
 
 def _fall_back(now: DecisionPoint, proposals: Sequence[str]) -> str:
@@ -98,11 +98,11 @@ def _fall_back(now: DecisionPoint, proposals: Sequence[str]) -> str:
     its veto said, unless something would be let go of for it; else the manual's idle action. The
     procedure has no say in it: it would not be the model's own choice any more.
     """
-    made = [one for one in dict.fromkeys(proposals) if one]
+    actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = now._replace(repeated_here=())
-    ways = (find_repair(now.manual, one, now.belief) for one in made)
+    ways = (find_repair(now.manual, action, now.belief) for action in actions)
     steps = [way.playable for way in ways if way and _keeps_hold(now, way.playable)]
-    for action in [*made, *steps]:
+    for action in [*actions, *steps]:
         if veto(free, action) is None:
             return action
     return now.manual.domain.idle or proposals[0]
@@ -132,7 +132,7 @@ def _decide(
     verdict: Verdict,
     against: Veto | None,
     played: str,
-    told: str = "",
+    repair: str = "",
 ) -> EpisodeState:
     decision = Decision(
         step=state["steps"] + 1,
@@ -140,7 +140,7 @@ def _decide(
         verdict=verdict,
         rule=against.rule if against else "",
         reason=against.reason if against else "",
-        mend=told,
+        mend=repair,
         played=played,
     )
     update = EpisodeState(decisions=[decision], action=played)
@@ -151,10 +151,10 @@ def _decide(
     return update
 
 
-def _question(state: EpisodeState, against: Veto, told: str) -> list[Message]:
+def _question(state: EpisodeState, against: Veto, repair: str) -> list[Message]:
     """The veto as the next turn of the conversation."""
     prompts = get_environment(state["env"]).prompts
     return [
         Message(role="assistant", content=state["reply"] or "(no reply)"),
-        Message(role="user", content=render(prompts, "veto.j2", veto=against, mend=told)),
+        Message(role="user", content=render(prompts, "veto.j2", veto=against, mend=repair)),
     ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 from jinja2 import Environment as Jinja
 
 from rpms.envs import Environment
@@ -16,7 +16,7 @@ from rpms.nodes.context_budget import estimate
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
-from rpms.rules.manual import SITUATION, RuleLine
+from rpms.rules.manual import SITUATION
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import GoalSpec
@@ -99,21 +99,11 @@ def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
 
 
 def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
-    """The tiers. They are the same at every step of an episode, so rendered once."""
-    lines = tuple(
-        (name, tuple((rule["id"], rule["text"]) for rule in tier))
-        for name, tier in rules.items()
-        if name != SITUATION
-    )
-    return _render_rules(env.prompts, goal_type, lines) if any(tier for _, tier in lines) else ""
-
-
-@lru_cache(maxsize=256)
-def _render_rules(
-    prompts: Path, goal_type: str, tiers: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-) -> str:
-    rules = {name: [RuleLine(id=id_, text=text) for id_, text in tier] for name, tier in tiers}
-    return render(prompts, "rules.j2", rules=rules, goal_type=goal_type)
+    """The tiers, which are the same at every step of an episode."""
+    tiers = {name: lines for name, lines in rules.items() if name != SITUATION}
+    if not any(tiers.values()):
+        return ""
+    return render(env.prompts, "rules.j2", rules=tiers, goal_type=goal_type)
 
 
 def _situation(env: Environment, rules: ActiveRules) -> str:
@@ -122,15 +112,7 @@ def _situation(env: Environment, rules: ActiveRules) -> str:
 
 def render(prompts: Path, template: str, **values: object) -> str:
     """One block from its template."""
-    return _template(prompts, template).render(values).rstrip("\n")
-
-
-@cache
-def _template(prompts: Path, name: str) -> Template:
-    """A template, compiled once, with Jinja's globals as one dictionary: a render copies them."""
-    template = _templates(prompts).get_template(name)
-    template.globals = dict(template.globals)
-    return template
+    return _templates(prompts).get_template(template).render(values).rstrip("\n")
 
 
 @cache

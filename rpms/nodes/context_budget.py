@@ -12,8 +12,7 @@ from math import ceil
 
 from langchain_core.language_models import BaseChatModel
 
-from rpms.envs import get_environment
-from rpms.nodes.chat import open_chat
+from rpms.nodes.chat import open_chat, reply_tokens
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
@@ -37,15 +36,12 @@ def fit(messages: Sequence[Message], turns: int, room: int) -> tuple[list[Messag
 
     The last ``2 * turns`` messages are the turns, oldest first; everything before stays.
     """
-    kept = list(messages)
-    most = turns - LAST_TURNS
-    if room == NO_LIMIT or most <= 0:
-        return kept, 0
-    too_many = sum(map(estimate, kept)) - room
-    if too_many <= 0:
-        return kept, 0
-    start = len(kept) - 2 * turns
-    sizes = [estimate(kept[i]) + estimate(kept[i + 1]) for i in range(start, len(kept), 2)]
+    whole, most = list(messages), turns - LAST_TURNS
+    too_many = sum(map(estimate, whole)) - room
+    if room == NO_LIMIT or most <= 0 or too_many <= 0:
+        return whole, 0
+    start = len(whole) - 2 * turns
+    sizes = [estimate(whole[i]) + estimate(whole[i + 1]) for i in range(start, len(whole), 2)]
     # The mark itself takes room; its longest form is counted.
     too_many += ceil((len(left_out(most)) + 2) / 4)
     dropped = 0
@@ -53,9 +49,9 @@ def fit(messages: Sequence[Message], turns: int, room: int) -> tuple[list[Messag
         group = sizes[dropped : min(dropped + AT_A_TIME, most)]
         too_many -= sum(group)
         dropped += len(group)
-    before = kept[start - 1]
+    before = whole[start - 1]
     marked = Message(role=before["role"], content=f"{before['content']}\n\n{left_out(dropped)}")
-    return [*kept[: start - 1], marked, *kept[start + 2 * dropped :]], dropped
+    return [*whole[: start - 1], marked, *whole[start + 2 * dropped :]], dropped
 
 
 def estimate(message: Message) -> int:
@@ -65,7 +61,7 @@ def estimate(message: Message) -> int:
 
 def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = None) -> int:
     """How many tokens a prompt may have, room for the reply left; 0 where no limit is known."""
-    reply = context.max_tokens or get_environment(env).max_tokens
+    reply = reply_tokens(env, context)
     limit = context.context_tokens or (model_limit(model) if model else _named(env, context))
     if not limit:
         return NO_LIMIT

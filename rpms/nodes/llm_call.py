@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
@@ -24,12 +24,7 @@ from rpms.nodes.stage import Stage
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
-from rpms.vocabulary.turn import Message, Usage
-
-_KINDS: dict[str, type[BaseMessage]] = {
-    "system": SystemMessage, "user": HumanMessage, "assistant": AIMessage
-}  # fmt: skip
-KEPT_OPEN = 64
+from rpms.vocabulary.turn import Usage
 
 
 def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
@@ -42,27 +37,24 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 
     ``reply_cache`` names a file of replies that need no new call.
     """
-    opened: dict[tuple[str, RunContext], BaseChatModel] = {}
     answered: set[tuple[str, str]] = set()
 
+    # Once for each kind of run, of which a server may see any number.
+    @lru_cache(maxsize=64)
     def find(env: str, context: RunContext) -> BaseChatModel:
-        """The model, opened once for each kind of run; opening imports and reads certificates."""
+        if model is None:
+            return open_chat(env, context, reply_cache)
         syntaxes = allowed_syntaxes(env, context)
-        chat = model or open_chat(env, context, reply_cache)
-        if model and syntaxes:
-            chat = constrain(model, syntaxes)
-        if len(opened) >= KEPT_OPEN:  # a server may see any number of settings
-            opened.clear()
-        opened[env, context] = chat
-        return chat
+        return constrain(model, syntaxes) if syntaxes else model
 
     async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         env, context = state["env"], runtime.context
+        prompt: Any = state["prompt"]  # LangChain takes messages as plain data
         server = (context.model, context.base_url)
         try:
-            if (chat := opened.get((env, context))) is None:
-                chat = await asyncio.to_thread(find, env, context)
-            call = chat.ainvoke(chat_messages(state["prompt"]), **choices_of(state, context))
+            # Opening imports and reads certificates: not on the loop.
+            chat = await asyncio.to_thread(find, env, context)
+            call = chat.ainvoke(prompt, **choices_of(state, context))
             reply = await within(call_s(context), call)
             answered.add(server)
             return _record(state, normalize_reply(reply, reply_tokens(env, context)))
@@ -82,18 +74,6 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
         error_place=place_of(error.error, error.node),
         done=True,
     )
-
-
-def chat_messages(prompt: Sequence[Message]) -> list[BaseMessage]:
-    """A prompt as LangChain's own message objects."""
-    return [_message(message["role"], message["content"]) for message in prompt]
-
-
-# A prompt repeats nearly all of the one before. Nobody writes to a message once it is made:
-# LangChain and its clients copy those they change.
-@lru_cache(maxsize=8192)
-def _message(role: str, content: str) -> BaseMessage:
-    return _KINDS[role](content=content)
 
 
 def _record(state: EpisodeState, reply: AIMessage) -> EpisodeState:

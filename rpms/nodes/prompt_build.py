@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache, partial
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
@@ -30,7 +31,6 @@ from rpms.vocabulary.turn import Message, Turn
 
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
-KEPT_ROOMS = 256
 # Guards that show the model the actions that serve the sub-goal.
 OFFERING = ("offer", "policy")
 
@@ -44,18 +44,13 @@ def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSt
 def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
     """The stage, kept to the context limit of ``model``, or of the model the context names.
 
-    That limit is found once for each kind of run.
+    That limit is found once for each kind of run; a server may see any number of them.
     """
-    rooms: dict[tuple[str, RunContext], int] = {}
+    room_of = lru_cache(maxsize=256)(partial(prompt_room, model=model))
 
     async def within(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        key = state["env"], runtime.context
-        if key not in rooms:
-            if len(rooms) >= KEPT_ROOMS:  # a server may see any number of settings
-                rooms.clear()
-            # A model is opened: not on the loop.
-            rooms[key] = await asyncio.to_thread(prompt_room, *key, model)
-        room = rooms[key]
+        # A model is opened: not on the loop.
+        room = await asyncio.to_thread(room_of, state["env"], runtime.context)
         return await compute(lambda *_: _build(state, runtime.context, room), state, runtime)
 
     return Stage("prompt_build", within)

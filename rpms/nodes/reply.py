@@ -42,10 +42,10 @@ class Reply(NamedTuple):
 
 def read_action(text: str, env: str, manual: Manual) -> Reply:
     """The same in the canonical wording of a world."""
-    thought, said = read_reply(text, _verbs(manual))
-    if len(said) > LONGEST_ACTION:
+    thought, action = read_reply(text, _verbs(manual))
+    if not action or len(action) > LONGEST_ACTION:
         return Reply(thought, "")
-    return Reply(thought, get_environment(env).read_action(said) if said else "")
+    return Reply(thought, get_environment(env).read_action(action))
 
 
 @lru_cache(maxsize=64)
@@ -73,9 +73,8 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
             if (early := _unlabelled(lines[since:number], verbs)).action:
                 return early
             since = number + 1
-        found = _LABEL.match(line)
-        if found:
-            action = _clean(found[1])
+        if label := _LABEL.match(line):
+            action = _clean(label[1])
             if not action and number + 1 < len(lines) and not _labelled(lines[number + 1]):
                 action = _clean(lines[number + 1])
             if action:
@@ -85,19 +84,17 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
 
 def _read_object(text: str) -> Reply:
     """A reply that is one JSON object, as servers that hold models to a schema give it."""
-    if "{" not in text:
-        return Reply("", "")
     lines = [line for line in text.strip().splitlines() if not _FENCE.match(line)]
     bare = "\n".join(lines).strip()
     if not (bare.startswith("{") and bare.endswith("}")):
         return Reply("", "")
     try:
-        found: dict[str, Any] = json.loads(bare)
+        fields: dict[str, Any] = json.loads(bare)
     except (ValueError, RecursionError):
         return Reply("", "")
-    said = {str(key).lower(): value for key, value in found.items() if isinstance(value, str)}
-    thought = " ".join(said.get("thought", "").split())
-    return Reply(thought, _clean(" ".join(said.get("action", "").split())))
+    texts = {str(key).lower(): value for key, value in fields.items() if isinstance(value, str)}
+    thought = " ".join(texts.get("thought", "").split())
+    return Reply(thought, _clean(" ".join(texts.get("action", "").split())))
 
 
 def _labelled(line: str) -> bool:
@@ -112,10 +109,10 @@ def _unlabelled(lines: list[str], verbs: Collection[str]) -> Reply:
     chosen = len(lines)
     action = ""
     for number in range(len(lines) - 1, -1, -1):
-        said = "" if _labelled(lines[number]) else _clean(lines[number])
-        words = said.lower().split()
+        line = "" if _labelled(lines[number]) else _clean(lines[number])
+        words = line.lower().split()
         if words and (words[0] in verbs or words[0] in _LOOSE_VERBS) and len(words) <= 8:
-            chosen, action = number, said
+            chosen, action = number, line
         elif action:
             break
     return Reply(_thought(lines[:chosen]), action)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from langgraph.runtime import Runtime
+from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
@@ -18,8 +20,9 @@ from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.turn import Usage
 
+# Given with the input, or by the stage that follows at once.
+WRITTEN_ELSEWHERE = {"task", "carried", "sub_goal", "spec", "goal", "belief", "rules"}
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4
 
@@ -63,13 +66,15 @@ def resolve(state: EpisodeState) -> Task:
 
 
 def _fresh(context: RunContext, spec: Task) -> EpisodeState:
-    """Every key a later stage writes is set here.
+    """Every key a later stage writes is set here, to what is empty of its type.
 
     A thread that is run a second time then starts clean instead of continuing the previous
     episode.
     """
     check_shown(spec["env"], context)
-    return EpisodeState(
+    kinds = get_type_hints(EpisodeState)
+    empty = {name: _empty(kind) for name, kind in kinds.items() if name not in WRITTEN_ELSEWHERE}
+    begun = EpisodeState(
         env=spec["env"],
         split=spec["split"],
         episode_id=uuid4().hex,
@@ -77,43 +82,19 @@ def _fresh(context: RunContext, spec: Task) -> EpisodeState:
         task_id=spec["id"],
         settings=context.plain,
         condition=context.condition,
-        changes=[],
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
-        first_observation="",
-        observation="",
-        world=None,
-        commands=[],
         belief=empty_belief(),
         rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
-        recalls=[],
-        prompt=[],
-        knowledge_tokens=0,
-        dropped_turns=0,
         history=afresh([]),
-        ineffective=[],
-        played_in={},
-        shortlist=[],
         decisions=afresh([]),
-        asked_again=0,
-        steps=0,
-        invalid_actions=0,
-        format_errors=0,
-        prompt_tokens=0,
-        output_tokens=0,
-        cached_tokens=0,
-        model_calls=0,
-        cache_hits=0,
-        capped_replies=0,
-        success=False,
-        score=0.0,
-        failure_mode=None,
-        error="",
-        error_place=None,
-        reply="",
-        usage=Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False),
-        action="",
-        done=False,
     )
+    return cast(EpisodeState, empty | begun)
+
+
+def _empty(kind: Any) -> Any:
+    if is_typeddict(kind):
+        return {name: _empty(part) for name, part in get_type_hints(kind).items()}
+    return None if type(None) in get_args(kind) else (get_origin(kind) or kind)()
 
 
 def find_task(env: str, split: str, task: str) -> Task:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Awaitable, Callable
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
@@ -112,21 +110,10 @@ def backoff(tries: int) -> float:
 
 
 def asked_pause(error: Exception) -> float:
-    """Seconds the server asks to wait before the next attempt; 0 where it says nothing."""
+    """Seconds the server asks to wait before the next attempt; 0 where it says nothing of use."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
-    if not isinstance(headers, Mapping):
-        return 0.0
-    return min(max(0.0, _seconds(str(headers.get("retry-after") or ""))), LONGEST_PAUSE_S)
-
-
-def _seconds(header: str) -> float:
-    """``Retry-After`` holds seconds or a date; anything else is no advice."""
     try:
-        return float(header)
-    except ValueError:
-        pass
-    try:
-        until = parsedate_to_datetime(header)
-    except ValueError:
+        seconds = float(headers["retry-after"])
+    except (TypeError, KeyError, ValueError):
         return 0.0
-    return (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import add
-from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from langgraph.types import Overwrite
-from pydantic import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from rpms.envs import environment_names, get_environment
@@ -24,17 +23,11 @@ from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import Choice, Decision, FailureMode, Message, Turn, Usage
 
 
-class OneOf(NamedTuple):
-    """A form offers these choices; they are asked for when the form is drawn, not before."""
-
-    choices: Callable[[], list[str]]
-    description: str
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """What Studio reads."""
-        return {**handler(schema), "enum": self.choices(), "description": self.description}
+def _choices(names: Callable[[], list[str]], description: str) -> Any:
+    """A form offers these; they are asked for when the form is drawn, not before."""
+    return Field(
+        description=description, json_schema_extra=lambda form: form.update(enum=[*names()])
+    )
 
 
 def _splits() -> list[str]:
@@ -63,8 +56,8 @@ class EpisodeInput(TypedDict, total=False):
     on from trial to trial; nothing in a first trial.
     """
 
-    env: Annotated[str, OneOf(environment_names, "The world; the first one by default.")]
-    split: Annotated[str, OneOf(_splits, "A list of tasks of that world; its first by default.")]
+    env: Annotated[str, _choices(environment_names, "The world; the first one by default.")]
+    split: Annotated[str, _choices(_splits, "A list of tasks of that world; its first by default.")]
     task: str | int
     carried: dict[str, Any]
 

@@ -103,7 +103,6 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
         parent(calls).invoke({"tsk": "mine", "task": "2"})
 
 
-@pytest.mark.parametrize("play", [run_episode, stream_episode, astream_episode])
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -120,18 +119,14 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
         ({"context": {"rules": None}}, "rules=None is not possible"),
     ],
 )  # fmt: skip
-def test_of_running_an_episode(
-    play: Callable[..., Any], options: dict[str, Any], words: str
-) -> None:
+async def test_of_running_an_episode(options: dict[str, Any], words: str) -> None:
     """A generator tells them too, before the first step is asked for."""
-    with pytest.raises(RpmsError) as caught:
-        play(0, **options)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
-
-
-async def test_of_running_an_episode_on_a_loop() -> None:
-    with pytest.raises(RpmsError, match="no option called modle"):
-        await arun_episode(0, modle=MODEL)  # type: ignore[call-arg]
+    for play in (run_episode, stream_episode, astream_episode):
+        with pytest.raises(RpmsError) as caught:
+            play(0, **options)
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(RpmsError, match=re.escape(words)):
+        await arun_episode(0, **options)
 
 
 @pytest.mark.parametrize(

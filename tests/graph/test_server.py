@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AFTER_A_REPLY = {"action_arbitration", "env_step"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
 OURS = "rpms.envs.alfworld.adapter"  # a world, and still no client may name a module
-TASK = {"env": "alfworld", "split": "generated_unseen", "task": "5"}
+TASK: dict[str, Any] = {"env": "alfworld", "split": "generated_unseen", "task": 5}
 
 
 class Server(NamedTuple):
@@ -82,33 +82,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             process.wait()
 
 
-def test_the_graph_can_be_read(server: Server) -> None:
+def test_graph_and_schemas_can_be_read(server: Server) -> None:
     client = get_sync_client(url=server.url)
     (assistant,) = client.assistants.search(graph_id="rpms")
     drawn = client.assistants.get_graph(assistant["assistant_id"])
     added = {"__start__", "__end__", "__error_handler__llm_call"}
     assert {str(node["id"]) for node in drawn["nodes"]} == {*STAGES, *added}
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
-    assert ("belief_update", "prompt_build") in edges
-    assert ("env_step", "belief_update") in edges
-
-
-def test_the_schemas_can_be_read(server: Server) -> None:
-    client = get_sync_client(url=server.url)
-    (assistant,) = client.assistants.search(graph_id="rpms")
+    assert {("belief_update", "prompt_build"), ("env_step", "belief_update")} <= edges
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
-    assert set(schemas["input_schema"]["properties"]) == set(EpisodeInput.__annotations__)
+    entry, form = (schemas[f"{name}_schema"]["properties"] for name in ("input", "context"))
+    assert set(entry) == set(EpisodeInput.__annotations__)
     assert set(schemas["output_schema"]["properties"]) == set(EpisodeOutput.__annotations__)
     assert {"belief", "recalls", "prompt"} <= set(schemas["state_schema"]["properties"])
-    form = schemas["context_schema"]["properties"]
-    assert form["rules"]["type"] == "boolean"
     assert form["scf"]["enum"] == ["off", "occupancy", "preconditions"]
-    assert form["max_steps"]["default"] == 0
     for name, field in form.items():
         assert field["title"] and field["description"], name
-    asked = schemas["input_schema"]["properties"]
-    assert asked["env"]["enum"] == environment_names()
-    assert {TASK["split"], "dev_mini"} <= set(asked["split"]["enum"])
+    assert entry["env"]["enum"] == environment_names()
+    assert {TASK["split"], "dev_mini"} <= set(entry["split"]["enum"])
 
 
 async def play(
@@ -134,8 +125,6 @@ async def play(
     ("toggles", "skipped"),
     [
         ({"rules": False, "memory": False}, {"rule_assembly", *MEMORY_STAGES}),
-        ({"rules": True, "memory": False}, MEMORY_STAGES),
-        ({"rules": True, "memory": True, "arbitration": "none"}, {"arbitration"}),
         ({"rules": True, "memory": True}, set()),
     ],
 )
@@ -168,7 +157,7 @@ async def test_an_episode_of_another_world(server: Server) -> None:
 async def test_the_output_is_the_output_schema(server: Server) -> None:
     client = get_client(url=server.url)
     result: Any = await client.runs.wait(
-        None, "rpms", input=TASK, context={"rules": True, "memory": False}
+        None, "rpms", input=TASK, context={"rules": True, "memory": False, "max_steps": 2}
     )
     assert set(result) == set(EpisodeOutput.__annotations__)
     assert result["steps"] == len(result["history"]) > 0 and not result["error"]
@@ -183,9 +172,6 @@ async def test_the_output_is_the_output_schema(server: Server) -> None:
         ({"tsk": "3"}, {}, "unknown input key 'tsk'; did you mean 'task'?"),
         ({"env": "alfword"}, {}, "unknown environment 'alfword'; did you mean 'alfworld'?"),
         ({}, {"rules": None}, "rules=None is not possible: input should be a valid boolean"),
-        ({}, {"k": "three"}, "k='three' is not possible: input should be a valid integer"),
-        ({"split": "dev"}, {}, "unknown ALFWorld split 'dev'"),
-        ({"env": "mars"}, {}, "unknown environment 'mars'; known: alfworld"),
         ({"env": f"{OURS}:ENVIRONMENT"}, {}, f"unknown environment '{OURS}:ENVIRONMENT'; did"),
         ({"env": "this:s"}, {}, "unknown environment 'this:s'; known: alfworld"),
         ({"task": 9999999}, {}, "there is no task 9999999"),
@@ -209,13 +195,6 @@ async def test_a_mistake_reaches_the_client_as_words(
 
 
 @pytest.mark.engine
-async def test_a_task_may_be_a_number(server: Server) -> None:
-    context = {"rules": False, "memory": False, "max_steps": 1}
-    _, values = await play(server, context, {**TASK, "task": 5})
-    assert values["task_id"] == run_episode(5, context=RunContext(**context))["task_id"]
-
-
-@pytest.mark.engine
 async def test_a_model_behind_http(server: Server, openai_server: OpenAIServer) -> None:
     """A real client opens, fails and gives up on the server's event loop without blocking it."""
     openai_server.plays("Action: look", Answer(status=401, error="wrong key"))
@@ -228,20 +207,6 @@ async def test_a_model_behind_http(server: Server, openai_server: OpenAIServer) 
 
 
 @pytest.mark.engine
-async def test_an_unfinished_run_can_be_gone_on_with(server: Server) -> None:
-    client = get_client(url=server.url)
-    thread = (await client.threads.create())["thread_id"]
-    context = {"memory": False, "max_steps": 4}
-    await client.runs.wait(
-        thread, "rpms", input=TASK, context=context, interrupt_before=["env_step"]
-    )
-    state: Any = await client.threads.get_state(thread)
-    assert state["next"] == ["env_step"]
-    result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
-    assert result["steps"] == 4
-
-
-@pytest.mark.engine
 async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) -> None:
     """The server makes a context of defaults where the caller gave none."""
     client = get_client(url=server.url)
@@ -249,7 +214,6 @@ async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) ->
     endings: list[tuple[dict[str, Any] | None, str, int, list[tuple[str, Any, Any]]]] = [
         (None, "A", 4, []),
         ({}, "A", 4, []),
-        (begun, "A", 4, []),
         ({"max_steps": 3}, "A", 3, [("max_steps", 4, 3)]),
         ({"rules": True, "memory": True}, "D", 4,
          [("rules", False, True), ("memory", False, True)]),
@@ -340,11 +304,11 @@ def forked(server: Server) -> tuple[str, dict[str, dict[str, Any]]]:
     client.runs.wait(thread, "rpms", input=TASK, context=context)
     history: Any = client.threads.get_history(thread, limit=100)
     states = list(reversed(history))
-    found: dict[str, dict[str, Any]] = {}
+    after_stage: dict[str, dict[str, Any]] = {}
     for before, after in itertools.pairwise(states):
         if before["next"] and before["next"][0] in STAGES:
-            found.setdefault(before["next"][0], after)
-    return thread, found
+            after_stage.setdefault(before["next"][0], after)
+    return thread, after_stage
 
 
 @pytest.mark.engine
@@ -352,12 +316,13 @@ def forked(server: Server) -> tuple[str, dict[str, dict[str, Any]]]:
 async def test_a_person_can_go_on_from_every_stage(
     stage: str, server: Server, forked: tuple[str, dict[str, dict[str, Any]]]
 ) -> None:
-    """Change what the stage wrote, and play on, under the same condition and under another."""
+    """Change what the stage wrote, and play on; once under another condition, too."""
     thread, checkpoints = forked
     at = checkpoints[stage]
     edit, seen = EDITS[stage]
     client = get_client(url=server.url)
-    for toggles, condition in (({}, "D"), ({"rules": False, "guard": "off"}, "C")):
+    other = [({"rules": False, "guard": "off"}, "C")] if stage == "scf" else []
+    for toggles, condition in (({}, "D"), *other):
         branch: Any = await client.threads.update_state(
             thread, edit(at["values"]), as_node=stage, checkpoint=at["checkpoint"]
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from importlib import import_module
@@ -159,14 +158,11 @@ def runtime() -> Callable[..., Runtime[RunContext]]:
     return make
 
 
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture
 def play_online(
-    request: pytest.FixtureRequest,
-    openai_server: OpenAIServer,
-    monkeypatch: pytest.MonkeyPatch,
-    play_script: Callable[..., list[EpisodeState]],
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, play_script: Play
 ) -> Callable[..., EpisodeOutput]:
-    """An episode against the server, as a plain run and on an event loop."""
+    """An episode against the server."""
     play_script("A", script=[])  # puts the recorded game underneath
     put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -177,9 +173,6 @@ def play_online(
         context = RunContext.for_condition(
             "A", model=model, base_url=openai_server.url, max_steps=max_steps, **settings
         )
-        app = build_graph(reply_cache=cache)
-        if request.param == "sync":
-            return app.invoke({}, context=context)
-        return asyncio.run(app.ainvoke({}, context=context))
+        return build_graph(reply_cache=cache).invoke({}, context=context)
 
     return episode

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment
 from rpms.graph.run import run_episode
@@ -117,22 +115,6 @@ def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) 
     assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fell_back", "look")
 
 
-@pytest.mark.engine
-def test_a_verifier_that_may_not_fall_back_plays_what_the_model_said() -> None:
-    replies = [
-        "Action: take moon 1 from sky 1",
-        "Action: open sky 1",
-        "Action: heat moon 1 with x 1",
-    ]
-    model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in replies * 2]))
-    context = RunContext.for_condition("B+verify", fall_back=False, max_steps=2)
-    end = run_episode(0, context=context, model=model)
-    assert [turn["action"] for turn in end["history"]] == [replies[-1][8:]] * 2
-    verdicts = [one["verdict"] for one in end["decisions"]]
-    assert verdicts == ["asked_again", "asked_again", "insisted"] * 2
-
-
-@pytest.mark.engine
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
     found = verified(state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, reasks=9)
     assert [one["verdict"] for one in found] == ["asked_again", "fell_back"]
@@ -179,21 +161,21 @@ def test_offer_only_notes_what_speaks_against_an_action() -> None:
 
 
 def test_policy_plays_the_nearest_of_the_shortlist() -> None:
+    offered = shortlist(state(""), RunContext())
+    assert 1 < len(offered) <= SHORTLIST
+    assert all(choice["reason"] and choice["rule"] for choice in offered)
+    actions = [choice["action"] for choice in offered]
     update = judged(
         "policy", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
     )
     assert update["action"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
     free = judged("policy", state("Action: go to sofa 1", searched=["sofa 1"]))
-    assert free["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
+    assert free["action"] in actions
     assert free["decisions"][-1]["reason"].endswith("serve the current sub-goal")
-
-
-@pytest.mark.parametrize("reply", ["", "I would rather not say.", "Action:"])
-def test_policy_plays_something_even_if_nothing_could_be_read(reply: str) -> None:
-    update = judged("policy", state(reply))
-    assert update["action"] in [choice["action"] for choice in shortlist(state(""), RunContext())]
-    assert update["decisions"][-1]["proposal"] == ""
+    for reply in ("", "I would rather not say.", "Action:"):  # nothing could be read
+        update = judged("policy", state(reply))
+        assert update["action"] in actions and update["decisions"][-1]["proposal"] == ""
 
 
 def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> None:
@@ -202,12 +184,6 @@ def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> No
     assert judged("policy", now)["action"] == "examine sofa 1"
     now["reply"] = "Action: open fridge 1"
     assert judged("policy", now)["action"] == "look"
-
-
-def test_the_shortlist_is_short_and_every_entry_has_a_reason() -> None:
-    offered = shortlist(state(""), RunContext())
-    assert 1 < len(offered) <= SHORTLIST
-    assert all(choice["reason"] and choice["rule"] for choice in offered)
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])
@@ -231,11 +207,11 @@ def test_with_the_guard_off_nothing_is_decided(play_script: Play) -> None:
         assert "shortlist" in again and again["shortlist"] == []
 
 
-def test_what_was_played_in_vain_is_remembered_until_the_belief_changes(play_script: Play) -> None:
-    vain = [now["ineffective"] for now in play_script("B")]
+def test_what_had_no_effect_is_remembered_until_the_belief_changes(play_script: Play) -> None:
     # The third turn is refused, the fourth reply holds no action, the fifth moves.
-    assert vain == [[], [], [], ["take apple 1 from countertop 1"],
-                    ["take apple 1 from countertop 1", ""], [], []]  # fmt: skip
+    refused = "take apple 1 from countertop 1"
+    ineffective = [now["ineffective"] for now in play_script("B")]
+    assert ineffective == [[], [], [], [refused], [refused, ""], [], []]
 
 
 def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
@@ -252,13 +228,13 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("model", ["first", "random", "last"])
+@pytest.mark.parametrize("model", ["random", "last"])
 def test_whatever_is_chosen_from_the_shortlist_wins(model: str) -> None:
-    """Two generated games of every type, in the real engine, and hardly a refused action."""
+    """A generated game of every type, in the real engine, and hardly a refused action."""
     context = RunContext.for_condition("E", model=model)
-    ends = [run_episode(task, context=context) for task in range(12)]
+    ends = [run_episode(task, context=context) for task in range(6)]
     assert len({end["goal"]["type"] for end in ends}) == 6
-    assert [end["success"] for end in ends] == [True] * 12
+    assert [end["success"] for end in ends] == [True] * 6
     refused = sum(end["invalid_actions"] for end in ends)
     assert refused / sum(end["steps"] for end in ends) < 0.05
 

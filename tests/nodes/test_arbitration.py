@@ -1,4 +1,4 @@
-"""The paper's conflicts, each settled the way the paper settles it."""
+"""Which memories pass: by state, and by rules, the paper's conflicts settled its own way."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.memory_store import Note
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext, ground
+from rpms.nodes.memories.note_method import candidate
+from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
-from rpms.vocabulary.recall import Recall, new_advice, new_recall
+from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
+from tests.nodes.memories.samples import request
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
@@ -52,62 +56,45 @@ HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1
 UNSURE = belief(location="cabinet 1", searched=["cabinet 1"])
 
 
-def test_putting_the_apple_into_the_fridge_before_cooling_is_removed() -> None:
-    advice = snippet("put apple 1 in/on fridge 1", "cool apple 1 with fridge 1")
-    judged = judge(advice, COOL, HOLDING)
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-COOL-001")
-    assert judged["reason"] == "'put apple 1 in/on fridge 1' is forbidden for this goal"
+UNSETTLED = "its preconditions hold now"
 
 
-def test_cooling_in_hand_is_kept() -> None:
-    judged = judge(snippet("cool apple 1 with fridge 1", "go to countertop 1"), COOL, HOLDING)
-    assert judged["dropped_by"] == "" and judged["warning"] == ""
-
-
-def test_putting_into_the_fridge_is_fine_when_the_fridge_is_the_destination() -> None:
-    judged = judge(snippet("put apple 1 in/on fridge 1"), "put a apple in fridge", HOLDING)
-    assert judged["dropped_by"] == ""
-
-
-def test_advice_that_cannot_work_is_removed_with_the_rule() -> None:
-    advice = snippet("take apple 1 from fridge 1")
-    judged = judge(advice, COOL, belief(location="cabinet 1", spots={"cabinet 1": ["cabinet 1"]}))
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-ACT-004")
-    assert judged["reason"] == "'take apple 1 from fridge 1' needs: be at fridge 1"
-
-
-def test_the_whole_advice_is_simulated_not_only_its_first_action() -> None:
-    advice = snippet("go to microwave 1", "go to shelf 9", "take apple 1 from shelf 9")
-    judged = judge(advice, COOL, belief(location="cabinet 1"))
-    assert judged["dropped_by"] == "arbitration" and "shelf 9" in judged["reason"]
-
-
-def test_what_the_belief_does_not_settle_is_kept_with_a_warning() -> None:
-    judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE)
-    assert judged["dropped_by"] == ""
-    assert judged["rule"] == "O-ACT-004" and "countertop 1" in judged["warning"]
-
-
-def test_a_lesson_against_what_a_rule_demands_is_caught() -> None:
-    judged = judge(lesson("cool apple 1 with fridge 1"), COOL, HOLDING)
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-ACT-007")
-    assert judged["reason"] == "'cool apple 1 with fridge 1' is what cool_object demands now"
-
-
-def test_a_lesson_against_something_merely_possible_is_warned_about() -> None:
-    judged = judge(lesson("go to cabinet 1"), COOL, HOLDING)
-    assert judged["dropped_by"] == "" and judged["warning"].endswith("its preconditions hold now")
-
-
-def test_a_lesson_that_agrees_with_the_rules_stays_as_it_is() -> None:
-    judged = judge(lesson("take apple 2 from cabinet 1"), COOL, HOLDING)
-    assert judged["dropped_by"] == "" and judged["warning"] == ""
-
-
-def test_a_lesson_about_another_object_is_only_warned_about() -> None:
-    now = belief(location="fridge 1", holding=["apple 1", "mug 1"])
-    judged = judge(lesson("cool mug 1 with fridge 1"), COOL, now)
-    assert judged["dropped_by"] == "" and judged["warning"].endswith("its preconditions hold now")
+@pytest.mark.parametrize(
+    ("recall", "sentence", "now", "rule", "reason", "warning"),
+    [
+        # Putting the apple into the fridge before cooling; cooling in hand is fine.
+        (snippet("put apple 1 in/on fridge 1", "cool apple 1 with fridge 1"), COOL, HOLDING,
+         "O-COOL-001", "'put apple 1 in/on fridge 1' is forbidden for this goal", ""),
+        (snippet("cool apple 1 with fridge 1", "go to countertop 1"), COOL, HOLDING, "", "", ""),
+        # Unless the fridge is the destination.
+        (snippet("put apple 1 in/on fridge 1"), "put a apple in fridge", HOLDING, "", "", ""),
+        # What cannot work, in the first step or a later one.
+        (snippet("take apple 1 from fridge 1"), COOL,
+         belief(location="cabinet 1", spots={"cabinet 1": ["cabinet 1"]}),
+         "O-ACT-004", "'take apple 1 from fridge 1' needs: be at fridge 1", ""),
+        (snippet("go to microwave 1", "go to shelf 9", "take apple 1 from shelf 9"), COOL,
+         belief(location="cabinet 1"), "O-ACT-001", "'go to shelf 9' needs: ", ""),
+        # What the belief does not settle, in the first step alone.
+        (snippet("take apple 1 from countertop 1"), COOL, UNSURE, "O-ACT-004", "", "countertop 1"),
+        (snippet("go to countertop 1", "take apple 1 from countertop 1"), COOL,
+         belief(location="fridge 1"), "", "", ""),
+        # A lesson against what a rule demands, against what is merely possible, about another
+        # thing, and one that agrees with the rules.
+        (lesson("cool apple 1 with fridge 1"), COOL, HOLDING,
+         "O-ACT-007", "'cool apple 1 with fridge 1' is what cool_object demands now", ""),
+        (lesson("go to cabinet 1"), COOL, HOLDING, "O-ACT-001", "", UNSETTLED),
+        (lesson("cool mug 1 with fridge 1"), COOL,
+         belief(location="fridge 1", holding=["apple 1", "mug 1"]), "O-ACT-007", "", UNSETTLED),
+        (lesson("take apple 2 from cabinet 1"), COOL, HOLDING, "", "", ""),
+    ],
+)  # fmt: skip
+def test_conflicts(
+    recall: Recall, sentence: str, now: Belief, rule: str, reason: str, warning: str
+) -> None:
+    judged = judge(recall, sentence, now)
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration" if reason else "", rule)
+    assert reason in judged["reason"] and bool(judged["reason"]) == bool(reason)
+    assert warning in judged["warning"] and bool(judged["warning"]) == bool(warning)
 
 
 MELT = (
@@ -134,50 +121,47 @@ def judge_fatal(action: str, sentence: str, step: str, target: str) -> Recall:
     return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("action", ["focus on stove", "focus on lead"])
-def test_a_critical_failure_that_the_rules_forbid_too_stays_as_it_is(action: str) -> None:
-    judged = judge_fatal(action, MELT, "focus_object", "tin")
-    assert judged["dropped_by"] == "" and judged["warning"] == ""
-
-
-def test_a_critical_failure_against_what_the_task_names_is_removed() -> None:
-    judged = judge_fatal("focus on tin", MELT, "focus_object", "tin")
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "E-ACT-005")
-
-
-def test_a_critical_failure_with_a_possible_answer_is_warned_about() -> None:
-    choice = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees celsius)"
-    judged = judge_fatal("focus on red box", MEASURE, "answer_box", choice)
-    assert judged["dropped_by"] == "" and judged["rule"] == "E-ACT-005"
-    assert judged["warning"] == "'focus on red box' may be what answer_box demands now"
-    assert judge_fatal("focus on red box", MEASURE, "find_object", "tin")["warning"] == ""
+BOX = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees celsius)"
 
 
 @pytest.mark.parametrize(
-    ("mode", "dropped", "warned"),
+    ("action", "sentence", "step", "target", "dropped", "warning"),
     [
-        ("hard+soft", True, False),
-        ("hard", True, False),
-        ("soft", False, True),
-        ("none", False, False),
+        # The rules forbid it too; the task names it; it may be the answer; it cannot be yet.
+        ("focus on stove", MELT, "focus_object", "tin", False, ""),
+        ("focus on lead", MELT, "focus_object", "tin", False, ""),
+        ("focus on tin", MELT, "focus_object", "tin", True, ""),
+        ("focus on red box", MEASURE, "answer_box", BOX, False,
+         "'focus on red box' may be what answer_box demands now"),
+        ("focus on red box", MEASURE, "find_object", "tin", False, ""),
+    ],
+)  # fmt: skip
+def test_critical_failures(
+    action: str, sentence: str, step: str, target: str, dropped: bool, warning: str
+) -> None:
+    judged = judge_fatal(action, sentence, step, target)
+    assert (judged["dropped_by"], judged["warning"]) == ("arbitration" if dropped else "", warning)
+    assert judged["rule"] == ("E-ACT-005" if dropped or warning else "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "hard", "soft"),
+    [
+        ("hard+soft", ("arbitration", False), True),
+        ("hard", ("arbitration", False), False),
+        ("soft", ("", True), True),
+        ("none", ("", False), False),
     ],
 )
-def test_modes_on_a_hard_conflict(mode: str, dropped: bool, warned: bool) -> None:
+def test_modes(mode: str, hard: tuple[str, bool], soft: bool) -> None:
     judged = judge(snippet("put apple 1 in/on fridge 1"), COOL, HOLDING, mode)
-    assert bool(judged["dropped_by"]) is dropped and bool(judged["warning"]) is warned
-
-
-@pytest.mark.parametrize(
-    ("mode", "warned"), [("hard+soft", True), ("soft", True), ("hard", False), ("none", False)]
-)
-def test_modes_on_a_soft_conflict(mode: str, warned: bool) -> None:
+    assert (judged["dropped_by"], bool(judged["warning"])) == hard
+    noted = judge_note(
+        Note(id="n", kind="insight", text="Put the mug in the microwave."), mode=mode
+    )
+    assert (noted["dropped_by"], bool(noted["warning"])) == hard
     judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE, mode)
-    assert judged["dropped_by"] == "" and bool(judged["warning"]) is warned
-
-
-def test_what_later_steps_leave_open_is_not_warned_about() -> None:
-    advice = snippet("go to countertop 1", "take apple 1 from countertop 1")
-    assert judge(advice, COOL, belief(location="fridge 1"))["warning"] == ""
+    assert (judged["dropped_by"], bool(judged["warning"])) == ("", soft)
 
 
 def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
@@ -188,11 +172,9 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
     entry = {
         "type": "success", "sub_goal_type": "cool_object", "state_signature": "holding=mug 2",
         "goal_signature": "pick_cool_then_place_in_recep:mug:cool:desk",
-        "actions": ["put mug 2 in/on fridge 3", "take mug 2 from fridge 3",
-                    "cool mug 2 with fridge 3"],
+        "actions": ["put mug 2 in/on fridge 3"],
     }  # fmt: skip
     moment = GroundingContext(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
-    entry["actions"] = ["put mug 2 in/on fridge 3"]
     advice = ground(entry, moment)
     assert advice is not None and advice["actions"] == ["put cup 1 in/on fridge 1"]
     sentence = "cool some cup and put it in countertop"
@@ -204,3 +186,101 @@ def test_an_entry_that_scf_dropped_is_left_alone() -> None:
     gone = snippet("put apple 1 in/on fridge 1")
     gone["dropped_by"], gone["reason"] = "scf", "the hand"
     assert judge(gone, COOL, HOLDING) == gone
+
+
+# Other people's memories: what a text advises is held against the rules.
+
+
+def judge_note(
+    note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, mode: str = "hard+soft"
+) -> Recall:
+    asked = request(goal)
+    state = EpisodeState(
+        env="alfworld", goal=asked.now.goal, belief=asked.now.belief,
+        sub_goal=asked.now.sub_goal, recalls=[candidate(note, asked, here=here)],
+    )  # fmt: skip
+    runtime: Any = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
+    return arbitration(state, runtime)["recalls"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "dropped", "rule", "words"),
+    [
+        ("Put the mug in the microwave.", {}, True, "D-HEAT-001", "is forbidden for this goal"),
+        ("put mug 1 in/on microwave 1", {}, True, "D-HEAT-001", "is forbidden for this goal"),
+        ("Put it in a microwave and close the door", {}, True, "D-HEAT-001", "is forbidden"),
+        ("Put the mug in the microwave.", {"goal": "put a mug in microwave."}, False, "", ""),
+        ("Do not put the mug in the microwave.", {}, False, "", ""),
+        # What can never work with such things; of a toaster, which is not here, nothing is said.
+        ("heat the mug with the fridge", {}, True, "O-ACT-006", "'heat mug with fridge' needs"),
+        ("heat the mug with the toaster", {}, False, "", ""),
+        # The moment is only warned about, and only in this home.
+        ("heat mug 1 with microwave 1", {}, False, "", ""),
+        ("heat mug 1 with microwave 1", {"here": True}, False, "O-ACT-006",
+         "'heat mug 1 with microwave 1' needs now: "),
+    ],
+)  # fmt: skip
+def test_notes(text: str, options: dict[str, Any], dropped: bool, rule: str, words: str) -> None:
+    judged = judge_note(Note(id="n", kind="insight", text=text), **options)
+    assert (judged["dropped_by"], judged["rule"]) == ("arbitration" if dropped else "", rule)
+    assert words in (judged["reason"] if dropped else judged["warning"])
+    assert bool(judged["warning"]) == (bool(rule) and not dropped)
+
+
+def test_a_trajectory_is_judged_as_it_would_be_done_here() -> None:
+    steps = ["take egg 1 from desk 1", "put egg 1 in/on microwave 1"]
+    note = Note(id="n", kind="t", text="a story", goal="put a hot egg in shelf.", actions=steps)
+    judged = judge_note(note)
+    assert judged["dropped_by"] == "arbitration"
+    assert "'put mug 1 in/on microwave 1'" in judged["reason"]
+
+
+# The state filter.
+
+
+def filtered(recalls: list[Recall], now: Belief, mode: str = "occupancy") -> list[Recall]:
+    runtime = SimpleNamespace(context=RunContext(scf=mode))  # type: ignore[arg-type]
+    state = EpisodeState(env="alfworld", belief=now, recalls=recalls)
+    return scf(state, runtime)["recalls"]  # type: ignore[arg-type]
+
+
+def in_state(signature: str, action: str) -> Recall:
+    entry = {"type": "success", "state_signature": signature}
+    return new_recall(entry, 1.0, 1, new_advice([action]))
+
+
+FULL = in_state("holding=mug 2", "go to cabinet 1")
+EMPTY = in_state("holding=none|open=fridge 1", "go to fridge 1")
+SCHEMA = new_recall({"type": "schema"}, 1.0, 1, new_advice(["cool mug 1 with fridge 1"]))
+
+
+@pytest.mark.parametrize(
+    ("held", "unfit", "fit", "reason"),
+    [
+        ([], FULL, EMPTY, "hand"),
+        (["mug 1"], EMPTY, FULL, "recorded with an empty hand, holding mug 1 now"),
+    ],
+)
+def test_hand_occupancy_must_match(
+    held: list[str], unfit: Recall, fit: Recall, reason: str
+) -> None:
+    first, *others = filtered([unfit, fit, SCHEMA], belief(holding=held))
+    assert first["dropped_by"] == "scf" and reason in first["reason"]
+    assert others == [fit, SCHEMA] and unfit["dropped_by"] == "", "the input is not changed"
+
+
+def test_preconditions_mode_asks_whether_the_first_action_can_work() -> None:
+    now = belief(location="fridge 1")
+    away, near = (in_state("holding=none", f"go to {place}") for place in ("shelf 7", "cabinet 1"))
+    assert not filtered([away], now)[0]["dropped_by"]
+    checked = filtered([away, near], now, "preconditions")
+    assert checked[0]["dropped_by"] == "scf"
+    assert checked[0]["reason"] == "'go to shelf 7' cannot work now: shelf 7 exists in this room"
+    assert surviving(checked) == [near]
+
+
+def test_the_state_filter_judges_notes_that_tell_of_a_state() -> None:
+    signatures = (None, "holding=none", "holding=mug 1")
+    notes = [Note(id="n", kind="k", text="x", state_signature=text) for text in signatures]
+    checked = filtered([candidate(note, request()) for note in notes], belief(holding=["mug 1"]))
+    assert [one["dropped_by"] for one in checked] == ["", "scf", ""]

@@ -10,15 +10,6 @@ from rpms.nodes.state import EpisodeState
 Play = Callable[..., list[EpisodeState]]
 
 
-def test_the_first_belief_comes_from_the_opening(play_script: Play) -> None:
-    state = play_script("A")[0]
-    update = belief_update(state)
-    assert update["belief"]["location"] is None
-    assert update["belief"]["places"][0] == "cabinet 2"
-    assert len(update["belief"]["places"]) == 6
-    assert update["sub_goal"]["name"] == "find_object"
-
-
 def test_belief_and_sub_goal_follow_the_turns(play_script: Play) -> None:
     states = play_script("A")
     assert [state["belief"]["location"] for state in states] == [
@@ -27,6 +18,7 @@ def test_belief_and_sub_goal_follow_the_turns(play_script: Play) -> None:
     assert [state["belief"]["holding"] for state in states[-2:]] == [[], ["apple 1"]]
     names = [state["sub_goal"]["name"] for state in states]
     assert names == ["find_object"] * 5 + ["take_object", "heat_object"]
+    assert states[0]["belief"]["places"][0] == "cabinet 2"
     assert states[2]["belief"]["containers"] == {"fridge 1": "open"}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jinja2 import Template
 from langchain_core.messages.utils import count_tokens_approximately
 
 import rpms.nodes.blocks
@@ -40,22 +39,6 @@ def test_each_condition_has_its_blocks(play_script: Play) -> None:
         "C": ["goal", "state", "memory"],
         "D": ["rules", "situation", "goal", "state", "memory"],
     }
-
-
-def test_a_step_renders_each_block_once_and_the_tiers_not_again(
-    play_script: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    states, rendered, render = play_script("D")[:6], list[str | None](), Template.render
-
-    def noted(self: Template, *values: object) -> str:
-        rendered.append(self.name)
-        return render(self, *values)
-
-    monkeypatch.setattr(Template, "render", noted)
-    for state in states:
-        rendered.clear()
-        blocks_of(state, "D")
-        assert sorted(map(str, rendered)) == ["goal.j2", "memory.j2", "situation.j2", "state.j2"]
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a"], ["goal", "", "x" * 1001], ["\u00e9\n" * 7]])

@@ -6,7 +6,6 @@ from dataclasses import asdict, fields
 import pytest
 from pydantic import TypeAdapter
 
-from rpms.nodes.chat import call_s
 from rpms.vocabulary.context import CONDITIONS, RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 
@@ -24,15 +23,8 @@ def test_conditions(letter: str, rules: bool, memory: bool) -> None:
 
 def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
     context = RunContext()
-    assert context.condition == "D"
+    assert (context.condition, context.model, context.temperature) == ("D", "sim", 0)
     assert (context.scf, context.arbitration) == ("occupancy", "hard+soft")
-    assert context.temperature == 0
-    assert context.model == "sim"
-
-
-def test_other_settings_pass_through() -> None:
-    context = RunContext.for_condition("B", max_steps=7, layout="cache_friendly")
-    assert (context.max_steps, context.layout) == (7, "cache_friendly")
 
 
 @pytest.mark.parametrize(
@@ -47,14 +39,8 @@ def test_other_settings_pass_through() -> None:
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
         ({"arbitration": "all"}, "choose from none, soft, hard, hard+soft"),
         ({"layout": "wide"}, "choose from paper, cache_friendly"),
-        ({"max_steps": -1}, "max_steps"),
-        ({"k": -1}, "k"),
         ({"theta": 1.1}, "theta"),
-        ({"theta": float("nan")}, "theta"),
-        ({"max_tokens": -5}, "max_tokens"),
         ({"temperature": -0.1}, "temperature"),
-        ({"timeout_s": -1}, "timeout_s"),
-        ({"constrain": "json"}, "off, grammar"),
         ({"timeout_s": float("nan")}, "timeout_s"),
     ],
 )
@@ -119,12 +105,6 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
         settings({"scff": "off"})
 
 
-def test_with_gives_a_changed_copy() -> None:
-    context = RunContext()
-    assert context.with_(k=1) == RunContext(k=1)
-    assert context.k == 3
-
-
 def test_only_what_was_named_changes_an_episode_that_began() -> None:
     begun = RunContext.for_condition("A", max_steps=4).plain
     assert RunContext().over(begun).plain == begun
@@ -143,32 +123,14 @@ def test_studio_can_show_it_as_a_form() -> None:
     assert schema["properties"]["scf"]["enum"] == ["off", "occupancy", "preconditions"]
     rules = schema["properties"]["rules"]
     assert (rules["default"], rules["title"], rules["type"]) == (True, "Rules", "boolean")
-    kinds = {p.get("type") for p in schema["properties"].values()}
-    assert kinds <= {"boolean", "string", "integer", "number"}
-
-
-def test_every_setting_is_described() -> None:
-    for name, form in TypeAdapter(RunContext).json_schema()["properties"].items():
-        assert form["title"] and form["description"].endswith("."), name
-        assert "default" in form, name
+    for name, form in schema["properties"].items():
+        assert form["type"] in {"boolean", "string", "integer", "number"}
+        assert form["title"] and form["description"].endswith(".") and "default" in form, name
 
 
 def test_the_state_carries_it_as_plain_data() -> None:
     context = RunContext.for_condition("C", k=2, model="openai:m")
     assert context.plain == asdict(context) and settings(context.plain) == context
     assert pickle.loads(pickle.dumps(context)) == context
-    assert context.with_(k=1).plain["k"] == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "seconds"),
-    [
-        ({}, 60),
-        ({"model": "openai:gpt-4"}, 60),
-        ({"model": "local:smollm2"}, 600),
-        ({"model": "local:smollm2", "timeout_s": 5.0}, 5),
-        ({"timeout_s": 5.0}, 5),
-    ],
-)
-def test_a_local_model_is_waited_for_longer(settings: dict[str, object], seconds: float) -> None:
-    assert call_s(RunContext(**settings)) == seconds  # type: ignore[arg-type]
+    changed = context.with_(k=1)
+    assert (changed.plain["k"], changed.model, context.k) == (1, "openai:m", 2)

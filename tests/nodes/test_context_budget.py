@@ -48,22 +48,18 @@ def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]
 heads = st.lists(words, min_size=2, max_size=6).filter(lambda head: len(head) % 2 == 0)
 
 
-@given(heads, st.lists(st.tuples(words, words), min_size=2, max_size=16), st.floats(0.05, 1.1))
+@given(heads, st.lists(st.tuples(words, words), max_size=16), st.floats(0.05, 1.1))
 def test_it_fits_unless_what_must_stay_is_too_long(
     head: list[str], turns: list[tuple[str, str]], share: float
 ) -> None:
-    check_fit(head, turns, max(1, int(tokens(conversation(head, turns)) * share)))
+    whole = conversation(head, turns)
+    check_fit(head, turns, max(1, int(tokens(whole) * share)))
+    assert fit(whole, len(turns), 0) == (whole, 0), "without a limit nothing changes"
+    assert sum(map(estimate, whole)) == tokens(whole)
 
 
-def test_it_fits_into_every_size_of_room() -> None:
-    head = ["Rules. " * 9, "An example. " * 5, "Done. ", "The task. " * 7]
-    turns = [(f"Action: go {n}", "You see nothing. " * (n % 5)) for n in range(12)]
-    seen = {check_fit(head, turns, room) for room in range(1, 320)}
-    assert seen == {0, 4, 8, 12 - LAST_TURNS}
-
-
-def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> int:
-    """Everything that is promised about one trimmed prompt; how many turns it lost."""
+def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> None:
+    """Everything that is promised about one trimmed prompt."""
     whole = conversation(head, turns)
     kept, dropped = fit(whole, len(turns), room)
     start = len(head)
@@ -81,14 +77,6 @@ def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> int:
         assert tokens(whole) > room
         fewer = whole[:start] + whole[start + 2 * max(0, dropped - AT_A_TIME) :]
         assert tokens(fewer) + 12 > room
-    return dropped
-
-
-@given(heads, st.lists(st.tuples(words, words), max_size=8))
-def test_without_a_limit_nothing_changes(head: list[str], turns: list[tuple[str, str]]) -> None:
-    whole = conversation(head, turns)
-    assert fit(whole, len(turns), 0) == (whole, 0)
-    assert sum(map(estimate, whole)) == tokens(whole)
 
 
 def test_the_mark_counts_turns() -> None:
@@ -113,7 +101,7 @@ def build(state: EpisodeState, condition: str, layout: str, limit: int) -> Episo
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("condition", ["A", "B", "C", "D"])
+@pytest.mark.parametrize("condition", ["A", "D"])
 def test_task_rules_knowledge_and_last_turns_stay(
     condition: str, layout: str, play_script: Play
 ) -> None:
@@ -198,10 +186,3 @@ async def test_a_model_object_says_its_own_limit_and_the_log_what_was_dropped() 
     assert counts[0] == 0 < counts[-1] == max(counts) == line.dropped_turns
     last = [log["messages"][place] for _, place in log["steps"][-1]["prompt"]]
     assert sum(left_out(counts[-1]) in text for text in last) == 1
-    states: list[EpisodeState] = []
-    app = build_graph(model=narrow(limit))
-    for update in app.stream(
-        {"split": "generated_unseen", "task": "3"}, context=context, stream_mode="updates"
-    ):
-        states += [change for stage, change in update.items() if stage == "prompt_build"]
-    assert [state["dropped_turns"] for state in states] == counts

@@ -53,12 +53,18 @@ def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:
     assert found[0]["advice"]["actions"] == ["take pen 1 from shelf 1"]
     assert recall("put a pen in desk", memory_file=str(file), seen=False) == []
     assert recall("put a pen in desk", memory_file=str(file), k=0) == []
+    write_snapshot(file, "elsewhere", [])
+    for name, why in ((file, "learned in elsewhere"), (tmp_path / "x", "cannot read memory file")):
+        with pytest.raises(RpmsError, match=why):
+            recall("put a pen in desk", memory_file=str(name), memory_control="shuffled")
 
 
 def test_a_store_with_memory_is_used_when_no_file_is_named(tmp_path: Path) -> None:
     store = InMemoryStore()
     save_to_store(store, "alfworld", [entry("stored", "pick_and_place_simple:pen:none:desk")])
     assert [r["entry"]["id"] for r in recall("put a pen in desk", store)] == ["stored"]
+    shipped = recall("put a hot apple in fridge", InMemoryStore())
+    assert {r["entry"]["type"] for r in shipped} >= {"success", "schema"}
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "alfworld", [entry("filed", "pick_and_place_simple:pen:none:desk")])
     found = recall("put a pen in desk", store, memory_file=str(file))
@@ -79,18 +85,6 @@ def test_a_control_spoils_the_memory_wherever_it_lies(tmp_path: Path) -> None:
             for setting in [{"memory_control": control}]
         }  # fmt: skip
         assert found == {"none": ["own"], "empty": [], "irrelevant": ["other"], "filler": ["own"]}
-
-
-def test_a_control_of_another_worlds_memory_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "memory.jsonl"
-    write_snapshot(file, "elsewhere", [])
-    with pytest.raises(RpmsError, match="learned in elsewhere"):
-        recall("put a pen in desk", memory_file=str(file), memory_control="shuffled")
-
-
-def test_an_empty_store_falls_back_to_the_shipped_memory() -> None:
-    found = recall("put a hot apple in fridge", InMemoryStore())
-    assert {r["entry"]["type"] for r in found} >= {"success", "schema"}
 
 
 def test_a_store_that_grows_is_seen_by_the_next_episode() -> None:
@@ -128,8 +122,3 @@ def test_the_shipped_memory_was_learned_in_generated_homes_alone() -> None:
     assert header.env == "alfworld" and len(entries) > 100
     assert all("generated_seen" in source for source in header.sources)
     assert {e.type for e in entries} == {"success", "failure", "schema", "found"}
-
-
-def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(RpmsError, match="cannot read memory file"):
-        recall("put a pen in desk", memory_file=str(tmp_path / "none.jsonl"))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,13 +16,26 @@ import pytest
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import RetryPolicy
 
 import rpms.graph.build
 import rpms.nodes.llm_call
-from rpms.envs import Outcome
+from rpms.envs import Outcome, get_environment
 from rpms.graph import build_graph
-from rpms.nodes.retrying import FIRST_TRIES, RETRY, is_transient
+from rpms.models.constrained import ConstrainedModel
+from rpms.models.openai_chat import GarbledReply
+from rpms.nodes.chat import allowed_syntaxes, call_s, open_chat
+from rpms.nodes.manual import load_manual
+from rpms.nodes.retrying import (
+    FIRST_TRIES,
+    LONGEST_PAUSE_S,
+    RETRY,
+    asked_pause,
+    backoff,
+    is_transient,
+    pause_before_retry,
+)
 from rpms.nodes.state import EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -76,29 +92,26 @@ def test_missing_usage_is_estimated(run: Run, openai_server: OpenAIServer) -> No
     assert 0 < result["output_tokens"] < 20
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503])
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
 def test_transient_errors_are_tried_again(
     status: int, run: Run, openai_server: OpenAIServer
 ) -> None:
     openai_server.plays(Answer(status=status), Answer(status=status), "Action: look")
     result = run(max_steps=1)
     assert len(openai_server.requests) == 3
-    assert result["failure_mode"] == "timeout"
-    assert result["steps"] == 1
+    assert (result["failure_mode"], result["steps"]) == ("timeout", 1)
     assert (result["prompt_tokens"], result["output_tokens"]) == (100, 7)
     assert openai_server.requests[0]["messages"] == openai_server.requests[2]["messages"]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("status", [400, 401, 404])
 def test_lasting_errors_are_not(status: int, run: Run, openai_server: OpenAIServer) -> None:
     openai_server.plays("Action: look", Answer(status=status, error="not for you"))
     result = run(max_steps=5)
     assert len(openai_server.requests) == 2
-    assert result["failure_mode"] == "model_error"
-    assert not result["success"]
+    assert (result["failure_mode"], result["success"]) == ("model_error", False)
     assert result["steps"] == 1
-    assert "not for you" in result["error"]
-    assert str(status) in result["error"]
+    assert "not for you" in result["error"] and str(status) in result["error"]
     assert "\n" not in result["error"]
 
 
@@ -153,13 +166,24 @@ def test_pages_of_nonsense_end_in_a_format_failure(run: Run, openai_server: Open
         Answer(raw=b'{"id": "x", "choices": [{"ind'),
         Answer(raw=b"<html>busy</html>"),
         Answer(raw=b""),
+        Answer(raw=b"\xff\xfe\x00\x00"),
         Answer(raw=b'{"id": "x", "choices": []}'),
         Answer(raw=b'{"error": {"message": "overloaded"}}'),
         Answer(raw=b"[1, 2]"),
         Answer(torn=True),
         Answer(reset=True),
     ],
-    ids=["half JSON", "HTML", "nothing", "no choices", "error with 200", "list", "torn", "reset"],
+    ids=[
+        "half JSON",
+        "HTML",
+        "nothing",
+        "not UTF-8",
+        "no choices",
+        "error with 200",
+        "list",
+        "torn",
+        "reset",
+    ],
 )
 def test_what_is_no_reply_is_asked_for_again(
     answer: Answer, run: Run, openai_server: OpenAIServer
@@ -225,8 +249,20 @@ def test_a_key_repeated_by_the_server_is_left_out(
     assert result["history"][0]["reply"] == "Your key is ***."
 
 
-def response(status: int) -> httpx.Response:
-    return httpx.Response(status, request=httpx.Request("POST", "http://x"))
+def status_error(kind: Any, status: int, body: Any = None, **headers: str) -> Any:
+    request = httpx.Request("POST", "http://x")
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = httpx.Response(status, request=request, headers=names)
+    return kind("slow down", response=response, body=body)
+
+
+limited = partial(status_error, openai.RateLimitError, 429)
+
+
+def raised_by(work: Callable[[], Any]) -> Exception:
+    with pytest.raises(Exception) as caught:
+        work()
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -237,20 +273,102 @@ def response(status: int) -> httpx.Response:
         (httpx.ReadTimeout("slow"), True),
         (openai.APITimeoutError(httpx.Request("POST", "http://x")), True),
         (openai.APIConnectionError(request=httpx.Request("POST", "http://x")), True),
-        (openai.RateLimitError("429", response=response(429), body=None), True),
-        (openai.InternalServerError("500", response=response(500), body=None), True),
-        (openai.BadRequestError("400", response=response(400), body=None), False),
-        (openai.AuthenticationError("401", response=response(401), body=None), False),
-        (openai.NotFoundError("404", response=response(404), body=None), False),
+        (limited(), True),
+        (limited({"code": "rate_limit_exceeded"}), True),
+        (limited({"code": "insufficient_quota"}), False),  # an empty account
+        (status_error(openai.InternalServerError, 500), True),
+        (status_error(openai.BadRequestError, 400), False),
+        (status_error(openai.AuthenticationError, 401), False),
         (RpmsError("unknown model"), False),
         (RuntimeError("Event loop is closed"), True),
         (RuntimeError("bug"), False),
         (ValueError("bug"), False),
-        (KeyError("bug"), False),
+        (GarbledReply("no choices"), True),
+        (raised_by(lambda: json.loads('{"choices": [')), True),
+        (raised_by(lambda: b"\xff\xfe".decode()), True),
     ],
 )
 def test_what_counts_as_transient(error: Exception, transient: bool) -> None:
     assert is_transient(error) is transient
+
+
+@pytest.mark.parametrize(
+    ("header", "pause"),
+    [("2", 2.0), ("0.5", 0.5), ("86400", LONGEST_PAUSE_S), ("-3", 0.0), ("soon", 0.0), ("", 0.0),
+     ("nan", 0.0)],
+)  # fmt: skip
+def test_the_pause_a_server_asks_for(header: str, pause: float) -> None:
+    assert asked_pause(limited(retry_after=header)) == pause
+    assert asked_pause(limited()) == asked_pause(TimeoutError()) == 0
+
+
+def at(tries: int, seconds_ago: float = 0.0, **settings: Any) -> Runtime[RunContext]:
+    info = ExecutionInfo(
+        checkpoint_id="", checkpoint_ns="", task_id="", node_attempt=tries,
+        node_first_attempt_time=time.time() - seconds_ago,
+    )  # fmt: skip
+    return Runtime(context=RunContext(**settings), execution_info=info)
+
+
+def test_the_last_try_is_not_waited_after() -> None:
+    error = limited(retry_after="2")
+    pauses = [pause_before_retry(at(tries), error, answered=True) for tries in (1, 3, 4, 11)]
+    assert pauses == [2.0] * 4 and is_transient(error)
+    assert pause_before_retry(at(RETRY.max_attempts), error, answered=True) == 0
+    assert not is_transient(error), "the error is marked, so that LangGraph does not go on either"
+    assert pause_before_retry(at(1), ValueError("bug"), answered=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds_ago", "answered", "again"),
+    [
+        (3, 0, False, True), (4, 0, False, False),  # a wrong address is soon told
+        (4, 0, True, True), (11, 9, True, True), (11, 11, True, False), (12, 0, True, False),
+        (3, 11, True, True),  # slow calls get their four tries too
+    ],
+)  # fmt: skip
+def test_patience_is_a_setting(tries: int, seconds_ago: int, answered: bool, again: bool) -> None:
+    error = limited()
+    pause_before_retry(at(tries, seconds_ago, patience_s=10.0), error, answered)
+    assert is_transient(error) is again
+
+
+def test_pauses_grow_up_to_a_limit() -> None:
+    pauses = [backoff(tries) for tries in range(1, 13)]
+    least = [min(0.25 * 2**n, RETRY.max_interval) for n in range(12)]
+    assert all(low <= pause <= low + 1 for low, pause in zip(least, pauses, strict=True))
+    assert len({backoff(1) for _ in range(5)}) > 1, "callers that failed together come back apart"
+
+
+SERVER = RunContext(model="openai:small", base_url="http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize("env", ["alfworld", "scienceworld"])
+def test_the_world_sets_the_length_and_the_form_of_replies(env: str) -> None:
+    """Unless the run does, and where it asks for a form, whatever is in the prompt."""
+    usual: Any = open_chat(env, SERVER)
+    assert usual.max_tokens == get_environment(env).max_tokens
+    longer: Any = open_chat(env, SERVER.with_(max_tokens=77))
+    assert longer.max_tokens == 77
+    assert not isinstance(usual, ConstrainedModel) and allowed_syntaxes(env, SERVER) == ()
+    for settings in ({"constrain": "grammar"}, {"guard": "policy"}):
+        for condition in ("A", "D"):
+            held = open_chat(env, SERVER.under(condition).with_(**settings))
+            assert isinstance(held, ConstrainedModel) and "inventory" in held.syntaxes
+            assert held.syntaxes == [rule.syntax for rule in load_manual(env).actions]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 60),
+        ({"model": "openai:gpt-4"}, 60),
+        ({"model": "local:smollm2"}, 600),
+        ({"model": "local:smollm2", "timeout_s": 5.0}, 5),
+    ],
+)
+def test_a_local_model_is_waited_for_longer(settings: dict[str, Any], seconds: float) -> None:
+    assert call_s(RunContext(**settings)) == seconds
 
 
 def test_the_policy_is_on_the_model_stage_alone() -> None:

@@ -73,12 +73,12 @@ def belief(**fields: Any) -> Belief:
 
 
 def state(now: Belief, **more: Any) -> EpisodeState:
-    found = EpisodeState(
+    usual = EpisodeState(
         env="alfworld", goal=GOAL, belief=now, sub_goal=ENV.sub_goal(GOAL, now, []), history=[],
         reply="", action="", ineffective=[], played_in={}, steps=0, decisions=[], prompt=[],
         asked_again=0, shortlist=[],
     )  # fmt: skip
-    return EpisodeState(**{**found, **more})
+    return EpisodeState(**{**usual, **more})
 
 
 def under(folder: Path | str, **settings: Any) -> Any:
@@ -109,31 +109,43 @@ def test_the_diagnosis_of_a_refusal(own: Path) -> None:
     refused = Turn(step=1, thought="", action="go to sofa 1", observation="Nothing happens.",
                    failed=True, reply="")  # fmt: skip
     now = state(HOLDING, history=[refused])
-    told = [rule_assembly(now, under(folder))["rules"]["situation"][-1] for folder in (own, "")]
-    assert [line["id"] for line in told] == ["OS-004", "OS-004"]
-    assert "hands empty" in told[0]["text"] and "hands empty" not in told[1]["text"]
+    lines = [rule_assembly(now, under(folder))["rules"]["situation"][-1] for folder in (own, "")]
+    assert [line["id"] for line in lines] == ["OS-004", "OS-004"]
+    assert ["hands empty" in line["text"] for line in lines] == [True, False]
     silent = rule_assembly(now, under("", without_rules="environment"))["rules"]["situation"]
     assert silent == []
 
 
 @pytest.mark.parametrize("mine", [True, False])
-def test_scf(mine: bool, own: Path) -> None:
-    now = state(HOLDING, recalls=[snippet("go to sofa 1")])
-    (found,) = scf(now, under(own if mine else "", scf="preconditions"))["recalls"]
-    assert found["dropped_by"] == ("scf" if mine else "")
-
-
-@pytest.mark.parametrize("mine", [True, False])
-def test_arbitration(mine: bool, own: Path) -> None:
-    runtime = under(own if mine else "")
+def test_every_stage_that_judges(mine: bool, own: Path, tmp_path: Path) -> None:
+    folder = own if mine else ""
     now = state(HOLDING, recalls=[snippet("go to sofa 1"), snippet("look")])
-    walk, look = arbitration(now, runtime)["recalls"]
+    filtered, _ = scf(now, under(folder, scf="preconditions"))["recalls"]
+    assert filtered["dropped_by"] == ("scf" if mine else "")
+    walk, look = arbitration(now, under(folder))["recalls"]
     assert (walk["dropped_by"], walk["rule"]) == (
         ("arbitration", "O-ACT-001") if mine else ("", "")
     )
     assert (look["dropped_by"], look["rule"]) == (
         ("arbitration", "M-SING-001") if mine else ("", "")
     )
+    now = state(belief(), reply="Action: look")
+    offered = [choice["action"] for choice in shortlist(now, under(folder).context)]
+    assert ("yodel" in offered) == mine and offered
+    (decision,) = action_arbitration(now, under(folder, guard="verify"))["decisions"]
+    assert decision["verdict"] == ("asked_again" if mine else "accepted")
+    assert decision["rule"] == ("M-SING-001" if mine else "")
+    # An apple and a statue are alike in this manual only.
+    entry = parse_entry({
+        "id": "statue", "type": "success", "state_signature": "holding=none",
+        "goal_signature": "pick_heat_then_place_in_recep:statue:hot:countertop",
+        "sub_goal_type": "take_object", "actions": ["take statue 2 from shelf 3"],
+    })  # fmt: skip
+    file = tmp_path / "memory.jsonl"
+    write_snapshot(file, "alfworld", [entry])
+    seen = belief(location="sofa 1", last_seen={"apple 1": "sofa 1"}, visible=["apple 1"])
+    runtime = under(folder, memory_file=str(file), theta=0.75)
+    assert len(goal_retrieval(state(seen), runtime)["recalls"]) == mine
 
 
 def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
@@ -160,34 +172,6 @@ def test_after_an_action_left_out_nothing_is_imagined() -> None:
     for without, dropped in (("", "arbitration"), ("O-ACT-001", "")):
         (found,) = arbitration(now, under("", without_rules=without))["recalls"]
         assert found["dropped_by"] == dropped
-
-
-@pytest.mark.parametrize("mine", [True, False])
-def test_the_guard(mine: bool, own: Path) -> None:
-    folder = str(own) if mine else ""
-    now = state(belief(), reply="Action: look")
-    context = RunContext(rules_dir=folder, guard="verify")
-    offered = [choice["action"] for choice in shortlist(now, context)]
-    assert ("yodel" in offered) == mine and offered
-    (decision,) = action_arbitration(now, under(folder, guard="verify"))["decisions"]
-    assert decision["verdict"] == ("asked_again" if mine else "accepted")
-    assert decision["rule"] == ("M-SING-001" if mine else "")
-
-
-@pytest.mark.parametrize("mine", [True, False])
-def test_goal_retrieval(mine: bool, own: Path, tmp_path: Path) -> None:
-    """An apple and a statue are alike in this manual only."""
-    entry = parse_entry({
-        "id": "statue", "type": "success", "state_signature": "holding=none",
-        "goal_signature": "pick_heat_then_place_in_recep:statue:hot:countertop",
-        "sub_goal_type": "take_object", "actions": ["take statue 2 from shelf 3"],
-    })  # fmt: skip
-    file = tmp_path / "memory.jsonl"
-    write_snapshot(file, "alfworld", [entry])
-    runtime = under(own if mine else "", memory_file=str(file), theta=0.75)
-    seen = belief(location="sofa 1", last_seen={"apple 1": "sofa 1"}, visible=["apple 1"])
-    found = goal_retrieval(state(seen), runtime)["recalls"]
-    assert len(found) == mine
 
 
 def test_the_grammar_of_replies(own: Path) -> None:
@@ -245,8 +229,10 @@ def test_a_word_that_means_nothing_is_refused_with_its_line(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("without", ["universal", "domain", "environment"])
 def test_an_episode_runs_without_any_one_tier(without: str, play_script: Play) -> None:
-    script = [one for one in SCRIPT if one[1]]  # the guard plays something for the others too
-    for condition, guard in (("D", "off"), ("E", "policy"), ("B", "offer")):
+    script = [step for step in SCRIPT if step[1]]  # the guard plays something for the others too
+    titles = {"universal": "Universal Principles", "domain": "Domain Knowledge",
+              "environment": "Environment-Specific"}  # fmt: skip
+    for condition, guard in (("D", "off"), ("E", "policy")):
         states = play_script(
             condition, script, without_rules=without, scf="preconditions", guard=guard
         )
@@ -254,8 +240,6 @@ def test_an_episode_runs_without_any_one_tier(without: str, play_script: Play) -
         for now in states:
             assert now["rules"][without] == []
             text = "\n".join(message["content"] for message in now["prompt"])
-            titles = {"universal": "Universal Principles", "domain": "Domain Knowledge",
-                      "environment": "Environment-Specific"}  # fmt: skip
             assert [title in text for title in titles.values()] == [n != without for n in titles]
 
 

@@ -33,7 +33,7 @@ from rpms.vocabulary.recall import surviving
 from rpms.vocabulary.turn import Turn
 
 ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
-PARTS = 4
+GAMES = 24
 GOLDEN = Path(__file__).parent / "golden"
 DETOURS = 0.35
 NAME = re.compile(r"\b((?!of |confidence )[a-z]+ \d+)\b")
@@ -93,13 +93,12 @@ def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("part", range(PARTS))
-def test_memory_speaks_of_this_home_and_this_goal(part: int, official_games: list[Path]) -> None:
+def test_memory_speaks_of_this_home_and_this_goal(official_games: list[Path]) -> None:
     """0 lines with a thing or place that is not here, or about a thing the goal does not name."""
     seen = [file for file in official_games if "valid_seen" in file.parts] or official_games
-    game, rng, lines, steps = AlfworldGame(), random.Random(part), 0, 0
+    game, rng, lines, steps = AlfworldGame(), random.Random(0), 0, 0
     taught = re.compile("|".join(set(phrases())))
-    for file in seen[part::PARTS]:
+    for file in seen[:: max(1, len(seen) // GAMES)]:
         for state in states(game, file, rng):
             steps += 1
             belief, goal = state["belief"], state["goal"]

@@ -10,6 +10,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.envs import environment_names, get_environment
+from rpms.envs import live as episodes
 from rpms.graph import build_graph
 from rpms.nodes.prompt_examples import ANOTHER, NEW_TASK, check_shown, load_example, load_examples
 from rpms.vocabulary.context import RunContext
@@ -76,6 +77,16 @@ def test_the_list_is_what_the_world_accepts_and_stands_by_the_newest_observation
     for action in game.commands():
         game.reset(task)
         assert not WORLD.failed(game.step(action).observation), action
+
+
+@pytest.mark.engine
+def test_the_list_survives_a_lost_game() -> None:
+    task = WORLD.tasks("generated_unseen", 1)[0]
+    episodes.start("shown", task)
+    before = episodes.commands("shown", task, [])
+    episodes.finish("shown", task)
+    assert episodes.commands("shown", task, []) == before
+    episodes.finish("shown", task)
 
 
 def test_what_a_world_cannot_show_is_refused_in_one_line() -> None:

@@ -76,6 +76,15 @@ PROSE = st.lists(WORD, min_size=1, max_size=30).map(" ".join)
         ("Action: go to fridge 1!!", "", "go to fridge 1"),
         ("Action: go to fridge 1 (it may hold milk)", "", "go to fridge 1"),
         ("Action: go to fridge 1  # milk", "", "go to fridge 1"),
+        # A JSON object.
+        ('{"thought": "It is cold.", "action": "go to fridge 1"}', "It is cold.", "go to fridge 1"),
+        ('{"action": "look"}', "", "look"),
+        ('  {\n "Thought": "a\\nb",\n "Action": "go to fridge 1."\n}\n', "a b", "go to fridge 1"),
+        ('```json\n{"thought": "", "action": "look"}\n```', "", "look"),
+        ('{"thought": null, "action": "look"}', "", "look"),
+        ('{"thought": {"deep": 1}, "action": "look"}', "", "look"),
+        # Nothing: the reply is kept as the thought.
+        ("Thought: the fridge\n  may hold milk", "the fridge may hold milk", ""),
     ],
 )  # fmt: skip
 def test_reads(text: str, thought: str, action: str) -> None:
@@ -84,58 +93,20 @@ def test_reads(text: str, thought: str, action: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        " \n\t\n",
-        "Action:",
-        "Action:\n",
-        "Action: ...",
-        "Action:\nObs: You open the fridge 1.",
-        "Thought: I should open the fridge.",
-        "I'm sorry, but I can't help with that request.",
-        "As an AI language model, I do not have hands.",
-        "The mug is in the fridge.",
-        "```\n```",
-        "\x00\x07",
-    ],
-)
+    ["", " \n\t\n", "Action:", "Action:\n", "Action: ...", "Action:\nObs: You open the fridge 1.",
+     "Thought: I should open the fridge.", "I'm sorry, but I can't help with that request.",
+     "As an AI language model, I do not have hands.", "The mug is in the fridge.", "```\n```",
+     "\x00\x07",
+     '{"thought": "hm"}', '{"action": ""}', '{"action": 3}', '{"action": ["look"]}', "{}",
+     '{"thought": "hm", "action": "lo', "{" * 100_000 + "}" * 100_000],
+)  # fmt: skip
 def test_finds_no_action(text: str) -> None:
     assert read_reply(text, VERBS).action == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "thought", "action"),
-    [
-        ('{"thought": "It is cold.", "action": "go to fridge 1"}', "It is cold.", "go to fridge 1"),
-        ('{"action": "look"}', "", "look"),
-        ('  {\n "Thought": "a\\nb",\n "Action": "go to fridge 1."\n}\n', "a b", "go to fridge 1"),
-        ('```json\n{"thought": "", "action": "look"}\n```', "", "look"),
-        ('{"thought": null, "action": "look"}', "", "look"),
-        ('{"thought": {"deep": 1}, "action": "look"}', "", "look"),
-    ],
-)
-def test_a_json_object(text: str, thought: str, action: str) -> None:
-    assert read_reply(text, VERBS) == (thought, action)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['{"thought": "hm"}', '{"action": ""}', '{"action": 3}', '{"action": ["look"]}', "{}",
-     '{"thought": "hm", "action": "lo', "{" * 100_000 + "}" * 100_000],
-)  # fmt: skip
-def test_a_json_object_without_an_action(text: str) -> None:
-    assert read_reply(text, VERBS).action == ""
-
-
-def test_an_unreadable_reply_is_kept_as_the_thought() -> None:
-    reply = "Thought: the fridge\n  may hold milk"
-    assert read_reply(reply, VERBS) == ("the fridge may hold milk", "")
-
-
-@pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("Action: put mug 1 in desk 1", "put mug 1 in/on desk 1"),
         ("Action: put mug 1 on desk 1.", "put mug 1 in/on desk 1"),
         ("Action: Put the mug 1 into the desk 1", "put mug 1 in/on desk 1"),
         ("Action: put mug 1 in/on desk 1", "put mug 1 in/on desk 1"),
@@ -168,32 +139,11 @@ def test_a_degenerate_reply_is_read_all_the_same(text: str) -> None:
     assert read_reply(text, VERBS).action == "look"
 
 
-@given(st.text())
+PIECES = ["Action", "action 1", "Thought", "Obs", ":", "=", "\n", " ", "```", "**", '"', "look"]
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=25).map("".join)))
 def test_never_raises(text: str) -> None:
-    thought, action = read_reply(text, VERBS)
-    assert isinstance(thought, str)
-    assert "\n" not in thought + action
-
-
-PIECES = [
-    "Action",
-    "action 1",
-    "Thought",
-    "Obs",
-    ":",
-    "=",
-    "\n",
-    " ",
-    "```",
-    "**",
-    '"',
-    "look",
-    ".",
-]
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
-def test_never_raises_on_broken_formats(text: str) -> None:
     thought, action = read_reply(text, VERBS)
     assert "\n" not in thought + action
 

@@ -43,23 +43,13 @@ def test_the_situation_follows_the_hand(play_script: Play) -> None:
     assert "apple 1" in held["OS-001"]
 
 
-def refusal(state: EpisodeState) -> list[str]:
-    return [text for text in situations(state).values() if "was refused" in text]
-
-
-def test_a_refused_action_is_diagnosed(play_script: Play) -> None:
+def test_a_refused_action_is_diagnosed_and_nothing_else(play_script: Play) -> None:
     states = play_script("B")
+    refusals = [
+        [text for text in situations(state).values() if "was refused" in text] for state in states
+    ]
     # Standing at the fridge, the script tries to take an apple from the countertop.
-    (line,) = refusal(states[3])
-    assert "take apple 1 from countertop 1" in line
-    assert "be at countertop 1" in line
-
-
-def test_nothing_is_diagnosed_after_success_or_an_unreadable_reply(play_script: Play) -> None:
-    states = play_script("B")
-    for number in (0, 1, 2, 4, 5, 6):
-        assert refusal(states[number]) == []
-
-
-def test_it_returns_nothing_but_rules(play_script: Play) -> None:
-    assert set(rule_assembly(play_script("B")[0], RUNTIME)) == {"rules"}
+    (line,) = refusals.pop(3)
+    assert "take apple 1 from countertop 1" in line and "be at countertop 1" in line
+    assert refusals == [[]] * 6
+    assert set(rule_assembly(states[0], RUNTIME)) == {"rules"}

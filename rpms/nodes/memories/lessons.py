@@ -19,14 +19,8 @@ from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
 from rpms.nodes.memories.roles import goes_nowhere, lift
-from rpms.rules import (
-    Manual,
-    check_action,
-    match_action,
-    needed_actions,
-)
+from rpms.rules import Manual, check_action, match_action, needed_actions
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal
@@ -56,8 +50,8 @@ def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> lis
     """
     played = list(records)
     keys = get_environment(played[0]["env"]).keys if played else PAPER
-    told = (lesson for record in played for lesson in lessons(record, manual))
-    return merge_entries((parse_entry({"id": "new", **lesson}) for lesson in told), keys)
+    taught = (lesson for record in played for lesson in lessons(record, manual))
+    return merge_entries((parse_entry({"id": "new", **lesson}) for lesson in taught), keys)
 
 
 def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dict[str, Any]]:
@@ -88,11 +82,15 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         lifted = None if nowhere else lift(manual, gamma, [action])
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
         if lifted and (turn["failed"] or fatal):
-            told = {**signed, "failed_action": action, "lifted": lifted[-1]}
             if turn["failed"]:
-                yield told | _lesson(manual, action, turn["observation"], before)
-            else:
-                yield told | _critical(record["score"])
+                why = _lesson(manual, action, turn["observation"], before)
+            else:  # no refusal: the environment let it happen and ended the episode
+                why = {
+                    "type": "critical_failure",
+                    "failure_message": f"score = {record['score']:.0f}, terminated",
+                    "corrective_rule": FATAL.format(record["score"]),
+                }
+            yield {**signed, "failed_action": action, "lifted": lifted[-1], **why}
         if turn["failed"]:
             continue
         yield from _found(belief, known)
@@ -123,9 +121,9 @@ def _ways(
     """
     steps = set(manual.domain.advances.values())
     ways = [(s, needed_actions(manual, played[s.played :], steps)) for s in by_hand]
-    told = [(start, way) for start, way in ways if len(way) <= LONGEST]
+    short = [(start, way) for start, way in ways if len(way) <= LONGEST]
     last = needed_actions(manual, played[by_sub_goal.played :], steps)
-    return told or [(by_sub_goal, last)]
+    return short or [(by_sub_goal, last)]
 
 
 def _reached(
@@ -165,7 +163,6 @@ def _snippet(
         "actions": actions,
         "lifted": lifted,
         "outcome": {name: bindings.get("object", "")},
-        "success_count": 1,
     }
 
 
@@ -175,30 +172,19 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
     violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
     matched = match_action(manual, action)
     if matched is None:
-        kind, told = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
+        kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
     elif violated:
         blanks = {name: f"<{name}>" for name in matched[1]}
         reasons = "; ".join(reason(text, blanks, manual.world) for text in violated)
-        kind, told = "precondition_not_met", f"{blank_syntax(matched[0])}: {reasons}"
+        kind, words = "precondition_not_met", f"{blank_syntax(matched[0])}: {reasons}"
     else:
-        kind, told = "unexplained", UNEXPLAINED
+        kind, words = "unexplained", UNEXPLAINED
     return {
         "type": "failure",
         "violated": violated,
         "failure_type": kind,
         "failure_message": observation,
-        "corrective_rule": told,
-        "occurrence_count": 1,
-    }
-
-
-def _critical(score: float) -> dict[str, Any]:
-    """What happened is no refusal: the environment let it happen and ended the episode."""
-    return {
-        "type": "critical_failure",
-        "failure_message": f"score = {score:.0f}, terminated",
-        "corrective_rule": FATAL.format(score),
-        "occurrence_count": 1,
+        "corrective_rule": words,
     }
 
 
@@ -210,24 +196,22 @@ def _used(
     if matched is None:
         return
     rule, names = matched
-    held = {text: evaluate(parse_predicate(text), before, manual.world, names)
-            for text in _literals(rule)}  # fmt: skip
-    then = [
-        text for text in _literals(rule)
-        if after is not None and evaluate(parse_predicate(text), after, manual.world, names)
-    ]  # fmt: skip
     worked = after is not None
     kinds = {name: {kind_of(text): 1} for name, text in names.items()} if worked else {}
+
+    def truths(belief: Belief) -> dict[str, bool | None]:
+        literals = _literals(tuple(rule.parameters))
+        return {t: evaluate(parse_predicate(t), belief, manual.world, names) for t in literals}
+
     yield {
         "type": "schema",
         "action_template": rule.syntax,
         "action_type": rule.name,
         "uses": [
             {
-                "before": {text: truth for text, truth in held.items() if truth is not None},
+                "before": {t: held for t, held in truths(before).items() if held is not None},
                 "worked": worked,
-                "after": then,
-                "count": 1,
+                "after": [t for t, held in truths(after).items() if held] if after else [],
             }
         ],
         "kinds": kinds,
@@ -238,7 +222,7 @@ def _used(
 
 
 @cache
-def _literal_texts(parameters: tuple[str, ...]) -> tuple[str, ...]:
+def _literals(parameters: tuple[str, ...]) -> tuple[str, ...]:
     texts = [
         f"{name}({', '.join(chosen)})" if chosen else name
         for arity, names in LITERALS.items()
@@ -246,10 +230,6 @@ def _literal_texts(parameters: tuple[str, ...]) -> tuple[str, ...]:
         for chosen in permutations(parameters, arity)
     ]
     return tuple(sorted(texts))
-
-
-def _literals(rule: ActionRule) -> tuple[str, ...]:
-    return _literal_texts(tuple(rule.parameters))
 
 
 def _found(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
@@ -260,9 +240,5 @@ def _found(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
         things = {thing for thing, where in belief["last_seen"].items() if where == place}
         things |= set(belief["spots"].get(place, [])) - set(belief["places"])
         kinds = sorted({kind_of(thing) for thing in things})
-        yield {
-            "type": "found",
-            "place": kind_of(place),
-            "looked": 1,
-            "objects": dict.fromkeys(kinds, 1),
-        }
+        objects = dict.fromkeys(kinds, 1)
+        yield {"type": "found", "place": kind_of(place), "looked": 1, "objects": objects}

@@ -65,10 +65,10 @@ class RpmsMemory(MemoryMethod):
         recalls = recall(find_memory(request), now, context)
         if not (entries := request.carried.get("entries")):
             return recalls
-        earlier = recall(_carried(request.env, json.dumps(entries), _categories(now.manual)), now,
-                         context)  # fmt: skip
+        index = _carried(request.env, json.dumps(entries), _categories(now.manual))
+        earlier = recall(index, now, context)
         known = [(other["entry"]["type"], other["advice"]) for other in earlier]
-        new = (one for one in recalls if (one["entry"]["type"], one["advice"]) not in known)
+        new = [r for r in recalls if (r["entry"]["type"], r["advice"]) not in known]
         return _ordered([*earlier, *new])
 
     def check(self, env: str, context: RunContext) -> None:

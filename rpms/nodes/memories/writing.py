@@ -14,7 +14,6 @@ from rpms.models.opening import LABELS
 from rpms.models.replies import fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import call_s, open_chat
-from rpms.nodes.llm_call import chat_messages
 from rpms.nodes.retrying import retried
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import ModelFault, RpmsError
@@ -57,7 +56,7 @@ class Writer:
 
     async def __call__(self, messages: list[Message]) -> str:
         """One reply; tried again as the agent's own calls are, then raised."""
-        prompt = chat_messages(messages)
+        prompt: Any = messages  # LangChain takes them as plain data
         try:
             message = await retried(
                 lambda: self._chat.ainvoke(prompt), self._call_s, self._patience_s
