@@ -187,9 +187,9 @@ def test_mixing_paints() -> None:
     poured["red paint"] = "jug"
     both = served(PAINT, "mix_substances", visible=cups, last_seen=poured)
     assert both[0] == "mix jug"
-    made = {"visible": ["orange paint", "yellow paint"], "flags": {"orange paint": "made"}}
-    assert served(PAINT, "focus_object", **made) == ["focus on orange paint"]
-    assert served(PAINT, "focus_object", 1, **made) == []
+    mixed = {"visible": ["orange paint", "yellow paint"], "flags": {"orange paint": "made"}}
+    assert served(PAINT, "focus_object", **mixed) == ["focus on orange paint"]
+    assert served(PAINT, "focus_object", 1, **mixed) == []
 
 
 @pytest.mark.parametrize(("step", "fields", "best"), [
