@@ -15,21 +15,21 @@ from rpms.vocabulary.belief import Belief, empty_belief
 SYNTAX = "do {object} with {place}"
 ATOMS = len(Template(SYNTAX).atoms)
 literals = st.builds(Literal, st.integers(0, ATOMS - 1), st.booleans())
-hidden = st.lists(literals, min_size=1, max_size=4, unique_by=lambda one: one.atom)
+hidden = st.lists(literals, min_size=1, max_size=4, unique_by=lambda literal: literal.atom)
 masks = st.integers(0, 2**ATOMS - 1)
 
 
 def use(true: int, false: int, rule: list[Literal], kinds: tuple[str, ...] = ("a", "b")) -> Use:
     """A use that works if and only if the hidden literals hold."""
     probe = Use(true, false, kinds, False)
-    return probe._replace(worked=all(probe.grants(one) for one in rule))
+    return probe._replace(worked=all(probe.grants(literal) for literal in rule))
 
 
 def state_for(rule: list[Literal], base: int, broken: Literal | None = None) -> int:
     """Which atoms are true where the rule holds, or all of it but one literal."""
-    for one in rule:
-        wanted = one.positive != (one == broken)
-        base = base | 1 << one.atom if wanted else base & ~(1 << one.atom)
+    for literal in rule:
+        holds = literal.positive != (literal == broken)
+        base = base | 1 << literal.atom if holds else base & ~(1 << literal.atom)
     return base
 
 
@@ -39,10 +39,10 @@ def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evi
     The atoms of the rule itself are known: an experiment is made where they are.
     """
     evidence = Evidence(Template(SYNTAX))
-    mine = sum(1 << one.atom for one in rule)
+    own = sum(1 << literal.atom for literal in rule)
     everything = 2**ATOMS - 1
     for base, veiled in zip(bases, unknown, strict=True):
-        veiled &= ~mine
+        veiled &= ~own
         for broken in (None, *rule):
             for flipped in (base, ~base & everything):
                 true = state_for(rule, flipped, broken)
@@ -71,9 +71,9 @@ def test_a_true_condition_is_never_deleted(
     for true, veiled in states:
         everything = 2**ATOMS - 1
         true = state_for(rule, true) if true % 2 else true
-        one = use(true & ~veiled, ~true & everything & ~veiled, rule)
+        veiled_use = use(true & ~veiled, ~true & everything & ~veiled, rule)
         holds = use(true, ~true & everything, rule).worked
-        evidence.uses[one._replace(worked=holds)] += 1
+        evidence.uses[veiled_use._replace(worked=holds)] += 1
     alive = survivors(evidence)
     for literal in rule:
         seen = [u for u in evidence.accepted if u.grants(literal)]

@@ -72,7 +72,7 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
         execution=api.ExecutionOptions(workers=0),
     )
     run = read_run(tmp_path / "run")
-    refused = {arm: sum(one.invalid_actions for one in run.judged(arm)) for arm in arms}
+    refused = {arm: sum(episode.invalid_actions for episode in run.judged(arm)) for arm in arms}
     assert refused["B learned"] < refused["A"]
 
 
@@ -142,7 +142,7 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "problem"),
     [
         ([], "either --explore N or --from-runs DIR"),
         (["--explore", "1", "--from-runs", "x"], "either --explore N or --from-runs DIR"),
@@ -151,8 +151,8 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
     ],
 )
 def test_what_cannot_be_learned_from(
-    rpms: Rpms, tmp_path: Path, words: list[str], said: str
+    rpms: Rpms, tmp_path: Path, words: list[str], problem: str
 ) -> None:
     done = rpms("rules", "learn", "--env", NAME, *words, "--out", str(tmp_path / "learned"))
     assert done.code == 2
-    assert said in done.err and len(done.err.strip().splitlines()) == 1
+    assert problem in done.err and len(done.err.strip().splitlines()) == 1

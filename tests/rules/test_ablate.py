@@ -64,7 +64,7 @@ def test_what_is_left_out_is_all_that_is_missing(data: st.DataObject) -> None:
         tier: [line for line in lines if line["id"] not in gone]
         for tier, lines in whole.active(goal, HOME).items()  # type: ignore[arg-type]
     }
-    forbidden = [one for one in whole.forbidden if one.id not in gone]
+    forbidden = [pattern for pattern in whole.forbidden if pattern.id not in gone]
     assert part.forbidden == ([] if "environment" in names else forbidden)
     # What replies are read by is always whole.
     assert [rule.syntax for rule in part.actions] == [rule.syntax for rule in whole.actions]

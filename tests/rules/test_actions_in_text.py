@@ -38,7 +38,7 @@ def test_commands_are_read_from_plain_sentences(text: str, actions: list[str]) -
 
 @given(st.text())
 def test_whatever_is_found_is_a_command_of_the_manual(text: str) -> None:
-    assert all(match_action(MANUAL, one) for one in mentioned_actions(MANUAL, text, "mug", "bed"))
+    assert all(match_action(MANUAL, a) for a in mentioned_actions(MANUAL, text, "mug", "bed"))
 
 
 def test_what_things_are_decides_whether_an_action_can_ever_work() -> None:

@@ -91,7 +91,9 @@ def test_a_mistake_is_found_where_it_stands(
     file = tmp_path / f"{tier}.yaml"
     file.write_text(f"# mine\n{text}\n", encoding="utf-8")
     (finding, *_) = [
-        one for one in findings(tmp_path) if (one.rule, one.problem) == (rule, problem)
+        finding
+        for finding in findings(tmp_path)
+        if (finding.rule, finding.problem) == (rule, problem)
     ]
     assert str(finding) == f"{finding.file}:{finding.line}: {rule}: {problem}"
     line = finding.file.read_text(encoding="utf-8").splitlines()[finding.line - 1]
@@ -100,7 +102,7 @@ def test_a_mistake_is_found_where_it_stands(
 
 
 def test_every_type_of_goals_and_every_command_of_the_world_has_its_rule() -> None:
-    assert [(one.rule, one.problem) for one in findings(None, "juggle")] == [
+    assert [(finding.rule, finding.problem) for finding in findings(None, "juggle")] == [
         ("procedures", "goal type 'juggle' has no procedure"),
         ("actions", "the environment's action 'juggle' has no rule"),
     ]

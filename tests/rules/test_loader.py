@@ -74,18 +74,18 @@ def shipped(world: str, tier: str) -> dict[str, Any]:
 def parts_of(draw: st.DrawFn, data: dict[str, Any]) -> dict[str, Any]:
     """Some sections of a tier, and of lists and tables only some of the items."""
     chosen = draw(st.sets(st.sampled_from(sorted(data.keys() - {"tier"})), min_size=1))
-    found = {}
+    part = {}
     for name in chosen:
         value = data[name]
         if name in BY_ID:
             # Patterns that share an id are replaced together.
-            ids = draw(st.sets(st.sampled_from(sorted({one["id"] for one in value}))))
-            value = [one for one in value if one["id"] in ids]
+            ids = draw(st.sets(st.sampled_from(sorted({rule["id"] for rule in value}))))
+            value = [rule for rule in value if rule["id"] in ids]
         elif isinstance(value, dict):
             keys = draw(st.sets(st.sampled_from(sorted(value))))
             value = {key: value[key] for key in value if key in keys}
-        found[name] = value
-    return found
+        part[name] = value
+    return part
 
 
 @settings(deadline=None, max_examples=12)

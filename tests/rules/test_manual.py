@@ -77,28 +77,28 @@ def test_only_the_locality_of_the_goal_s_own_object_is_shown(
 
 def test_the_home_s_own_places_are_named_in_the_order_to_try_them() -> None:
     places = ["countertop 2", "countertop 10", "countertop 1", "fridge 1", "desk 1"]
-    told = {r["id"]: r["text"] for r in active("put a apple in desk", places=places)["domain"]}
-    assert told["D-LOC-001"] == (
+    texts = {r["id"]: r["text"] for r in active("put a apple in desk", places=places)["domain"]}
+    assert texts["D-LOC-001"] == (
         "apple is usually at: fridge 1 -> countertop 1, countertop 2, countertop 10"
     )
-    assert told["O-DEST-001"] == "The apple goes to (one of): desk 1"
-    assert "O-LOC-011" not in told  # this home has none of those
+    assert texts["O-DEST-001"] == "The apple goes to (one of): desk 1"
+    assert "O-LOC-011" not in texts  # this home has none of those
     lacking = ("diningtable", "cabinet")
-    assert not any(kind in text for kind in lacking for text in told.values())
+    assert not any(kind in text for kind in lacking for text in texts.values())
 
 
 def test_where_no_home_is_known_the_kinds_are_named() -> None:
-    told = {r["id"]: r["text"] for r in active()["domain"]}
-    assert told["O-LOC-012"] == "cd is sometimes at: dresser -> coffeetable -> diningtable"
-    assert told["O-DEST-001"] == "The cd goes to (one of): safe"
+    texts = {r["id"]: r["text"] for r in active()["domain"]}
+    assert texts["O-LOC-012"] == "cd is sometimes at: dresser -> coffeetable -> diningtable"
+    assert texts["O-DEST-001"] == "The cd goes to (one of): safe"
 
 
 def test_a_look_task_is_told_where_lamps_are_likely_and_what_to_hold() -> None:
     places = ["desk 1", "sidetable 1", "bed 1"]
-    told = {r["id"]: r["text"]
+    texts = {r["id"]: r["text"]
             for r in active("look at cd under the desklamp", places=places)["domain"]}  # fmt: skip
-    assert told["O-LOC-010"] == "desklamp is usually at: desk 1 -> sidetable 1"
-    assert told["O-EXAM-004"].startswith("Hold the cd, be where the desklamp was seen")
+    assert texts["O-LOC-010"] == "desklamp is usually at: desk 1 -> sidetable 1"
+    assert texts["O-EXAM-004"].startswith("Hold the cd, be where the desklamp was seen")
 
 
 def test_every_portable_kind_is_in_one_category_and_has_a_likely_place() -> None:
@@ -132,8 +132,8 @@ def test_a_refused_action_is_explained_once() -> None:
     diagnosis = check_action(MANUAL, action, belief)
     goal = parse_goal("put a cd in safe")
     lines = MANUAL.active(goal, belief, (action, diagnosis.violated))["situation"]
-    told = {line["id"]: line["text"] for line in lines}
-    assert told["OS-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
+    texts = {line["id"]: line["text"] for line in lines}
+    assert texts["OS-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
     assert "OS-004" not in {line["id"] for line in MANUAL.active(goal, belief)["situation"]}
 
 

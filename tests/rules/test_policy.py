@@ -32,10 +32,10 @@ def test_search_goes_to_likely_places_first_and_never_back() -> None:
     assert fresh[:2] == ["go to fridge 1", "go to countertop 1"]
     likely = ("fridge 1", "countertop 1", "cabinet 2", "cabinet 10", "microwave 1")
     assert set(fresh) == {f"go to {place}" for place in likely}
-    left = actions(now(location="fridge 1", searched=["fridge 1", "countertop 1"],
+    remaining = actions(now(location="fridge 1", searched=["fridge 1", "countertop 1"],
                        containers={"fridge 1": "open"}))  # fmt: skip
-    assert left == ["go to cabinet 2", "go to cabinet 10", "go to microwave 1"]
-    assert not {"go to fridge 1", "go to countertop 1"} & set(left)
+    assert remaining == ["go to cabinet 2", "go to cabinet 10", "go to microwave 1"]
+    assert not {"go to fridge 1", "go to countertop 1"} & set(remaining)
     # Unlikely places are for when no likely one is left.
     searched = ["fridge 1", "countertop 1", "microwave 1", "cabinet 2", "cabinet 10"]
     rest = actions(now(location="fridge 1", containers={"fridge 1": "open"}, searched=searched))

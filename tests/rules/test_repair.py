@@ -123,15 +123,15 @@ def test_the_first_thing_to_do_is_never_known_to_be_impossible(
     """It can be done now for all that is known, or it has a blank for what is to be found out."""
     env, action, belief = case
     manual = load_manual(env)
-    found = find_repair(manual, action, belief)
-    assert (found is not None) == (check_action(manual, action, belief).verdict == "fails")
-    if found is None:
+    repair = find_repair(manual, action, belief)
+    assert (repair is not None) == (check_action(manual, action, belief).verdict == "fails")
+    if repair is None:
         return
-    assert bool(found.actions) == (found.kind in ("first", "instead"))
-    assert bool(found.lacking) == (found.kind == "never")
-    assert len(found.actions) <= LONGEST and action not in found.actions
-    if found.actions and BLANK not in found.actions[0]:
-        assert check_action(manual, found.actions[0], belief).verdict in ("holds", "unknown")
-        assert found.playable == found.actions[0]
+    assert bool(repair.actions) == (repair.kind in ("first", "instead"))
+    assert bool(repair.lacking) == (repair.kind == "never")
+    assert len(repair.actions) <= LONGEST and action not in repair.actions
+    if repair.actions and BLANK not in repair.actions[0]:
+        assert check_action(manual, repair.actions[0], belief).verdict in ("holds", "unknown")
+        assert repair.playable == repair.actions[0]
     else:
-        assert found.playable == ""
+        assert repair.playable == ""

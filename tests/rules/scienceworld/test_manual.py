@@ -93,8 +93,8 @@ def test_every_domain_rule_is_active_for_some_goal() -> None:
 def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
     """1200 tokens are the ceiling for all knowledge but memory; four characters are a token."""
     refused = ("pick up stove in kitchen", ["stove in kitchen can be moved"])
-    asked = goal(family, "plant")
-    text = render_rules(ENVIRONMENT, MANUAL.active(asked, empty_belief(), refused), asked)
+    growing = goal(family, "plant")
+    text = render_rules(ENVIRONMENT, MANUAL.active(growing, empty_belief(), refused), growing)
     assert len(text) / 4 <= 990
 
 

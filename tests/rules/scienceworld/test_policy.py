@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.scienceworld.goals import plan_for
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.vocabulary.belief import Belief, Event, empty_belief
@@ -61,14 +62,14 @@ TRAIT = (
 
 
 def served(
-    sentence: str, step: str, target: str = "", no_effect: tuple[str, ...] = (), **fields: Any
+    sentence: str, step: str, nth: int = 0, no_effect: tuple[str, ...] = (), **fields: Any
 ) -> list[str]:
-    """The actions offered for a sub-goal, best first; the belief is given by its fields."""
-    goal = WORLD.parse_goal(sentence)
+    """The actions offered for a step of a task, best first; the belief is given by its fields."""
+    aim = [row for row in plan_for(sentence) if row.name == step][nth]
+    sub_goal = SubGoal(name=step, target=aim.target, progress=0, about=aim.about)
     belief = believing(**{"location": "kitchen", **fields})
     belief["visible"] = belief["visible"] or ["air"]
-    sub_goal = SubGoal(name=step, target=target or goal["object"], progress=0)
-    now = DecisionPoint(MANUAL, goal, sub_goal, belief, no_effect)
+    now = DecisionPoint(MANUAL, WORLD.parse_goal(sentence), sub_goal, belief, no_effect)
     return [choice["action"] for choice in serving_actions(now)]
 
 
@@ -173,23 +174,22 @@ def test_the_recipe_is_read() -> None:
       "last_seen": {"sodium chloride": "glass cup", "glass cup": "sink"}}, "activate sink"),
 ])  # fmt: skip
 def test_ingredients_come_into_one_vessel(fields: dict[str, Any], best: str) -> None:
-    target = "ingredients of salt water in one container"
-    assert served(MIX, "prepare_object", target, events=RECIPE, **fields)[0] == best
+    assert served(MIX, "prepare_object", events=RECIPE, **fields)[0] == best
 
 
 def test_mixing_paints() -> None:
     cups = ["cup of red", "jug", "red paint", "yellow paint", "blue paint"]
     poured = {"red paint": "wood cup", "yellow paint": "jug"}
-    first = served(PAINT, "mix_substances", "intermediate paint", visible=cups, last_seen=poured,
+    first = served(PAINT, "mix_substances", visible=cups, last_seen=poured,
                    searched=["jug"])  # fmt: skip
     assert first[0] == "pour red paint into jug"
     assert not any("blue" in action for action in first)
     poured["red paint"] = "jug"
-    both = served(PAINT, "mix_substances", "intermediate paint", visible=cups, last_seen=poured)
+    both = served(PAINT, "mix_substances", visible=cups, last_seen=poured)
     assert both[0] == "mix jug"
-    made = {"visible": ["orange paint", "yellow paint"], "flags": {"orange paint": "made"}}
-    assert served(PAINT, "focus_object", "intermediate paint", **made) == ["focus on orange paint"]
-    assert served(PAINT, "focus_object", "yellow-orange paint", **made) == []
+    mixed = {"visible": ["orange paint", "yellow paint"], "flags": {"orange paint": "made"}}
+    assert served(PAINT, "focus_object", **mixed) == ["focus on orange paint"]
+    assert served(PAINT, "focus_object", 1, **mixed) == []
 
 
 @pytest.mark.parametrize(("step", "fields", "best"), [
@@ -207,21 +207,17 @@ def test_mixing_paints() -> None:
     ("observe_result", {"location": "greenhouse", "visible": ["flower pot 2"]}, "wait"),
 ])  # fmt: skip
 def test_growing(step: str, fields: dict[str, Any], best: str) -> None:
-    target = "pear seed to flower pot with soil" if step == "plant_seed" else ""
-    assert served(GROW, step, target, **fields)[0] == best
+    assert served(GROW, step, **fields)[0] == best
 
 
 def test_both_planes_get_the_same_time() -> None:
     once = {"inclined plane C": "wood block 40% down the plane"}
-    target = "both planes, one after the other"
-    back = served(PLANES, "observe_result", target, visible=BOTH, flags=once)
+    back = served(PLANES, "observe_result", visible=BOTH, flags=once)
     assert back == ["move wood block to inclined plane D"]
     sliding = {"visible": BOTH, "flags": once, "last_seen": {"wood block": "inclined plane"}}
-    assert served(PLANES, "observe_result", target, **sliding) == ["wait"]
-    assert served(PLANES, "observe_result", target, no_effect=("wait",), **sliding) == [
-        "look around"
-    ]
-    assert served(PLANES, "run_experiment", "stopwatch", **{**sliding, "flags": {}}) == ["wait"]
+    assert served(PLANES, "observe_result", **sliding) == ["wait"]
+    assert served(PLANES, "observe_result", no_effect=("wait",), **sliding) == ["look around"]
+    assert served(PLANES, "run_experiment", **{**sliding, "flags": {}}) == ["wait"]
 
 
 def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
@@ -250,10 +246,10 @@ def test_a_room_that_the_manual_lists_can_be_gone_to_unseen() -> None:
     )
     outside = {"location": "outside", "places": ["outside"], "holding": ["turtle"],
                "events": [{"kind": "focus", "thing": "turtle egg"}]}  # fmt: skip
-    offered = served(task, "place_object", "animal to yellow box", **outside)
+    offered = served(task, "place_object", **outside)
     assert offered == ["teleport to living room"]
     there = {**outside, "location": "living room", "visible": ["yellow box", "red box"]}
-    offered = served(task, "place_object", "animal to yellow box", **there)
+    offered = served(task, "place_object", **there)
     assert offered == ["move turtle to yellow box"]
 
 
@@ -272,8 +268,7 @@ def test_a_box_is_focused_on_only_once_the_reading_decides() -> None:
     step = WORLD.sub_goal(goal, boiled, [])
     assert step["name"] == "measure_object"
     # Nothing the belief knows decides about a trait.
-    boxes = "red box (dominant) or green box (recessive)"
-    assert served(TRAIT, "answer_box", boxes, visible=["red box", "green box"]) == []
+    assert served(TRAIT, "answer_box", visible=["red box", "green box"]) == []
 
 
 OUTSIDE = ["ground", "dove egg", "baby wolf", "axe", "pear tree", "fire pit"]
@@ -299,7 +294,7 @@ def test_what_was_chosen_is_taken_and_delivered_in_its_pot_if_it_has_one() -> No
     here = {"visible": ["flower pot 3", "flower pot 4", "red box"], **potted}
     assert served(find, "take_object", **here) == ["pick up flower pot 3"]
     carried = {"visible": ["red box"], "holding": ["flower pot 3"], **potted}
-    actions = served(find, "place_object", "plant to red box", **carried)
+    actions = served(find, "place_object", **carried)
     assert "move flower pot 3 to red box" in actions
     assert all(action.endswith(" to red box") for action in actions)
 
@@ -307,7 +302,7 @@ def test_what_was_chosen_is_taken_and_delivered_in_its_pot_if_it_has_one() -> No
 def test_only_fruit_that_hangs_on_its_plant_has_grown() -> None:
     def offered(where: str) -> list[str]:
         fields = {"visible": ["pear", "pear tree"], "last_seen": {"pear": where}}
-        return served(FRUIT, "focus_object", "grown pear", **fields)
+        return served(FRUIT, "focus_object", **fields)
 
     assert offered("pear tree")[0] == "focus on pear"
     assert not any(action.startswith("focus") for action in offered("bowl"))
@@ -321,8 +316,7 @@ def test_only_fruit_that_hangs_on_its_plant_has_grown() -> None:
 def test_the_plane_is_named_only_if_the_readings_differ(other: str, offered: list[str]) -> None:
     flags = {"inclined plane C": "wood block 40% down the plane",
              "inclined plane D": f"wood block {other}"}  # fmt: skip
-    target = "inclined plane with the steepest angle"
-    assert served(PLANES, "focus_object", target, visible=BOTH, flags=flags) == offered
+    assert served(PLANES, "focus_object", visible=BOTH, flags=flags) == offered
 
 
 @pytest.mark.parametrize(
@@ -330,18 +324,14 @@ def test_the_plane_is_named_only_if_the_readings_differ(other: str, offered: lis
 )
 def test_of_the_animals_in_view_one_lives_longest(which: str, animal: str) -> None:
     seen = ["axe", "baby mouse", "parrot egg", "baby wolf", "ground"]
-    target = f"animal with the {which} life span"
-    actions = served(SPAN.format(which, which), "focus_object", target, location="outside",
+    actions = served(SPAN.format(which, which), "focus_object", location="outside",
                      visible=seen)  # fmt: skip
     assert actions == [f"focus on {animal}"]
 
 
 def test_life_stages_start_with_the_first() -> None:
-    first = "turtle in life stage 1"
-    assert served(STAGES, "focus_object", first, visible=["turtle egg"]) == ["focus on turtle egg"]
-    late = served(STAGES, "focus_object", first, visible=["adult turtle"])
+    assert served(STAGES, "focus_object", visible=["turtle egg"]) == ["focus on turtle egg"]
+    late = served(STAGES, "focus_object", visible=["adult turtle"])
     assert not any(action.startswith("focus") for action in late)
     second = {"visible": ["hatchling turtle"], "events": [{"kind": "focus", "thing": "turtle egg"}]}
-    assert served(STAGES, "focus_object", "turtle in life stage 2", **second) == [
-        "focus on hatchling turtle"
-    ]
+    assert served(STAGES, "focus_object", 1, **second) == ["focus on hatchling turtle"]
