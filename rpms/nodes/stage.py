@@ -10,6 +10,7 @@ themselves take.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
@@ -47,6 +48,9 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="stages", daemon=True).start()
     return loop
+
+
+os.register_at_fork(after_in_child=_loop.cache_clear)  # threads stay behind in the parent
 
 
 class Stage(Runnable[EpisodeState, EpisodeState]):
