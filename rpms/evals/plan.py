@@ -162,15 +162,20 @@ def evenly(tasks: list[T], count: int) -> list[T]:
 
 def remaining(
     plan: RunPlan, finished: Mapping[JobKey, Episode], keep_failed: bool = False
-) -> list[Job]:
-    """What is still to do: everything not finished, what ended in an error, and later trials."""
-    jobs = []
+) -> tuple[list[Job], list[Episode]]:
+    """What is still to do, and the episodes that settle all else, each task by its last trial.
+
+    To do is everything not finished, what ended in an error, and later trials.
+    """
+    jobs: list[Job] = []
+    settled: list[Episode] = []
     for first in plan.jobs():
         job: Job | None = first
         while job is not None and (episode := finished.get(job.key)):
             if episode.is_error and not keep_failed:
                 break
-            job = plan.following(job, episode)
+            if (job := plan.following(job, episode)) is None:
+                settled.append(episode)
         if job is not None:
             jobs.append(job)
-    return jobs
+    return jobs, settled

@@ -80,15 +80,10 @@ class RunProgress:
     hopeless: list[str] = field(default_factory=list)
     _tokens: int = 0
 
-    def resume(self, finished: Iterable[Episode]) -> None:
-        """Count what earlier sessions finished."""
-        for episode in finished:
-            self._count(episode)
-
     def add(self, episode: Episode, last: bool = True) -> None:
         """Count one episode of this session; a task counts as done with its last trial."""
         if last:
-            self._count(episode)
+            self.count(episode)
         self.spent_tokens += episode.spent_prompt_tokens + episode.spent_output_tokens
         self.cache_hits += episode.cache_hits
         if episode.cost_usd is not None:
@@ -110,7 +105,8 @@ class RunProgress:
             return None
         return self.cost_usd * (1 + (self.total - self.done) / len(self.history))
 
-    def _count(self, episode: Episode) -> None:
+    def count(self, episode: Episode) -> None:
+        """Count a task as done, in this session or in an earlier one."""
         self.done += 1
         standing = self.standings.setdefault(episode.condition, Standing())
         if episode.is_error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -149,11 +149,12 @@ class Run:
         except BaseException:
             self._writer.close()
             raise
-        self.jobs = remaining(plan, finished, keep_failed)
+        self.jobs, settled = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
         standings = {label: Standing() for label in plan.conditions}
         self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
-        self.progress.resume(_last_trials(plan, self.jobs, finished))
+        for episode in settled:
+            self.progress.count(episode)
 
     def _open(self, fresh: Manifest, replay: Collection[str]) -> dict[JobKey, Episode]:
         """Write the manifest; what is finished. An arm without results may have other code now."""
@@ -211,8 +212,7 @@ class Run:
 
     def finished(self) -> int:
         """How many are done; an interrupt may come before they are counted."""
-        unplayed = remaining(self.plan, self._finished(), keep_failed=True)
-        return len(self.plan.jobs()) - len(unplayed)
+        return len(remaining(self.plan, self._finished(), keep_failed=True)[1])
 
     def _finished(self) -> Mapping[JobKey, Episode]:
         """Whole lines only where another trial may follow."""
@@ -221,17 +221,6 @@ class Run:
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
-
-
-def _last_trials(
-    plan: RunPlan, jobs: Sequence[Job], finished: Mapping[JobKey, Episode]
-) -> Iterator[Episode]:
-    """Everything of the plan for which no job is left, by its last trial."""
-    unplayed = {job.key[:3] for job in jobs}
-    for job in plan.jobs():
-        if job.key[:3] not in unplayed:
-            trials = (job._replace(trial=number) for number in range(plan.trials, 0, -1))
-            yield next(finished[trial.key] for trial in trials if trial.key in finished)
 
 
 def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:

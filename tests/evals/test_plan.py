@@ -26,8 +26,9 @@ def test_only_what_is_not_finished_or_failed_remains() -> None:
     keys = [job.key for job in plan.jobs()]
     broken = line("B", 0, False, failure_mode="model_error")
     finished = {keys[0]: line("A", 0, True), keys[1]: broken, keys[2]: line("A", 1, False)}
-    assert [job.key for job in remaining(plan, finished)] == [keys[1], keys[3]]
-    assert [job.key for job in remaining(plan, finished, keep_failed=True)] == [keys[3]]
+    assert [job.key for job in remaining(plan, finished)[0]] == [keys[1], keys[3]]
+    assert [job.key for job in remaining(plan, finished, keep_failed=True)[0]] == [keys[3]]
+    assert remaining(plan, finished)[1] == [finished[keys[0]], finished[keys[2]]]
 
 
 def test_repeats_are_independent_and_have_seeds_of_their_own() -> None:
@@ -58,10 +59,10 @@ def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
     plan = replace(two_by_two(), trials=3)
     first, other = plan.jobs()[:2]
     finished = {first.key: LOST, other.key: WON}
-    jobs = remaining(plan, finished)
+    jobs, _ = remaining(plan, finished)
     assert [job.key.trial for job in jobs] == [2, 1, 1] and jobs[0].before == LOST
     finished[jobs[0].key] = LOST
-    assert remaining(plan, finished)[0].trial == 3
+    assert remaining(plan, finished)[0][0].trial == 3
 
 
 def test_tasks_are_chosen_by_id_and_by_type() -> None:
