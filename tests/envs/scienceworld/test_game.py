@@ -153,8 +153,8 @@ def gold_walk(
 @pytest.fixture(scope="module")
 def walks(game: ScienceWorldGame, gold_walk: Callable[[str], Walk]) -> list[Walk]:
     played = [gold_walk(name) for name in catalogue()]
-    tasks = list(catalogue().items())[:: len(catalogue()) // RANDOM_WALKS]
-    for number, (name, science) in enumerate(tasks, start=100):
+    tasks = list(enumerate(catalogue().items(), start=100))
+    for number, (name, science) in tasks[:: len(tasks) // RANDOM_WALKS]:
         variation = random.Random(number).choice(science.train)
         source = f"{name}/{variation}"
         goal = description(name, variation)
