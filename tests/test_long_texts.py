@@ -25,7 +25,7 @@ from rpms.nodes.reply import LONGEST_ACTION, read_action, read_reply
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.safe_text import redact, valid, visible
 
-LENGTH = 4000
+LENGTH = 2000
 GROWTH = 10.0
 """Between four and sixteen."""
 MEASURABLE_S = 0.02

@@ -28,8 +28,12 @@ SMALL = Tokens(prompt_tokens=1, cached_tokens=0, output_tokens=0)
 def test_cost_is_the_sum_over_kinds_of_tokens_and_no_price_is_not_nothing() -> None:
     assert cost_of(PRICED, None) is None and cost_of(Tokens(), None) is None
     assert cost_of(PRICED, NOTHING) == 0.0
-    assert cost_of(PRICED, Rates(10, 1, 100)) == round((400 * 10 + 600 + 1000) / 1e6, 9)
-    assert cost_of(SMALL, Rates(0.03, 0.03, 0.05)) == 3e-8, "small calls are not rounded away"
+    assert cost_of(PRICED, Rates(input=10, cached=1, output=100)) == round(
+        (400 * 10 + 600 + 1000) / 1e6, 9
+    )
+    assert cost_of(SMALL, Rates(input=0.03, cached=0.03, output=0.05)) == 3e-8, (
+        "small calls are not rounded away"
+    )
 
 
 CALL = Tokens(prompt_tokens=90, cached_tokens=50, output_tokens=10)

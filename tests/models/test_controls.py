@@ -7,7 +7,7 @@ from rpms.graph import run_episode
 from rpms.models import open_model
 from rpms.models.controls import Replay
 from rpms.vocabulary.context import RunContext
-from tests.gold import household_gold, science_gold
+from tests.gold import household_gold
 
 PROMPT = """[Task Goal]
   Goal: put a mug in desk.
@@ -55,17 +55,8 @@ def test_a_replay_goes_on_where_the_conversation_stands() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("task", range(6))
-@pytest.mark.parametrize("condition", ["A", "D"])
+@pytest.mark.parametrize(("task", "condition"), [(0, "A"), (5, "D")])
 def test_a_walkthrough_wins(task: int, condition: str) -> None:
     context = RunContext.for_condition(condition)
     result = run_episode(task, context=context, model=household_gold(task))
     assert result["success"] and result["invalid_actions"] == 0
-
-
-@pytest.mark.engine
-def test_a_gold_path_wins() -> None:
-    context = RunContext.for_condition("A")
-    options = {"env": "scienceworld", "split": "test", "context": context}
-    result = run_episode("boil/21", **options, model=science_gold("boil/21"))  # type: ignore[misc]
-    assert result["success"] and result["score"] == 100

@@ -364,18 +364,13 @@ class FactBase:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing as templates may speak of it; what ALFWorld never sets stays None."""
+    """A thing as templates may speak of it."""
 
     id: str
     type: str
     name: str
     definite: str = "the"
     indefinite: str = "a"
-    noun: str | None = None
-    adj: str | None = None
-    desc: str | None = None
-    room_type: str | None = None
-    synonyms: str | None = None
 
     def __str__(self) -> str:
         """``{o}`` writes the name."""

@@ -173,7 +173,7 @@ _ROOM = re.compile(
 _INSIDE = re.compile(r"Inside the (.+?) is:\s*\n((?:\t.*\n?|\n(?=\t))*)")
 LISTED = "In your inventory, you see:"
 _CARRIED = re.compile(rf"{LISTED}\n((?:\t.*\n?|\n(?=\t))*)")
-_EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
+EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
 _DOOR = re.compile(
     r"door to (?:the )?([\w ]+)$|^\w+ (?:the )?([\w ]+) door$|door between ([\w ]+) and ([\w ]+)$"
 )
@@ -188,7 +188,7 @@ def look(belief: Belief, command: str, text: str) -> bool:
         things = read_lines(match[2])
         if _has_agent(things):
             arrive(belief, match[1])
-        see_room(belief, match[1], things, _EXIT.findall(match[3] or ""))
+        see_room(belief, match[1], things, EXIT.findall(match[3] or ""))
     elif match := _CARRIED.match(text):
         _carry(belief, read_lines(match[1]))
     elif match := _INSIDE.match(text):
@@ -211,14 +211,14 @@ def _look_inside(belief: Belief, name: str, block: str, text: str) -> None:
     elif name in belief["places"] or _has_agent(things):
         if _has_agent(things):
             arrive(belief, name)
-        see_room(belief, name, things, _EXIT.findall(text))
+        see_room(belief, name, things, EXIT.findall(text))
     else:
         _see_thing(belief, Thing(name, contents=tuple(things)))
 
 
 def _look_at(belief: Belief, text: str) -> bool:
     """One thing, its contents in the line or listed below it."""
-    if match := _EXIT.match(text):
+    if match := EXIT.match(text):
         if match[1] in belief["places"]:
             belief["containers"][f"door to {match[1]}"] = "open" if match[2] == "open" else "closed"
         return True

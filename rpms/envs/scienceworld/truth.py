@@ -5,15 +5,13 @@ For tests and metrics only. Nothing the agent reads may come from here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rpms.envs.scienceworld.parse_view import EXIT
 from rpms.envs.scienceworld.things import CARRYING, UNSURE, split_phase
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.naming import same_words
-
-_EXIT = re.compile(r"A door to the ([\w ]+?) \(that is (open|closed)\)")
 
 
 class Facts(NamedTuple):
@@ -43,7 +41,7 @@ def disagreements(belief: Belief, facts: Facts) -> list[str]:
     sure = belief["flags"].get(CARRYING) != UNSURE
     if sure and not _same_things(belief["holding"], facts.inventory):
         wrong.append(f"inventory: believed {belief['holding']}, truly {facts.inventory}")
-    truly = {f"door to {room}": state for room, state in _EXIT.findall(facts.look)}
+    truly = {f"door to {room}": state for room, state in EXIT.findall(facts.look)}
     for name, open_ones in _closable(facts.tree).items():
         # Of several things of one name the belief cannot say which one it means.
         if len(open_ones) == 1:

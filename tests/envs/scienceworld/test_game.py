@@ -153,8 +153,8 @@ def gold_walk(
 @pytest.fixture(scope="module")
 def walks(game: ScienceWorldGame, gold_walk: Callable[[str], Walk]) -> list[Walk]:
     played = [gold_walk(name) for name in catalogue()]
-    tasks = list(catalogue().items())[:: len(catalogue()) // RANDOM_WALKS]
-    for number, (name, science) in enumerate(tasks, start=100):
+    tasks = list(enumerate(catalogue().items(), start=100))
+    for number, (name, science) in tasks[:: len(tasks) // RANDOM_WALKS]:
         variation = random.Random(number).choice(science.train)
         source = f"{name}/{variation}"
         goal = description(name, variation)
@@ -311,13 +311,13 @@ def test_the_walks_do_what_an_agent_can_do(walks: list[Walk]) -> None:
             done["refused" if refused(step.outcome.observation) else verb] += 1
             held[len(step.belief["holding"])] += 1
             rooms.add(step.belief["location"])
-    assert done["refused"] >= 50
+    assert done["refused"] >= 40
     common = ("pick", "put", "move", "pour", "eat", "open", "close", "activate", "use", "look")
     assert all(done[verb] >= 5 for verb in common), done
-    assert done["go"] + done["teleport"] >= 100
+    assert done["go"] + done["teleport"] >= 80
     assert done["0"] + done["1"] >= 5
     assert len(rooms) == 10
-    assert held[0] >= 100 and sum(n for size, n in held.items() if size >= 3) >= 100, held
+    assert held[0] >= 50 and sum(n for size, n in held.items() if size >= 3) >= 50, held
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +348,12 @@ def test_a_true_belief_is_not_blamed(midgame: tuple[Belief, Facts]) -> None:
     belief, facts = midgame
     assert belief["holding"] == ["orange", "thermometer", "apple"]
     assert {"open", "closed"} == set(belief["containers"].values())
-    assert disagreements(belief, facts) == []
+    for held in (
+        belief["holding"],
+        ["apple", "orange", "thermometer"],
+        ["orange", "thermometer", "red apple"],
+    ):
+        assert disagreements({**belief, "holding": held}, facts) == []
 
 
 @pytest.mark.parametrize(
@@ -381,17 +386,6 @@ def test_every_wrong_belief_is_found(
     wrong = disagreements(belief, midgame[1])
     assert len(wrong) == 1
     assert complaint in wrong[0]
-
-
-@pytest.mark.parametrize(
-    "held", [["orange", "thermometer", "red apple"], ["apple", "orange", "thermometer"]]
-)
-def test_longer_names_and_another_order_are_no_disagreement(
-    midgame: tuple[Belief, Facts], held: list[str]
-) -> None:
-    belief = copy.deepcopy(midgame[0])
-    belief["holding"] = held
-    assert disagreements(belief, midgame[1]) == []
 
 
 def test_a_belief_that_says_it_is_unsure_states_no_inventory(
