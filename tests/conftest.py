@@ -24,6 +24,8 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.stock import missing_stock
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.evals import evaluate
+from rpms.evals.runner import local_pool
 from rpms.models.local import missing
 from rpms.rules import load_manual
 from rpms.vocabulary.belief import Belief
@@ -298,6 +300,14 @@ def local_model() -> str:
     if absent := missing():
         pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
     return "local:smollm2?ctx=2048"
+
+
+@pytest.fixture
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be played in a process for each processor is played in this one."""
+    monkeypatch.setattr(
+        evaluate, "local_pool", lambda plan, workers, meter=None: local_pool(plan, 0, meter)
+    )
 
 
 @pytest.fixture
