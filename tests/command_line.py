@@ -28,9 +28,9 @@ def in_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
     def run(*words: str | Path) -> Done:
         monkeypatch.setattr(sys, "argv", ["rpms", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit:
             cli.main()
         captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
+        return Done(int(exit.value.code or 0), captured.out, captured.err)
 
     return run

@@ -24,6 +24,8 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.stock import missing_stock
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.evals import evaluate
+from rpms.evals.runner import local_pool
 from rpms.models.local import missing
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief
@@ -92,10 +94,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name every test that did not run, and for want of what: a pass would claim too much."""
-    left: dict[str, list[str]] = {}
+    skipped: dict[str, list[str]] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
-        left.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
+        skipped.setdefault(str(reason).removeprefix("Skipped: "), []).append(report.nodeid)
     passed = [report.nodeid for report in terminalreporter.stats.get("passed", [])]
     recorded, live = (
         sum(f"test_stock.py::{name}[" in nodeid for nodeid in passed)
@@ -105,11 +107,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("equality with stock TextWorld")
         terminalreporter.write_line(f"{recorded} transcripts of its games replayed without it")
         why = NO_STOCK if missing_stock() else "not asked for in this run"
-        told = f"{live} sets of games compared" if live else f"not compared, {why}"
-        terminalreporter.write_line(f"live: {told}")
-    if left:
+        compared = f"{live} sets of games compared" if live else f"not compared, {why}"
+        terminalreporter.write_line(f"live: {compared}")
+    if skipped:
         terminalreporter.section("left out")
-    for reason, names in left.items():
+    for reason, names in skipped.items():
         terminalreporter.write_line(f"{len(names)} tests did not run, {reason}:")
         for name in names:
             terminalreporter.write_line(f"  {name}")
@@ -206,13 +208,13 @@ def as_task() -> Callable[[Path], Task]:
 @pytest.fixture(scope="session")
 def walked_games(official_games: list[Path], put_games: list[Path]) -> list[Path]:
     """Games for random walks: official and generated ones, in both wordings, each once."""
-    wanted = [
+    games = [
         *official_games[:: max(1, len(official_games) // 40)][:40],
         *put_games[:10],
         *ensure_games("generated_unseen", 12),
         *ensure_games("generated_unseen", 6, dialect="put"),
     ]
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(games))
 
 
 @pytest.fixture(scope="session")
@@ -244,9 +246,9 @@ def walks(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not store.is_file():
                 game = AlfworldGame()
-                found = [_walk(game, file) for file in walked_games[number::CHUNKS]]
+                chunk = [_walk(game, file) for file in walked_games[number::CHUNKS]]
                 game.close()
-                store.write_bytes(pickle.dumps(found))
+                store.write_bytes(pickle.dumps(chunk))
         walked: list[Walk] = pickle.loads(store.read_bytes())
         return walked
 
@@ -279,8 +281,8 @@ def _propose(rng: random.Random, game: AlfworldGame, belief: Belief) -> str:
         verbs = sorted(by_verb.keys() - {"help"})
         verb = rng.choices(verbs, [1 if verb in IDLE else 4 for verb in verbs])[0]
         tools = [c for c in by_verb[verb] if c.startswith(TOOLS)]
-        wanted = tools if tools and belief["holding"] and rng.random() < 0.5 else by_verb[verb]
-        return rng.choice(wanted)
+        drawn = tools and belief["holding"] and rng.random() < 0.5
+        return rng.choice(tools if drawn else by_verb[verb])
     rule = rng.choice(load_manual("alfworld").actions)
     things = [*belief["last_seen"], *belief["holding"]] or ["mug 1"]
     near = [p for p in (belief["location"], *belief["reachable"]) if p] or belief["places"]
@@ -298,6 +300,14 @@ def local_model() -> str:
     if absent := missing():
         pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
     return "local:smollm2?ctx=2048"
+
+
+@pytest.fixture
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be played in a process for each processor is played in this one."""
+    monkeypatch.setattr(
+        evaluate, "local_pool", lambda plan, workers, meter=None: local_pool(plan, 0, meter)
+    )
 
 
 @pytest.fixture

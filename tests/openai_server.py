@@ -88,8 +88,8 @@ def serving() -> Iterator[OpenAIServer]:
                 hang_up(self.connection)
                 self.close_connection = True
                 return
-            told = self.headers.get("Authorization", "")
-            answer = answer._replace(error=answer.error.replace("AUTHORIZATION", told))
+            key = self.headers.get("Authorization", "")
+            answer = answer._replace(error=answer.error.replace("AUTHORIZATION", key))
             data = json.dumps(reply_body(answer)).encode() if answer.raw is None else answer.raw
             try:
                 self.send_response(answer.status)

@@ -30,8 +30,8 @@ def play_once(tmp_path_factory: pytest.TempPathFactory) -> Play:
             fcntl.flock(lock, fcntl.LOCK_EX)
             played = folder.with_suffix(".played")
             if not played.exists():
-                given = ["eval", *words, "--workers", "0", "--out", str(folder)]
-                done = CliRunner().invoke(app, given)
+                command = ["eval", *words, "--workers", "0", "--out", str(folder)]
+                done = CliRunner().invoke(app, command)
                 assert done.exit_code == 0, done.output
                 played.touch()
         return folder

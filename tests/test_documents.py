@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -39,38 +39,46 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize(
     "code", [pytest.param(text, id=page.name) for page, text in blocks("python")]
 )
-def test_the_python_of_a_page_runs(code: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
-    for said in re.findall(r"^ *print\(.*\)  # (.+)$", code, re.M):
-        assert said in done.stdout
+def test_the_python_of_a_page_runs(
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    no_workers: None,
+) -> None:
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(ROOT)
+    exec(code, vars(main))
+    out = capsys.readouterr().out
+    assert out.strip()
+    for printed in re.findall(r"^ *print\(.*\)  # (.+)$", code, re.M):
+        assert printed in out
 
 
 def test_the_command_lines_are_understood() -> None:
     """Parsed as the command line would, and not run."""
-    told = list(commands())
-    assert len(told) > 50
-    for page, words in told:
-        found: Any = typer.main.get_command(app)
-        context = typer.Context(found)
-        while isinstance(found, TyperGroup):
-            name, command, words = found.resolve_command(context, words)
+    lines = list(commands())
+    assert len(lines) > 50
+    program = typer.main.get_command(app)
+    for page, words in lines:
+        command: Any = program
+        context = typer.Context(command)
+        while isinstance(command, TyperGroup):
+            name, command, words = command.resolve_command(context, words)
             assert command is not None, (page, words)
-            context, found = typer.Context(command, info_name=name, parent=context), command
-        assert isinstance(found, TyperCommand)
-        found.parse_args(context, list(words))
+            context = typer.Context(command, info_name=name, parent=context)
+        assert isinstance(command, TyperCommand)
+        command.parse_args(context, list(words))
 
 
 def test_files_that_are_named_exist() -> None:
     """By their path from the top or from rpms/, or by a name that some file of the package has."""
     names = {file.name for file in (ROOT / "rpms").rglob("*.*")}
     text = "\n".join(page.read_text("utf-8") for page in PAGES)
-    told = re.findall(r"`([\w./-]+\.(?:py|yaml|j2))`", text)
-    assert len(told) > 20
-    missing = [path for path in told if path not in names
+    paths = re.findall(r"`([\w./-]+\.(?:py|yaml|j2))`", text)
+    assert len(paths) > 20
+    missing = [path for path in paths if path not in names
                and not any((top / path).is_file() for top in (ROOT, ROOT / "rpms"))]  # fmt: skip
     assert not missing
 

@@ -11,8 +11,9 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import random
+import resource
+import subprocess
 import sys
 import threading
 import time
@@ -101,7 +102,7 @@ def spending(spent: Spent, name: str) -> Iterator[None]:
     spent[name] += (time.process_time() - began) * 1000
 
 
-def bench_engine(games: int, steps: int = 10) -> Iterator[Measured]:
+def bench_engine(games: int = 4, steps: int = 10) -> Iterator[Measured]:
     """Load, reset, step and a whole episode of both engines, same games and same commands."""
     if absent := missing_stock():
         raise RpmsError(f"{' and '.join(absent)} not installed; run 'make textworld'")
@@ -122,7 +123,6 @@ def bench_engine(games: int, steps: int = 10) -> Iterator[Measured]:
                     commands.append(rng.choice(state.admissible_commands))
                 with spending(spent, f"step {name}"):
                     state = engine.step(commands[number])
-        for name, engine in (("ours", ours), ("stock", stock)):
             with spending(spent, f"episode {name}"):
                 engine.load(str(file))
                 engine.reset()
@@ -141,7 +141,7 @@ class Script(GenericFakeChatModel):
         return self._generate(*args, **kwargs)
 
 
-def bench_pipeline(games: int, steps: int = 40) -> Iterator[Measured]:
+def bench_pipeline(games: int = 4, steps: int = 40) -> Iterator[Measured]:
     """The same actions through the whole agent and by the engine alone; each stage where it runs.
 
     LangGraph's own share is that of the same graph with stages that do nothing.
@@ -192,9 +192,9 @@ async def _play(task: Task, walk: list[str], spent: Spent) -> None:
     stages = build_graph(nodes, model=model).builder.nodes
     watched = {name: partial(_watched, name, stages[name].runnable, spent) for name in STAGES[1:]}
     graph, began, steps = build_graph({**nodes, **watched}), 0.0, 0
-    given: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
+    start: Any = {"env": task["env"], "split": task["split"], "task": task["id"]}
     context = CONTEXT.with_(max_steps=len(walk))
-    async for update in graph.astream(given, context=context, stream_mode="updates"):
+    async for update in graph.astream(start, context=context, stream_mode="updates"):
         steps += "env_step" in update
         began = time.process_time() if "reset_env" in update else began
     spent["agent"] += (time.process_time() - began) * 1000
@@ -297,9 +297,7 @@ class SlowServer(ThreadingHTTPServer):
     """Says the same to every request, after a fixed time."""
 
     request_queue_size = 1024
-    latency = 1.0
-    first = 0.0
-    requests = 0
+    latency, first, requests = 1.0, 0.0, 0
 
 
 class SlowReply(BaseHTTPRequestHandler):
@@ -317,7 +315,6 @@ class SlowReply(BaseHTTPRequestHandler):
         data = json.dumps({
             "id": "1", "object": "chat.completion", "created": 0, "model": "slow",
             "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 1000, "completion_tokens": 8, "total_tokens": 1008},
         }).encode()  # fmt: skip
         self.send_response(200)
         self.send_header("content-length", str(len(data)))
@@ -329,7 +326,7 @@ class SlowReply(BaseHTTPRequestHandler):
 
 
 def bench_throughput(
-    latency: float, episodes: int = 60, steps: int = 20, workers: int = 2
+    latency: float = 1.0, episodes: int = 60, steps: int = 20, workers: int = 2
 ) -> Iterator[Measured]:
     """A run with all episodes at once, and one episode in a plain loop, against one server."""
     with (
@@ -372,15 +369,15 @@ def bench_prefix(
     # A reply of one token: this measures reading.
     chat = open_model(model, max_tokens=1, timeout_s=LOCAL_TIMEOUT_S)
     evaluated = {}
-    for layout, asked in (prompts or episode_prompts(steps)).items():
-        read = kept = 0
-        for number, prompt in enumerate(asked):
+    for layout, series in (prompts or episode_prompts(steps)).items():
+        read = cached = 0
+        for number, prompt in enumerate(series):
             reply = chat.invoke(convert_to_messages(prompt))
             usage = cast(Any, reply.usage_metadata)
             if number:  # before the first one nothing could be kept
                 read += usage["input_tokens"]
-                kept += usage["input_token_details"].get("cache_read") or 0
-        evaluated[f"{layout} ({kept / read:.0%} kept)"] = (read - kept) / (len(asked) - 1)
+                cached += usage["input_token_details"].get("cache_read") or 0
+        evaluated[f"{layout} ({cached / read:.0%} kept)"] = (read - cached) / (len(series) - 1)
     yield Measured("prefix: tokens evaluated per step after the first", "tokens", evaluated)
 
 
@@ -401,40 +398,34 @@ def episode_prompts(steps: int, task: int = 9) -> dict[str, list[list[dict[str, 
 
 def bench_startup(tries: int = 5) -> Iterator[Measured]:
     """Processor time of processes of their own; the first tries also warm the file system."""
-    seconds = {
-        name: min(_process_seconds(words) for _ in range(tries)) for name, words in PROGRAMS.items()
-    }
+    seconds = dict.fromkeys(PROGRAMS, math.inf)
+    for name, words in [*PROGRAMS.items()] * tries:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise RpmsError(f"'{' '.join(words)}' ended with {done.returncode}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        seconds[name] = min(seconds[name], used)
     yield Measured("startup", "s", seconds)
-
-
-def _process_seconds(words: tuple[str, ...]) -> float:
-    quiet = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
-    pid = os.posix_spawn(sys.executable, [sys.executable, *words], os.environ, file_actions=[quiet])
-    _, status, used = os.wait4(pid, 0)
-    if status:
-        raise RpmsError(f"'{' '.join(words)}' ended with {os.waitstatus_to_exitcode(status)}")
-    return used.ru_utime + used.ru_stime
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print every part, or the one that is asked for; what cannot be measured is said."""
-    parts: dict[str, Callable[[argparse.Namespace], Iterator[Measured]]] = {
-        "engine": lambda given: bench_engine(given.games),
-        "memory": lambda given: bench_memory([size for size in SIZES if size <= given.largest]),
-        "pipeline": lambda given: bench_pipeline(given.games),
-        "throughput": lambda given: bench_throughput(given.latency),
-        "prefix": lambda given: bench_prefix(),
-        "startup": lambda given: bench_startup(),
+    parts: dict[str, Callable[[], Iterator[Measured]]] = {
+        "engine": bench_engine,
+        "memory": bench_memory,
+        "pipeline": bench_pipeline,
+        "throughput": bench_throughput,
+        "prefix": bench_prefix,
+        "startup": bench_startup,
     }
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("--only", choices=parts, help="one part; else all")
-    parser.add_argument("--games", type=int, default=4, help="for engine and pipeline")
-    parser.add_argument("--largest", type=int, default=SIZES[-1], help="entries of a memory")
-    parser.add_argument("--latency", type=float, default=1.0, help="seconds per reply")
-    given = parser.parse_args(words)
-    for name in [given.only] if given.only else parts:
+    only = parser.parse_args(words).only
+    for name in [only] if only else parts:
         try:
-            for measured in parts[name](given):
+            for measured in parts[name]():
                 print(measured, flush=True)
         except RpmsError as error:
             print(f"{name}: left out, {error}")

@@ -148,7 +148,7 @@ class Clone:
             stamp[part] = self.fingerprint(part)
             self.stamp.write_text(json.dumps(stamp), encoding="utf-8")
         # On all processors, where pip would use one; what is meant for other Pythons may fail.
-        compiling = ("-m", "compileall", "-qq", "-j", "0", str(self.venv / "lib"))
+        compiling = ["-m", "compileall", "-qq", "-j", "0", str(self.venv / "lib")]
         self.call([str(self.venv / "bin" / "python"), *compiling], self.env)
         say("ready")
 

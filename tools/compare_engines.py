@@ -105,7 +105,7 @@ def play(
 
 
 def compare(file: Path, ours: GameEngine, stock: StockEngine, steps: int) -> tuple[int, str]:
-    """How many steps one game was compared for, and the first difference, if there is one."""
+    """How many steps one game was compared for, and the first difference, if there is now."""
     refused = ""
     try:
         ours.load(file)
@@ -148,30 +148,30 @@ def recorded_homes() -> list[tuple[Split, Dialect, int]]:
 
 
 def heading(game: Game, dialect: Dialect) -> dict[str, Any]:
-    """Which home a transcript is of, and how to tell that it is the same one."""
+    """Which home a transcript is of, and how to tell that it is the same now."""
     digest = hashlib.sha256(game.game_file.encode()).hexdigest()[:16]
     return {"split": game.split, "index": game.index, "dialect": dialect, "game": digest}
 
 
 def transcript(seen: Iterable[Seen]) -> Iterator[list[Any]]:
-    """What was seen, each step by what changed; facts of a reset by their hash alone."""
+    """What was seen, each step by what changed; facts of a reset by their hash alnow."""
     last: Seen | None = None
-    for one in seen:
-        facts = sorted(f"{fact.predicate}({', '.join(fact.args)})" for fact in one.facts)
-        line: list[Any] = [one.command, one.feedback, int(one.won), int(one.done)]
-        if one.command is None or last is None:
+    for now in seen:
+        facts = sorted(f"{fact.predicate}({', '.join(fact.args)})" for fact in now.facts)
+        line: list[Any] = [now.command, now.feedback, int(now.won), int(now.done)]
+        if now.command is None or last is None:
             digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-            line += [list(one.admissible), [], [digest], []]
+            line += [list(now.admissible), [], [digest], []]
         else:
             known = {f"{fact.predicate}({', '.join(fact.args)})" for fact in last.facts}
             line += [
-                [command for command in one.admissible if command not in last.admissible],
-                [command for command in last.admissible if command not in one.admissible],
+                [command for command in now.admissible if command not in last.admissible],
+                [command for command in last.admissible if command not in now.admissible],
                 [fact for fact in facts if fact not in known],
                 sorted(known.difference(facts)),
             ]
         yield line
-        last = one
+        last = now
 
 
 def record(home: tuple[Split, Dialect, int]) -> str:
@@ -197,13 +197,13 @@ def replay(entries: Sequence[Any], folder: Path) -> str:
 
 def read_transcripts(file: Path = OUT) -> list[list[Any]]:
     """The recorded transcripts, one list per home."""
-    found: list[list[Any]] = []
+    homes: list[list[Any]] = []
     for text in file.read_text(encoding="utf-8").splitlines():
         entry = json.loads(text)
         if isinstance(entry, dict):
-            found.append([])
-        found[-1].append(entry)
-    return found
+            homes.append([])
+        homes[-1].append(entry)
+    return homes
 
 
 def _text(entries: Iterable[Any]) -> str:
@@ -226,7 +226,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="compare_engines", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="game files, or folders with some")
     parser.add_argument("--steps", type=int, default=50, help="random steps per game")
-    parser.add_argument("--part", default="1/1", help="such as 2/4: every fourth game")
     parser.add_argument("--record", action="store_true", help="write the transcripts of stock")
     parser.add_argument("--jobs", type=int, default=1, help="processes that record")
     options = parser.parse_args(arguments)
@@ -235,10 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.record:
         write_transcripts(options.jobs)
         return 0
-    part, parts = (int(number) for number in options.part.split("/"))
     ours, stock = GameEngine(), StockEngine()
     games = steps = differing = 0
-    for file in find_games(options.files)[part - 1 :: parts]:
+    for file in find_games(options.files):
         count, difference = compare(file, ours, stock, options.steps)
         games += 1
         steps += count

@@ -56,10 +56,10 @@ def science_examples() -> Iterator[Example]:
     """The first episode of each family that was won, without a refusal, and short."""
     world = get_environment("scienceworld")
     graph, context = build_graph(), RunContext.for_condition("B")
-    wanted = set(world.goal_types())
+    families = set(world.goal_types())
     for task in world.tasks("train_mini"):
         family = world.parse_goal(task["goal"])["type"]
-        if family not in wanted:
+        if family not in families:
             continue
         result = run_episode(
             task["id"], env=world.name, split="train_mini", context=context, graph=graph
@@ -67,26 +67,26 @@ def science_examples() -> Iterator[Example]:
         length = sum(len(turn["observation"]) for turn in result["history"])
         clean = result["success"] and not result["invalid_actions"]
         if clean and result["steps"] in SCIENCE_STEPS and length <= SCIENCE_CHARACTERS:
-            wanted.remove(family)
+            families.remove(family)
             messages = [Message(role="user", content=result["first_observation"])]
             for turn in result["history"]:
                 messages.append(Message(role="assistant", content=reply_of(turn)))
                 messages.append(Message(role="user", content=turn["observation"]))
             yield family, {"goal_type": family, "task": task["id"], "messages": messages}
-    if wanted:
-        raise SystemExit(f"no fitting episode for {', '.join(sorted(wanted))}")
+    if families:
+        raise SystemExit(f"no fitting episode for {', '.join(sorted(families))}")
 
 
 def household_examples() -> Iterator[Example]:
     """Two homes for each goal type."""
-    game, wanted = AlfworldGame(), {kind: [kind, f"{kind}.2"] for kind in GOAL_TYPES}
+    game, names = AlfworldGame(), {kind: [kind, f"{kind}.2"] for kind in GOAL_TYPES}
     for file in ensure_games("generated_seen", LAST)[FIRST:]:
         kind = file.parent.parent.name.split("-")[0]
-        if wanted.get(kind):
+        if names.get(kind):
             messages, fits = play(game, file)
             if fits:
-                yield wanted[kind].pop(0), {"goal_type": kind, "messages": messages}
-    if missing := [name for names in wanted.values() for name in names]:
+                yield names[kind].pop(0), {"goal_type": kind, "messages": messages}
+    if missing := [name for pair in names.values() for name in pair]:
         raise SystemExit(f"no fitting home for {', '.join(missing)}; widen FIRST..LAST")
 
 
@@ -154,13 +154,13 @@ def _search(goal: GoalSpec, belief: Belief, history: list[Turn], target: str) ->
     if here and belief["containers"].get(here) == "closed":
         return f"The {here} is closed. I open it.", f"open {here}"
     likely = load_manual("alfworld").likely_places(target) or ["desk", "sidetable", "dresser"]
-    left = [p for p in belief["places"] if p not in belief["searched"]]
-    left.sort(key=lambda p: (likely.index(kind_of(p)) if kind_of(p) in likely else 99, p))
-    if not left:
+    places = [p for p in belief["places"] if p not in belief["searched"]]
+    places.sort(key=lambda p: (likely.index(kind_of(p)) if kind_of(p) in likely else 99, p))
+    if not places:
         return "", "look"
     if not history:
-        return f"{_plan(goal)} A {target} is often at {kind_of(left[0])}.", f"go to {left[0]}"
-    return f"No {target} here. Next I check {left[0]}.", f"go to {left[0]}"
+        return f"{_plan(goal)} A {target} is often at {kind_of(places[0])}.", f"go to {places[0]}"
+    return f"No {target} here. Next I check {places[0]}.", f"go to {places[0]}"
 
 
 def _plan(goal: GoalSpec) -> str:

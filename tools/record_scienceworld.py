@@ -36,12 +36,12 @@ def sentences() -> dict[str, Any]:
     simulator = Simulator()
     recorded = {}
     for name, science in catalogue().items():
-        said = []
+        variations = []
         for variation in range(science.test.stop):
             simulator.load(name, variation, simplifications())
-            said.append(simulator.description())
-        recorded[name] = pack(said)
-        print(f"{name}: {len(said)} variations, {len(recorded[name]['rows'])} sentences")
+            variations.append(simulator.description())
+        recorded[name] = pack(variations)
+        print(f"{name}: {len(variations)} variations, {len(recorded[name]['rows'])} sentences")
     simulator.close()
     return recorded
 
@@ -49,14 +49,14 @@ def sentences() -> dict[str, Any]:
 def solutions() -> dict[str, list[str]]:
     """Gold actions of the first and the last test episode of each task."""
     simulator = Simulator()
-    found = {}
+    solved = {}
     for name, science in catalogue().items():
         for variation in (science.test[0], science.test[-1]):
             simulator.load(name, variation, simplifications(), gold=True)
-            found[f"{name}/{variation}"] = simulator.gold_actions()
+            solved[f"{name}/{variation}"] = simulator.gold_actions()
         print(f"{name}: solved")
     simulator.close()
-    return found
+    return solved
 
 
 def pack(sentences: Sequence[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def play(folder: Path) -> Report:
 def telling_step(report: Report) -> str:
     """The address of a step of a won episode at which one memory is dropped and another stays."""
     run = report.run
-    for episode in filter(lambda one: one.success, run.judged("D")):
+    for episode in filter(lambda episode: episode.success, run.judged("D")):
         log = read_log(run.log_file(episode)) or {}
         for number, step in enumerate(log.get("steps", []), start=1):
             fates = {bool(recall["dropped_by"]) for recall in step.get("recalls", [])}
@@ -53,7 +53,7 @@ def take(page: Path, views: dict[str, str], browser: str, images: Path) -> list[
     from playwright.sync_api import sync_playwright
 
     images.mkdir(parents=True, exist_ok=True)
-    made = []
+    pictures = []
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.getuid() == 0 else []
         started = playwright.chromium.launch(executable_path=browser, args=arguments)
@@ -70,11 +70,11 @@ def take(page: Path, views: dict[str, str], browser: str, images: Path) -> list[
             shot = context.new_cdp_session(opened).send(
                 "Page.captureScreenshot", {"format": "webp", "quality": QUALITY}
             )
-            made.append(images / f"{name}.webp")
-            made[-1].write_bytes(base64.b64decode(shot["data"]))
+            pictures.append(images / f"{name}.webp")
+            pictures[-1].write_bytes(base64.b64decode(shot["data"]))
             context.close()
         started.close()
-    return made
+    return pictures
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,9 +19,9 @@ def table() -> str:
 def with_table(page: str) -> str:
     """A page with the table as it is now."""
     start, end = re.escape(HEAD.splitlines()[0]), r"(?:\n\|[^\n]*)*\n"
-    made, count = re.subn(f"{start}{end}", lambda _: table(), page)
+    replaced, count = re.subn(f"{start}{end}", lambda _: table(), page)
     assert count == 1, "no table of settings to replace"
-    return made
+    return replaced
 
 
 def _row(declared: Declaration) -> str:

@@ -46,9 +46,9 @@ assert state["won"], "the planned steps do not win the game"
 def find_compilers(env: Mapping[str, str]) -> tuple[str, str]:
     """Choose the C++ and the C compiler, the user's own choice first."""
     for cxx, cc in COMPILERS:
-        found = env.get("CXX") or shutil.which(cxx), env.get("CC") or shutil.which(cc)
-        if found[0] and found[1]:
-            return found[0], found[1]
+        pair = env.get("CXX") or shutil.which(cxx), env.get("CC") or shutil.which(cc)
+        if pair[0] and pair[1]:
+            return pair[0], pair[1]
     raise SetupError(
         "stock TextWorld has to be compiled and there is no C++ compiler: install one (Debian, "
         "Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++) and run this again"

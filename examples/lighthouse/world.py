@@ -113,13 +113,13 @@ class Lighthouse(rpms.Environment):
         if split not in SPLITS:
             raise rpms.RpmsError(f"unknown split '{split}'; the lighthouse has {', '.join(SPLITS)}")
         first, usual = SPLITS[split]
-        found = []
+        tasks = []
         for index in range(usual if count is None else count):
             goal, seed = GOALS[index % len(GOALS)], first + index
             name = f"{self.parse_goal(goal)['type']}-{seed}"
-            found.append(rpms.Task(env=self.name, split=split, index=index, id=name, goal=goal,
+            tasks.append(rpms.Task(env=self.name, split=split, index=index, id=name, goal=goal,
                               source=f"seed {seed}"))  # fmt: skip
-        return found
+        return tasks
 
     def open_game(self) -> rpms.LiveGame:
         """A fresh rock."""
@@ -140,24 +140,24 @@ class Lighthouse(rpms.Environment):
         belief = rpms.copy_belief(previous)
         if "lighthouse rock" in observation:
             belief["places"] = list(PLACES)
-        if found := re.search(r"You are at the (.+? \d+)\.", observation):
-            belief["location"] = found[1]
-        if found := re.search(r"The (.+? \d+) is closed\.", observation):
-            belief["containers"][found[1]] = "closed"
-        elif found := re.search(r"The (.+? \d+) is open\. In it, you see (.+)\.", observation):
-            place, listed = found[1], found[2].removeprefix("a ").split(", a ")
+        if match := re.search(r"You are at the (.+? \d+)\.", observation):
+            belief["location"] = match[1]
+        if match := re.search(r"The (.+? \d+) is closed\.", observation):
+            belief["containers"][match[1]] = "closed"
+        elif match := re.search(r"The (.+? \d+) is open\. In it, you see (.+)\.", observation):
+            place, listed = match[1], match[2].removeprefix("a ").split(", a ")
             belief["containers"][place] = "open"
             belief["searched"] = list(dict.fromkeys([*belief["searched"], place]))
             belief["last_seen"] |= {thing: place for thing in listed if thing != "nothing"}
-        elif found := re.match(r"You take the (.+? \d+) from", observation):
-            belief["holding"] = [found[1]]
-            belief["last_seen"].pop(found[1], None)
-        elif found := re.match(r"You put the (.+? \d+) in the (.+? \d+)\.", observation):
-            belief["holding"], belief["last_seen"][found[1]] = [], found[2]
-        elif found := re.match(r"You fill the (.+? \d+) with", observation):
-            belief["holding"], belief["flags"][found[1]] = [], "filled"
-        elif found := re.match(r"The (.+? \d+) is lit\.", observation):
-            belief["flags"][found[1]] = "lit"
+        elif match := re.match(r"You take the (.+? \d+) from", observation):
+            belief["holding"] = [match[1]]
+            belief["last_seen"].pop(match[1], None)
+        elif match := re.match(r"You put the (.+? \d+) in the (.+? \d+)\.", observation):
+            belief["holding"], belief["last_seen"][match[1]] = [], match[2]
+        elif match := re.match(r"You fill the (.+? \d+) with", observation):
+            belief["holding"], belief["flags"][match[1]] = [], "filled"
+        elif match := re.match(r"The (.+? \d+) is lit\.", observation):
+            belief["flags"][match[1]] = "lit"
         elif " flies from the mast" in observation:
             belief["holding"] = []
         return belief

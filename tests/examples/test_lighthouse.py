@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -24,13 +25,13 @@ from rpms import (
 )
 from rpms.nodes.manual import check_manual
 from rpms.nodes.prompt_examples import load_example
+from tests.examples.conftest import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "examples.lighthouse.world:WORLD"
 WORLD = get_environment(NAME)
 MANUAL = load_manual(NAME)
 TASKS = WORLD.tasks("rocks")
-Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @cache
@@ -130,46 +131,39 @@ def test_the_built_in_planner_plays_it_somehow() -> None:
     assert result["failure_mode"] in (None, "timeout", "format") and not result["error"]
 
 
-def test_installed_it_has_a_name_and_its_own_files(
-    tmp_path: Path, shell: Shell, package: Path
-) -> None:
+def test_installed_it_has_a_name_and_its_own_files(tmp_path: Path) -> None:
     """As somebody's package: copied away from here, found by its entry point, in workers too."""
     away = tmp_path / "their-site"
     shutil.copytree(ROOT / "examples" / "lighthouse", away / "lighthouse")
+    (away / "rpms").symlink_to(ROOT / "rpms")
     info = away / "lighthouse_world-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lighthouse-world\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[rpms.worlds]\nlighthouse = lighthouse.world:WORLD\n")
     rules = away / "lighthouse" / "rules" / "domain.yaml"
     rules.write_text(rules.read_text().replace("The horn sounds only", "Their horn sounds only"))
-    where = tmp_path / "empty"
-    where.mkdir()
-    done = shell(
-        "rpms worlds --json\n"
-        "rpms rules show --env lighthouse --type sound_horn\n"
-        "rpms eval --env lighthouse --conditions D,E --model first --limit 3 --workers 1 --out r\n"
-        "rpms learn --env lighthouse --model first --limit 2 --out learned.jsonl\n"
-        "rpms report r\n"
-        "rpms demo --env lighthouse --tasks 1 --conditions D --out demo\n",
-        where, package, away,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    worlds, end = json.JSONDecoder().raw_decode(done.stdout)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    def rpms(words: str) -> str:
+        program = "from rpms.commands.main import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", program, *words.split()], cwd=folder, text=True, timeout=500,
+            env={**os.environ, "PYTHONPATH": str(away)}, stdout=subprocess.PIPE, check=True,
+        ).stdout  # fmt: skip
+
+    worlds = json.loads(rpms("worlds --json"))
     assert [world["name"] for world in worlds] == ["alfworld", "scienceworld", "lighthouse"]
     assert worlds[2]["splits"] == ["rocks", "practice"]
     assert worlds[2]["learning_split"] == "practice"
-    assert "Their horn sounds only while the boiler is lit." in done.stdout[end:]
-    assert "D 0/3, E 3/3" in done.stdout
-    header = json.loads((where / "learned.jsonl").read_text().splitlines()[0])
-    assert header["env"] == "lighthouse" and header["entries"] > 0
-    manifest = json.loads((where / "r" / "manifest.json").read_text())
-    assert manifest["env"] == "lighthouse"
-    assert list((where / "demo").glob("demo-*-lighthouse/report.html"))
+    words = "--env lighthouse --conditions D,E --model first --limit 3 --workers 1 --out r"
+    assert "D 0/3, E 3/3" in rpms(f"eval {words}")
+    assert json.loads((folder / "r" / "manifest.json").read_text())["env"] == "lighthouse"
+    shown = rpms("rules show --env lighthouse --type sound_horn")
+    assert "Their horn sounds only while the boiler is lit." in shown
 
 
-def test_a_world_with_parts_missing_is_told_in_one_line_each(
-    tmp_path: Path, shell: Shell, package: Path
-) -> None:
+def test_a_world_with_parts_missing_is_told_in_one_line_each(tmp_path: Path, shell: Shell) -> None:
     """A prompt file, ``idle``, ``serves``: found by the check; what a run needs, by the run."""
     world = tmp_path / "work" / "mine"
     shutil.copytree(ROOT / "examples" / "lighthouse", world)
@@ -177,18 +171,18 @@ def test_a_world_with_parts_missing_is_told_in_one_line_each(
     system.unlink()
     for command in ("run --model first", "eval --out runs/e --conditions A --limit 1",
                     "learn --out m.jsonl --limit 1"):  # fmt: skip
-        done = shell(f"rpms {command} --env mine.world:WORLD", world.parent, package)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-        assert f"{system} is missing; write into it what the agent is told first" in done.stderr
-    assert {one.name for one in world.parent.iterdir()} == {"mine"}
+        done = shell(f"rpms {command} --env mine.world:WORLD", world.parent)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+        assert f"{system} is missing; write into it what the agent is told first" in done.err
+    assert {path.name for path in world.parent.iterdir()} == {"mine"}
     example.unlink()
     domain = world / "rules" / "domain.yaml"
     text = domain.read_text(encoding="utf-8").replace("idle: look\n", "")
     domain.write_text(text.replace("\n  find_object:", "\n  fnid_object:"), encoding="utf-8")
-    done = shell("rpms rules check --env mine.world:WORLD", world.parent, package)
-    assert done.returncode == 2 and "4 problem(s)" in done.stderr
-    for told in (f"{system}:1: prompts: missing; write into it what",
+    done = shell("rpms rules check --env mine.world:WORLD", world.parent)
+    assert done.code == 2 and "4 problem(s)" in done.err
+    for finding in (f"{system}:1: prompts: missing; write into it what",
                  f"{example}:1: prompts: missing; write a solved task of 'sound_horn'",
                  f"{domain}:1: idle: missing; name one that can always be done",
                  "serves: nothing serves find_object; list under each what does"):  # fmt: skip
-        assert told in done.stdout
+        assert finding in done.out

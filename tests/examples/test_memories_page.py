@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,11 @@ from rpms.nodes.memories import MemoryMethod, RecallRequest
 from rpms.nodes.memories.registry import ATTRIBUTES, checked_method, takes_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import EpisodeRecord
+from tests.examples.conftest import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "memories.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## A method of your own")[2].partition("\n## ")[0]
-Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def block(language: str) -> str:
@@ -29,22 +27,20 @@ def block(language: str) -> str:
 
 
 @pytest.mark.engine
-def test_the_class_of_the_page(tmp_path: Path, shell: Shell, package: Path) -> None:
-    where = tmp_path / "mine"
-    where.mkdir()
-    (where / "mymodule.py").write_text(block("python"))
-    # The page's own commands, with fewer tasks, and an evaluation in processes of its own.
+def test_the_class_of_the_page(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "mymodule.py").write_text(block("python"))
+    # The page's own commands, with fewer tasks, and an evaluation.
     learned = "--memory-method mymodule:Slogan --memory runs/m.slogan.jsonl"
     commands = block("bash").replace("--limit 12", "--limit 3") + (
-        f"rpms eval {learned} --conditions C,D --limit 1 --max-steps 3 --workers 1 --out runs/e\n"
+        f"rpms eval {learned} --conditions C,D --limit 1 --max-steps 3 --out runs/e\n"
     )
-    done = shell(commands, where, package)
-    assert done.returncode == 0, done.stdout + done.stderr
-    notes = read_notes(where / "runs" / "m.slogan.jsonl", "alfworld", "slogan")
+    done = shell(commands, tmp_path)
+    assert done.code == 0, done
+    notes = read_notes(tmp_path / "runs" / "m.slogan.jsonl", "alfworld", "slogan")
     assert notes and {note.kind for note in notes} == {"done"}
-    assert "slogan 1.00 Look before you walk." in done.stdout
-    assert f"done 1.00 {notes[0].text}" in done.stdout
-    lines = (where / "runs" / "e" / "episodes.jsonl").read_text().splitlines()
+    assert "slogan 1.00 Look before you walk." in done.out
+    assert f"done 1.00 {notes[0].text}" in done.out
+    lines = (tmp_path / "runs" / "e" / "episodes.jsonl").read_text().splitlines()
     played = [json.loads(line) for line in lines]
     assert len(played) == 2 and not any(one["error"] for one in played)
     assert all(one["recalled"] >= 1 + len(notes) for one in played)
@@ -104,17 +100,13 @@ def test_what_is_missing_is_named_and_rules_may_be_asked_for() -> None:
     assert not takes_manual(checked_method("mymodule:Slogan", names["Slogan"]))
 
 
-def test_the_commands_refuse_it_before_anything_is_played(
-    tmp_path: Path, shell: Shell, package: Path
-) -> None:
-    where = tmp_path / "mine"
-    where.mkdir()
+def test_the_commands_refuse_it_before_anything_is_played(tmp_path: Path, shell: Shell) -> None:
     wrong = "class Mine(Slogan):\n    async def learn(self, records): ...\n"
-    (where / "mymodule.py").write_text(f"{block('python')}\n\n{wrong}")
+    (tmp_path / "mymodule.py").write_text(f"{block('python')}\n\n{wrong}")
     for command in ("learn --method mymodule:Mine --out m.jsonl",
                     "run --memory-method mymodule:Mine",
                     "eval --memory-method mymodule:Mine --out e"):  # fmt: skip
-        done = shell(f"rpms {command}", where, package)
-        assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
-        assert f"Mine.learn: too many positional arguments; {LEARN}" in done.stderr
-    assert {file.name for file in where.iterdir()} <= {"mymodule.py", "__pycache__"}
+        done = shell(f"rpms {command}", tmp_path)
+        assert done.code == 2 and done.out == "" and done.err.count("\n") == 1
+        assert f"Mine.learn: too many positional arguments; {LEARN}" in done.err
+    assert {file.name for file in tmp_path.iterdir()} <= {"mymodule.py", "__pycache__"}

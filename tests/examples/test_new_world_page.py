@@ -7,29 +7,28 @@ import re
 from pathlib import Path
 
 from rpms import Environment
+from tests.examples.conftest import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "new-world.md").read_text(encoding="utf-8")
 
 
-def test_the_commands_of_the_page(tmp_path: Path, shell, package: Path) -> None:  # type: ignore[no-untyped-def]
-    commands = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE, re.S))
+def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
+    commands = "".join(re.findall(r"```bash\n(.*?)```", PAGE, re.S))
     assert commands.count("rpms ") >= 9
-    where = tmp_path / "checkout"
-    where.mkdir()
-    (where / "examples").symlink_to(ROOT / "examples")
-    done = shell(commands, where, package)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"problems\n.*\n.* 0\n", done.stdout)  # of the table of rules check
-    assert "[E-SOUND] sound <device> | needs: be at <device>" in done.stdout
-    assert "success after" in done.stdout
-    assert "runs/practice: 12 of 12 episodes; E 12/12" in done.stdout
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = shell(commands, tmp_path)
+    assert done.code == 0, done
+    assert re.search(r"problems\n.*\n.* 0\n", done.out)  # of the table of rules check
+    assert "[E-SOUND] sound <device> | needs: be at <device>" in done.out
+    assert "success after" in done.out
+    assert "runs/practice: 12 of 12 episodes; E 12/12" in done.out
     assert re.search(
-        r"lighthouse.jsonl: \d+ entries \(\d+ found, \d+ schema, \d+ success\)", done.stdout
+        r"lighthouse.jsonl: \d+ entries \(\d+ found, \d+ schema, \d+ success\)", done.out
     )
     # Without an offer the control knows nothing to play, and loses.
-    assert "A 0/6, B 0/6, C 0/6, D 0/6, E 6/6" in done.stdout
-    page = (where / "runs" / "lighthouse" / "report.html").read_text(encoding="utf-8")
+    assert "A 0/6, B 0/6, C 0/6, D 0/6, E 6/6" in done.out
+    page = (tmp_path / "runs" / "lighthouse" / "report.html").read_text(encoding="utf-8")
     assert "hoist pennant" in page and "D-STEAM" in page
 
 

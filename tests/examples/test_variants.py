@@ -2,65 +2,56 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rpms import build_graph, stream_episode
+from rpms import build_graph, load_manual, stream_episode
 from rpms.evals.run_folder import read_run
 from rpms.vocabulary.imports import load_object
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "variants"
+# Their labels, and what the report says of them.
+SCRIPTS = {
+    "own_scf": (["D", "mine"], "mine has nodes scf from own_scf:stages ("),
+    "own_manual": (["mine", "B without U-FAIL-001"], "rules: "),
+    "own_model": (["B", "B wanderer"], "B wanderer has model from own_model:make_model ("),
+    "rival_memory": (
+        ["D", "D trajectories"],
+        "sim, alfworld generated_seen, 20 tasks, 1 round of ",
+    ),
+}
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    ("script", "labels", "told"),
-    [
-        ("own_scf", ["D", "mine"], "mine has nodes scf from own_scf:stages ("),
-        ("own_manual", ["mine", "B without U-FAIL-001"], "rules: "),
-        ("own_model", ["B", "B wanderer"], "B wanderer has model from own_model:make_model ("),
-        (
-            "rival_memory",
-            ["D", "D trajectories"],
-            "sim, alfworld generated_seen, 20 tasks, 1 round of ",
-        ),
-    ],
-)
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_an_example_is_evaluated_and_says_what_it_swapped(
-    script: str, labels: list[str], told: str, tmp_path: Path
+    script: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{script}.py")],
-        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=500, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert told in done.stdout and "## Results by condition" in done.stdout
-    folder = next((tmp_path / "runs").glob(script.replace("_", "-")))
-    run = read_run(folder)
+    if script != "own_scf":  # one is enough to see that processes find it too
+        request.getfixturevalue("no_workers")
+    labels, swapped = SCRIPTS[script]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(FOLDER)  # as Python does for a script
+    runpy.run_path(str(FOLDER / f"{script}.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert swapped in out and "## Results by condition" in out
+    run = read_run(tmp_path / "runs" / script.replace("_", "-"))
     assert run.conditions == labels and len(run.manifest.tasks) == 10 and run.complete
     assert all(len(run.judged(label)) == 10 for label in labels)
 
 
-def test_the_overlay_of_the_example_is_in_the_prompt() -> None:
-    code = (
-        "import json, rpms\n"
-        "from rpms.nodes.manual import load_manual\n"
-        f"manual = load_manual('alfworld', {str(FOLDER / 'own_manual')!r})\n"
-        "print(json.dumps([rule.id for rule in manual.domain.rules]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert "MY-SEARCH-001" in json.loads(done.stdout)
+def test_the_overlay_of_the_example_is_in_the_manual() -> None:
+    manual = load_manual("alfworld", str(FOLDER / "own_manual"))
+    assert "MY-SEARCH-001" in [rule.id for rule in manual.domain.rules]
 
 
 @pytest.fixture
@@ -78,7 +69,7 @@ def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
     recalls = [needing("holding mug 1"), needing("a free hand"), needing("not holding mug 1"),
                needing("only when holding mug 1"), needing()]  # fmt: skip
     empty = own_scf({"recalls": recalls, "belief": {"holding": []}})["recalls"]
-    assert [one["dropped_by"] for one in empty] == ["scf", "", "", "", ""]
+    assert [recall["dropped_by"] for recall in empty] == ["scf", "", "", "", ""]
     assert empty[0]["reason"] == "the hand is empty: holding mug 1"
     full = own_scf({"recalls": recalls, "belief": {"holding": ["apple 1"]}})["recalls"]
     assert full == recalls
@@ -93,9 +84,8 @@ def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
 def test_the_own_filter_has_occasion_to_drop(own_scf: Any) -> None:
     graph = build_graph({"scf": own_scf})
     for event in stream_episode(0, split="generated_unseen", graph=graph):
-        for one in event.get("recalls", []):
-            if one["dropped_by"] == "scf" and one["reason"].startswith(
-                "the hand is empty: holding"
-            ):
+        for recall in event.get("recalls", []):
+            reason = recall["reason"] if recall["dropped_by"] == "scf" else ""
+            if reason.startswith("the hand is empty: holding"):
                 return
     raise AssertionError("nothing was dropped in a whole episode")

@@ -68,16 +68,16 @@ def lines_run(file: Path) -> int:
 
 def test_many_times_the_memories_are_no_more_work_per_step(tmp_path: Path) -> None:
     work = []
-    for size in (557, 20_000):
+    for size in (557, 5_570):
         bench.write_memory(tmp_path / "memory.jsonl", size)
         work.append(lines_run(tmp_path / "memory.jsonl"))
     assert 0 < work[1] <= 2 * work[0]
 
 
 def test_a_memory_takes_two_kilobytes_at_most() -> None:
-    steps, entries = bench.bench_memory([557, 20_000], rounds=1)
-    assert list(steps.figures) == list(entries.figures) == ["557 entries", "20,000 entries"]
-    assert 0 < entries.figures["20,000 entries"] < 2048
+    steps, entries = bench.bench_memory([557, 5_570], rounds=1)
+    assert list(steps.figures) == list(entries.figures) == ["557 entries", "5,570 entries"]
+    assert 0 < entries.figures["5,570 entries"] < 2048
 
 
 @pytest.mark.engine
@@ -103,8 +103,8 @@ def test_many_episodes_wait_for_their_model_side_by_side(
 
 @pytest.mark.engine
 def test_a_run_is_compared_with_the_ideal_and_with_a_plain_loop() -> None:
-    (found,) = bench.bench_throughput(latency=0.05, episodes=3, steps=2, workers=0)
-    ideal, run, _, loop = found.figures.values()
+    (throughput,) = bench.bench_throughput(latency=0.05, episodes=3, steps=2, workers=0)
+    ideal, run, _, loop = throughput.figures.values()
     assert ideal == 0.1 <= run, "faster than the server answers"
     assert loop >= 0.3
 
@@ -131,11 +131,11 @@ def test_the_real_model_reads_less_when_the_prefix_stays(local_model: str) -> No
                 {"role": "user", "content": text}]  # fmt: skip
 
     shapes = {layout: [prompt(layout, step) for step in (1, 2, 3)] for layout in bench.LAYOUTS}
-    (found,) = bench.bench_prefix(model=local_model, prompts=shapes)
-    (paper, most), (friendly, fewest) = found.figures.items()
+    (prefix,) = bench.bench_prefix(model=local_model, prompts=shapes)
+    (paper, most), (friendly, fewest) = prefix.figures.items()
     assert 5 * fewest < most
-    kept = [int(name.partition("(")[2].partition("%")[0]) for name in (paper, friendly)]
-    assert 0 < kept[0] < 30 < 80 < kept[1] < 100
+    shares = [int(name.partition("(")[2].partition("%")[0]) for name in (paper, friendly)]
+    assert 0 < shares[0] < 30 < 80 < shares[1] < 100
 
 
 def test_from_the_command_line_every_program_stands_beside_a_bare_python(

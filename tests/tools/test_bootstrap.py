@@ -157,9 +157,9 @@ def test_requirements_are_plain_pins(name: str) -> None:
 
 def versions(*names: str) -> dict[str, str]:
     """The pinned version of each package, by requirements file."""
-    found = [Requirement(pin) for name in names for pin in bootstrap.read_pins(ROOT / name)]
-    pinned = {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in found}
-    assert len(pinned) == len(found), "a package is pinned twice"
+    pins = [Requirement(pin) for name in names for pin in bootstrap.read_pins(ROOT / name)]
+    pinned = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+    assert len(pinned) == len(pins), "a package is pinned twice"
     return pinned
 
 
@@ -184,7 +184,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
         for wanted in map(Requirement, ranges):
             assert pinned[canonicalize_name(wanted.name)] in wanted.specifier, str(wanted)
     for wanted in map(Requirement, chain(project["dependencies"], *extras.values())):
-        assert {one.operator for one in wanted.specifier} == {">=", "<"}, f"no range: {wanted}"
+        assert {part.operator for part in wanted.specifier} == {">=", "<"}, f"no range: {wanted}"
 
 
 def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:

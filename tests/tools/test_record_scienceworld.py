@@ -12,18 +12,18 @@ def unpack(packed: dict) -> list[str]:
 
 
 def test_sentences_become_one_with_gaps() -> None:
-    said = [
+    sentences = [
         "Boil water. When the water is above 10.5 degrees, stop.",
         "Boil liquid tin. When the liquid tin is above -3.0 degrees, stop.",
         "Boil water. When the water is above 10.5 degrees, stop.",
     ]
-    packed = pack(said)
+    packed = pack(sentences)
     assert packed == {
         "sentence": "Boil {0}. When the {0} is above {1} degrees, stop.",
         "rows": [["water", "10.5"], ["liquid tin", "-3.0"]],
         "variations": [0, 1, 0],
     }
-    assert unpack(packed) == said
+    assert unpack(packed) == sentences
 
 
 def test_a_sentence_that_never_changes_has_no_gaps() -> None:
@@ -31,9 +31,9 @@ def test_a_sentence_that_never_changes_has_no_gaps() -> None:
 
 
 def test_gaps_may_be_at_both_ends() -> None:
-    said = ["red box", "green bag", "red bag", "green box"]
-    assert unpack(pack(said)) == said
-    assert shared_parts(said) == ["", " ", ""]
+    sentences = ["red box", "green bag", "red bag", "green box"]
+    assert unpack(pack(sentences)) == sentences
+    assert shared_parts(sentences) == ["", " ", ""]
 
 
 def test_sentences_that_do_not_fit_are_refused() -> None:

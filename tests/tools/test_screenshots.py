@@ -41,9 +41,9 @@ def test_the_readme_shows_an_episode_and_results_and_says_whose() -> None:
 def test_pictures_are_made_of_a_report(sample: Report, tmp_path: Path) -> None:
     views = {"results": "#/results", "episode": screenshots.telling_step(sample)}
     page = write_report(sample)[-1]
-    made = screenshots.take(page, views, str(BROWSER), tmp_path / "images")
-    assert [file.name for file in made] == ["results.webp", "episode.webp"]
-    assert all(map(is_picture, made))
+    pictures = screenshots.take(page, views, str(BROWSER), tmp_path / "images")
+    assert [file.name for file in pictures] == ["results.webp", "episode.webp"]
+    assert all(map(is_picture, pictures))
 
 
 def test_a_step_with_a_fate_of_either_kind_is_found(sample: Report, tmp_path: Path) -> None:

@@ -41,22 +41,22 @@ def test_the_site_builds_and_has_every_public_name(tmp_path: Path) -> None:
 
 
 @built
-@pytest.mark.parametrize("link", ["nowhere.md", "rules.md#nowhere"])
-def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, link: str) -> None:
+def test_links_that_lead_nowhere_stop_the_build(tmp_path: Path) -> None:
     """Without the reference, which is what takes time."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     page = tmp_path / "docs" / "costs.md"
-    page.write_text(f"# Costs\n\n[more]({link})\n", encoding="utf-8")
-    told = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    told = told.replace("hooks: [tools/site_pages.py]\n", "").split("nav:\n  - Start")[0]
-    (tmp_path / "mkdocs.yml").write_text(told, encoding="utf-8")
+    page.write_text("# Costs\n\n[a](elsewhere.md) [b](rules.md#nowhere)\n", encoding="utf-8")
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    config = config.replace("hooks: [tools/site_pages.py]\n", "").split("nav:\n  - Start")[0]
+    (tmp_path / "mkdocs.yml").write_text(config, encoding="utf-8")
     done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
-    assert done.returncode == 1 and link.rpartition("#")[2] in done.stderr
+    assert done.returncode == 1
+    assert "elsewhere.md" in done.stderr and "#nowhere" in done.stderr
 
 
 def test_every_page_is_in_the_navigation() -> None:
     shown = re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    assert sorted(shown) == sorted(["index.md", "reference.md", *(one.name for one in PAGES[1:])])
+    assert sorted(shown) == sorted(["index.md", "reference.md", *(page.name for page in PAGES[1:])])
 
 
 def test_links_lead_to_files_of_the_repository() -> None:
@@ -70,5 +70,5 @@ def test_links_lead_to_files_of_the_repository() -> None:
 def test_the_pages_that_no_file_holds() -> None:
     assert "](docs/" not in start_page() and start_page().startswith("# RPMS")
     assert reference_page().count("::: rpms.") == len(rpms.__all__)
-    said = on_page_markdown("see [`prices.yaml`](../models/prices.yaml) and [costs](costs.md)")
-    assert said == "see `prices.yaml` and [costs](costs.md)"
+    text = on_page_markdown("see [`prices.yaml`](../models/prices.yaml) and [costs](costs.md)")
+    assert text == "see `prices.yaml` and [costs](costs.md)"
