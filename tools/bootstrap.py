@@ -130,7 +130,9 @@ class Clone:
         self.venv.mkdir(parents=True)
         # The resolved path outlives the folder just removed, should that have been active.
         self.must("creating .venv", os.path.realpath(sys.executable), "-m", "venv", str(self.venv))
-        self.pip("updating pip", *INSTALL, PIP)
+        # Not worth a failure: where only the pinned packages can be had, the older one will do.
+        python = str(self.venv / "bin" / "python")
+        self.call([python, "-m", "pip", "--no-input", *INSTALL, PIP], self.env)
 
     def set_up(self, kind: str) -> None:
         """Bring the environment up to date and record what it now holds."""
