@@ -39,8 +39,8 @@ def render(tokenizer: Any, messages: Messages, ask: bool) -> str:
 
 def encode(tokenizer: Any, text: str) -> list[int]:
     """Tokens of a rendered text; the template has put in the special ones."""
-    tokens: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return tokens
+    found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return found
 
 
 def to_example(tokenizer: Any, messages: Messages) -> Example:
@@ -50,20 +50,19 @@ def to_example(tokenizer: Any, messages: Messages) -> Example:
     where the reply begins.
     """
     example = Example([], [])
-    text = ""
+    told = ""
     for number, message in enumerate(messages):
         # Replies are learned unless their weight says otherwise, as OpenAI's fine-tuning has it.
         if message["role"] != "assistant" or not message.get("weight", 1):
             continue
         before = render(tokenizer, messages[:number], ask=True)
         after = render(tokenizer, messages[: number + 1], ask=False).rstrip("\n")
-        if not (before.startswith(text) and after.startswith(before)):
+        if not (before.startswith(told) and after.startswith(before)):
             raise SystemExit("tune: this chat template rewrites earlier turns; use --per decision")
-        prompt = encode(tokenizer, before[len(text) :])
-        reply = encode(tokenizer, after[len(before) :])
-        example.ids.extend(prompt + reply)
-        example.labels.extend([IGNORED] * len(prompt) + reply)
-        text = after
+        read, said = encode(tokenizer, before[len(told) :]), encode(tokenizer, after[len(before) :])
+        example.ids.extend(read + said)
+        example.labels.extend([IGNORED] * len(read) + said)
+        told = after
     return example
 
 
@@ -74,13 +73,13 @@ def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
     """
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i] // 200, rng.random()))
-    groups: list[list[int]] = []
+    found: list[list[int]] = []
     longest = 0
     for number in order:
         longest = max(longest, lengths[number])
-        if not groups or (len(groups[-1]) + 1) * longest > tokens:
-            groups.append([])
+        if not found or (len(found[-1]) + 1) * longest > tokens:
+            found.append([])
             longest = lengths[number]
-        groups[-1].append(number)
-    rng.shuffle(groups)
-    return groups
+        found[-1].append(number)
+    rng.shuffle(found)
+    return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -66,9 +66,9 @@ class LoraLinear(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.base = base.requires_grad_(False)
         self.scale = alpha / rank
-        place = {"device": base.weight.device, "dtype": torch.float32}
-        self.lora_A = nn.Linear(base.in_features, rank, bias=False, **place)
-        self.lora_B = nn.Linear(rank, base.out_features, bias=False, **place)
+        made = {"device": base.weight.device, "dtype": torch.float32}
+        self.lora_A = nn.Linear(base.in_features, rank, bias=False, **made)
+        self.lora_B = nn.Linear(rank, base.out_features, bias=False, **made)
         nn.init.kaiming_uniform_(self.lora_A.weight, a=math.sqrt(5))
         nn.init.zeros_(self.lora_B.weight)
 
@@ -119,6 +119,19 @@ def save_lora(layers: dict[str, Any], base: str, rank: int, alpha: float, out: P
     (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
+def merge_lora(model: Any, folder: Path) -> None:
+    """Add a saved adapter to the weights themselves: it costs nothing afterwards."""
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    tensors = load_file(str(folder / WEIGHTS))
+    scale = config["lora_alpha"] / config["r"]
+    ends = ".lora_A.weight"
+    with torch.no_grad():
+        for key in (key for key in tensors if key.endswith(ends)):
+            weight = model.get_submodule(key[len(PREFIX) : -len(ends)]).weight
+            small = tensors[key.replace("lora_A", "lora_B")] @ tensors[key]
+            weight += (small * scale).to(weight)
+
+
 class Recipe(NamedTuple):
     """How to train; ``rate`` 0 is 1e-5 for all weights and 2e-4 for a LoRA."""
 
@@ -136,9 +149,10 @@ def train(name: str, data: Path, out: Path, recipe: Recipe) -> None:
     alpha = 2.0 * recipe.rank
     layers = add_lora(loaded.model, recipe.rank, alpha) if recipe.rank else {}
     examples = [to_example(loaded.tokenizer, messages) for messages in read_lines(data)]
-    tokens = sum(len(example.ids) for example in examples)
-    learned = sum(label != IGNORED for example in examples for label in example.labels)
-    print(f"{len(examples)} lines, {tokens} tokens, {learned} learned")
+    learned = sum(label != IGNORED for one in examples for label in one.labels)
+    print(
+        f"{len(examples)} lines, {sum(len(one.ids) for one in examples)} tokens, {learned} learned"
+    )
     fit(loaded, examples, recipe)
     if layers:
         save_lora(layers, name, recipe.rank, alpha, out)
@@ -156,7 +170,7 @@ def fit(loaded: Loaded, examples: list[Example], recipe: Recipe) -> list[float]:
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     rate = recipe.rate or (2e-4 if recipe.rank else 1e-5)
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
-    lengths = [len(example.ids) for example in examples]
+    lengths = [len(one.ids) for one in examples]
     plan = [
         batch
         for number in range(recipe.passes)
@@ -190,13 +204,14 @@ def batch_loss(loaded: Loaded, examples: list[Example]) -> Any:
 
     Padding stands at the end, where attention to earlier tokens never sees it.
     """
-    longest = max(len(example.ids) for example in examples)
-    gaps = [longest - len(example.ids) for example in examples]
-    pairs = list(zip(examples, gaps, strict=True))
-    ids = torch.tensor([row.ids + [loaded.tokenizer.pad_token_id] * gap for row, gap in pairs])
-    labels = torch.tensor([row.labels + [IGNORED] * gap for row, gap in pairs])
+    longest = max(len(one.ids) for one in examples)
+    pad = loaded.tokenizer.pad_token_id
+    ids = torch.tensor([one.ids + [pad] * (longest - len(one.ids)) for one in examples])
+    labels = torch.tensor(
+        [one.labels + [IGNORED] * (longest - len(one.labels)) for one in examples]
+    )
     ids, labels = ids.to(loaded.device), labels.to(loaded.device)
     hidden = loaded.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    learned = labels[:, 1:] != IGNORED
-    scores = loaded.model.get_output_embeddings()(hidden[:, :-1][learned])
-    return functional.cross_entropy(scores.float(), labels[:, 1:][learned])
+    kept = labels[:, 1:] != IGNORED
+    scores = loaded.model.get_output_embeddings()(hidden[:, :-1][kept])
+    return functional.cross_entropy(scores.float(), labels[:, 1:][kept])

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class Letters:
         self, messages: list[dict[str, str]], tokenize: bool, add_generation_prompt: bool
     ) -> str:
         assert not tokenize
-        text = "".join(f"<{turn['role']}>{turn['content']}|\n" for turn in messages)
+        text = "".join(f"<{one['role']}>{one['content']}|\n" for one in messages)
         return text + "<assistant>" if add_generation_prompt else text
 
     def __call__(self, text: str, add_special_tokens: bool) -> dict[str, list[int]]:
@@ -56,10 +57,10 @@ def test_only_replies_that_count_are_learned_and_their_end_with_them() -> None:
 
     example = to_example(Letters(), LINE)
     assert learned(example) == "Action : take mug 1|"
-    prompt = render(Letters(), LINE[:-1], ask=True)
-    assert "".join(map(chr, example.ids)) == prompt + "Action : take mug 1|"
-    assert example.labels[: len(prompt)] == [IGNORED] * len(prompt)
-    every = [{**turn, "weight": 1} if turn["role"] == "assistant" else turn for turn in LINE]
+    asked = render(Letters(), LINE[:-1], ask=True)
+    assert "".join(map(chr, example.ids)) == asked + "Action : take mug 1|"
+    assert example.labels[: len(asked)] == [IGNORED] * len(asked)
+    every = [{**one, "weight": 1} if one["role"] == "assistant" else one for one in LINE]
     assert learned(to_example(Letters(), every)) == "Action : look|Action : take mug 1|"
     assert len(to_example(Letters(), every).ids) == len(example.ids)
 
@@ -68,16 +69,25 @@ def test_batches_hold_every_line_once_and_keep_to_their_size() -> None:
     from tuning.data import batches
 
     lengths = [100 + 37 * number % 900 for number in range(200)]
-    groups = batches(lengths, 4000, seed=3)
-    assert sorted(number for batch in groups for number in batch) == [*range(200)]
-    assert all(len(batch) * max(lengths[n] for n in batch) <= 4000 for batch in groups)
-    assert groups == batches(lengths, 4000, seed=3) != batches(lengths, 4000, seed=4)
+    found = batches(lengths, 4000, seed=3)
+    assert sorted(number for batch in found for number in batch) == [*range(200)]
+    assert all(len(batch) * max(lengths[n] for n in batch) <= 4000 for batch in found)
+    assert found == batches(lengths, 4000, seed=3) != batches(lengths, 4000, seed=4)
     assert batches([9000], 4000, seed=0) == [[0]]
+
+
+def test_what_waits_is_answered_with_its_like() -> None:
+    from tuning.serving import Question, grouped
+
+    waiting = [Question([0] * length, 10) for length in (30, 50, 20, 40)]
+    batches = [[len(one.ids) for one in batch] for batch in grouped(waiting, 120)]
+    assert batches == [[20, 30], [40, 50]]
+    assert [len(batch) for batch in grouped(waiting, 1)] == [1, 1, 1, 1]
 
 
 def test_what_is_missing_is_told_in_one_line() -> None:
     bare = [sys.executable, "-S", "-E", str(EXAMPLES / "tune.py")]  # without installed packages
-    words = ["train", "--model", "x.gguf", "--data", "lines.jsonl", "--out", "tuned"]
+    words = ["serve", "--model", "x.gguf"]
     done = subprocess.run([*bare, *words], capture_output=True, text=True)
     assert done.returncode == 2
     assert "torch" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
@@ -117,29 +127,32 @@ def tiny(tmp_path: Path) -> Path:
     return tmp_path / "tiny"
 
 
-def reply(loaded: Any, content: str) -> str:
-    import torch
+def said(loaded: Any, *contents: str) -> list[str]:
     from tuning.data import encode, render
+    from tuning.serving import Generator, Question
 
-    text = render(loaded.tokenizer, [{"role": "user", "content": content}], ask=True)
-    prompt = torch.tensor([encode(loaded.tokenizer, text)], device=loaded.device)
-    tokens = loaded.model.eval().generate(prompt, max_new_tokens=MOST, do_sample=False)
-    return str(loaded.tokenizer.decode(tokens[0, prompt.shape[1] :], skip_special_tokens=True))
+    batch = []
+    for content in contents:
+        text = render(loaded.tokenizer, [{"role": "user", "content": content}], ask=True)
+        batch.append(Question(encode(loaded.tokenizer, text), MOST))
+    Generator(loaded, 10_000).answer(batch)
+    assert [question.error for question in batch] == [""] * len(batch)
+    return [question.text for question in batch]
 
 
 @with_torch
 @pytest.mark.parametrize("rank", [0, 16])
-def test_a_tiny_model_learns_its_lines(tiny: Path, rank: int) -> None:
-    from tuning.data import to_example
-    from tuning.training import Recipe, add_lora, fit, load
+def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) -> None:
+    from tuning.training import Recipe, load, merge_lora, train
 
-    loaded = load(str(tiny))
+    data, out = tmp_path / "lines.jsonl", tmp_path / "out"
+    data.write_text(f"{json.dumps({'messages': LINE[3:]})}\n" * 8)
+    train(str(tiny), data, out, Recipe(rank, rate=0.02 if rank else 0.005, passes=60))
+    loaded = load(str(tiny if rank else out))
     if rank:
-        add_lora(loaded.model, rank, 2.0 * rank)
-    assert reply(loaded, "the desk") != "Action : take mug 1"
-    examples = [to_example(loaded.tokenizer, LINE[3:])] * 8
-    fit(loaded, examples, Recipe(rank, rate=0.02 if rank else 0.005, passes=60))
-    assert reply(loaded, "the desk") == "Action : take mug 1"
+        assert said(loaded, "the desk") != ["Action : take mug 1"]
+        merge_lora(loaded.model, out)
+    assert said(loaded, "the desk") == ["Action : take mug 1"]
 
 
 @with_torch
@@ -148,9 +161,9 @@ def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> Non
     from tuning.training import TARGETS, add_lora, load, save_lora
 
     loaded = load(str(tiny))
-    before = reply(loaded, "the desk")
+    before = said(loaded, "the desk")
     layers = add_lora(loaded.model, 4, 8.0)
-    assert reply(loaded, "the desk") == before  # it begins as nothing
+    assert said(loaded, "the desk") == before  # it begins as nothing
     save_lora(layers, "tiny", 4, 8.0, tmp_path)
     tensors = load_file(str(tmp_path / "adapter_model.safetensors"))
     name = "base_model.model.model.layers.1.mlp.down_proj.lora_{}.weight"
@@ -160,3 +173,35 @@ def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> Non
     config = json.loads((tmp_path / "adapter_config.json").read_text())
     assert (config["peft_type"], config["r"], config["lora_alpha"]) == ("LORA", 4, 8.0)
     assert config["target_modules"] == sorted(TARGETS)
+
+
+@with_torch
+def test_a_batch_says_what_each_says_alone(tiny: Path) -> None:
+    from tuning.training import load
+
+    loaded = load(str(tiny))
+    same = "go to the desk . " * 20
+    prompts = [same + end for end in ("look", "take mug 1 on the shelf 2", "see a mug")]
+    assert said(loaded, *prompts) == [said(loaded, prompt)[0] for prompt in prompts]
+
+
+@with_torch
+def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import time
+
+    from openai import OpenAI
+    from tuning.serving import answer_requests
+    from tuning.training import load
+
+    loaded = load(str(tiny))
+    threading.Thread(target=answer_requests, args=(loaded, 0, 1000), daemon=True).start()
+    told = ""
+    while "serving" not in told:
+        time.sleep(0.05)
+        told += capsys.readouterr().out
+    client = OpenAI(base_url=told.split()[-1], api_key="none")
+    found = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "the desk"}], max_tokens=MOST
+    )
+    assert found.choices[0].message.content == said(loaded, "the desk")[0]
+    assert found.usage and 0 < found.usage.completion_tokens <= MOST
