@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -20,7 +20,7 @@ from rpms.models.response_cache import REPLAYED
 from rpms.nodes.chat import allowed_syntaxes, call_s, choices_of, open_chat, reply_tokens
 from rpms.nodes.context_budget import estimate
 from rpms.nodes.retrying import pause_before_retry, within
-from rpms.nodes.stage import Stage
+from rpms.nodes.stage import Stage, in_plain_run
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -54,8 +54,8 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
         try:
             # Opening imports and reads certificates: not on the loop.
             chat = await asyncio.to_thread(find, env, context)
-            call = chat.ainvoke(prompt, **choices_of(state, context))
-            reply = await within(call_s(context), call)
+            answer = partial(_call_plainly, chat) if in_plain_run() else chat.ainvoke
+            reply = await within(call_s(context), answer(prompt, **choices_of(state, context)))
             answered.add(server)
             return _record(state, normalize_reply(reply, reply_tokens(env, context)))
         except Exception as error:  # every client raises its own kinds
@@ -63,6 +63,14 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
             raise
 
     return Stage("llm_call", llm_call)
+
+
+async def _call_plainly(chat: BaseChatModel, prompt: Any, **choices: Any) -> AIMessage:
+    """The model's synchronous call, unless it has only the other."""
+    try:
+        return await asyncio.to_thread(chat.invoke, prompt, **choices)
+    except NotImplementedError:
+        return await chat.ainvoke(prompt, **choices)
 
 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:

@@ -50,6 +50,15 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def in_plain_run() -> bool:
+    """Whether this coroutine was started by ``finish``: clients with a synchronous face use that.
+
+    The connections of the other belong to whichever event loop opened them, and a program may
+    play some episodes plainly and some on a loop of its own.
+    """
+    return asyncio.get_running_loop() is _loop()
+
+
 os.register_at_fork(after_in_child=_loop.cache_clear)  # threads stay behind in the parent
 
 

@@ -391,14 +391,17 @@ def test_tokens_can_be_watched_as_they_come() -> None:
 
 
 def test_a_second_event_loop_can_use_the_same_model(run: Run, openai_server: OpenAIServer) -> None:
-    """The client is kept between episodes; its connections belong to a loop that is gone."""
+    """The client is kept between episodes; its connections belong to the loop that opened them."""
     context = RunContext.for_condition(
         "A", model="openai:kept", base_url=openai_server.url, max_steps=2
     )
-    for _ in range(3):
-        result = asyncio.run(build_graph().ainvoke({}, context=context))
-        assert result["failure_mode"] == "timeout"
-        assert result["steps"] == 2
+    for plain in (False, False, True, False, True):
+        app = build_graph()
+        if plain:
+            result = app.invoke({}, context=context)
+        else:
+            result = asyncio.run(app.ainvoke({}, context=context))
+        assert (result["failure_mode"], result["steps"]) == ("timeout", 2)
 
 
 class OneKind(BaseChatModel):
