@@ -19,11 +19,12 @@ def shell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_workers: None
 ) -> Iterator[Shell]:
     """Runs the ``rpms`` lines of a script in a folder until one fails; all that was printed."""
-    rpms, modules, path = in_process(monkeypatch, capsys), {*sys.modules}, [*sys.path]
+    rpms, folders, path = in_process(monkeypatch, capsys), set[Path](), [*sys.path]
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(script: str, folder: Path) -> Done:
         monkeypatch.chdir(folder)
+        folders.add(folder)
         sys.path[:] = [entry for entry in path if entry]  # the command finds the folder itself
         printed, done = "", Done(0, "", "")
         for line in script.splitlines():
@@ -37,6 +38,6 @@ def shell(
 
     yield run
     sys.path[:] = path
-    for name in {*sys.modules} - modules:
-        if not name.startswith("rpms"):
+    for name, module in [*sys.modules.items()]:  # the next script's are called the same
+        if folders & {*Path(getattr(module, "__file__", None) or "/").parents}:
             del sys.modules[name]
