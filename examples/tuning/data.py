@@ -39,8 +39,8 @@ def render(tokenizer: Any, messages: Messages, ask: bool) -> str:
 
 def encode(tokenizer: Any, text: str) -> list[int]:
     """Tokens of a rendered text; the template has put in the special ones."""
-    found: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return found
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
 
 
 def to_example(tokenizer: Any, messages: Messages) -> Example:
@@ -50,19 +50,20 @@ def to_example(tokenizer: Any, messages: Messages) -> Example:
     where the reply begins.
     """
     example = Example([], [])
-    told = ""
+    so_far = ""
     for number, message in enumerate(messages):
         # Replies are learned unless their weight says otherwise, as OpenAI's fine-tuning has it.
         if message["role"] != "assistant" or not message.get("weight", 1):
             continue
         before = render(tokenizer, messages[:number], ask=True)
         after = render(tokenizer, messages[: number + 1], ask=False).rstrip("\n")
-        if not (before.startswith(told) and after.startswith(before)):
+        if not (before.startswith(so_far) and after.startswith(before)):
             raise SystemExit("tune: this chat template rewrites earlier turns; use --per decision")
-        read, said = encode(tokenizer, before[len(told) :]), encode(tokenizer, after[len(before) :])
-        example.ids.extend(read + said)
-        example.labels.extend([IGNORED] * len(read) + said)
-        told = after
+        read = encode(tokenizer, before[len(so_far) :])
+        reply = encode(tokenizer, after[len(before) :])
+        example.ids.extend(read + reply)
+        example.labels.extend([IGNORED] * len(read) + reply)
+        so_far = after
     return example
 
 
@@ -73,13 +74,13 @@ def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
     """
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i] // 200, rng.random()))
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     longest = 0
     for number in order:
         longest = max(longest, lengths[number])
-        if not found or (len(found[-1]) + 1) * longest > tokens:
-            found.append([])
+        if not groups or (len(groups[-1]) + 1) * longest > tokens:
+            groups.append([])
             longest = lengths[number]
-        found[-1].append(number)
-    rng.shuffle(found)
-    return found
+        groups[-1].append(number)
+    rng.shuffle(groups)
+    return groups

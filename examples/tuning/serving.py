@@ -85,14 +85,14 @@ class Generator:
                 for gap, question in zip(gaps, batch, strict=True)]  # fmt: skip
         seen = [[0] * gap + [1] * (longest - gap) for gap in gaps]
         with torch.inference_mode():
-            made = model.generate(
+            generated = model.generate(
                 input_ids=torch.tensor(rows, device=device),
                 attention_mask=torch.tensor(seen, device=device),
                 max_new_tokens=max(question.most for question in batch),
                 do_sample=False, temperature=None, top_p=None, top_k=None,
                 eos_token_id=self._ends, pad_token_id=tokenizer.pad_token_id,
             )  # fmt: skip
-        for question, row in zip(batch, made[:, longest:].tolist(), strict=True):
+        for question, row in zip(batch, generated[:, longest:].tolist(), strict=True):
             end = next((i for i, token in enumerate(row) if token in self._ends), len(row))
             reply = row[: min(end, question.most)]
             question.text = tokenizer.decode(reply, skip_special_tokens=True)

@@ -66,9 +66,9 @@ class LoraLinear(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.base = base.requires_grad_(False)
         self.scale = alpha / rank
-        made = {"device": base.weight.device, "dtype": torch.float32}
-        self.lora_A = nn.Linear(base.in_features, rank, bias=False, **made)
-        self.lora_B = nn.Linear(rank, base.out_features, bias=False, **made)
+        placed = {"device": base.weight.device, "dtype": torch.float32}
+        self.lora_A = nn.Linear(base.in_features, rank, bias=False, **placed)
+        self.lora_B = nn.Linear(rank, base.out_features, bias=False, **placed)
         nn.init.kaiming_uniform_(self.lora_A.weight, a=math.sqrt(5))
         nn.init.zeros_(self.lora_B.weight)
 
@@ -149,10 +149,9 @@ def train(name: str, data: Path, out: Path, recipe: Recipe) -> None:
     alpha = 2.0 * recipe.rank
     layers = add_lora(loaded.model, recipe.rank, alpha) if recipe.rank else {}
     examples = [to_example(loaded.tokenizer, messages) for messages in read_lines(data)]
-    learned = sum(label != IGNORED for one in examples for label in one.labels)
-    print(
-        f"{len(examples)} lines, {sum(len(one.ids) for one in examples)} tokens, {learned} learned"
-    )
+    learned = sum(label != IGNORED for example in examples for label in example.labels)
+    total = sum(len(example.ids) for example in examples)
+    print(f"{len(examples)} lines, {total} tokens, {learned} learned")
     fit(loaded, examples, recipe)
     if layers:
         save_lora(layers, name, recipe.rank, alpha, out)
@@ -170,7 +169,7 @@ def fit(loaded: Loaded, examples: list[Example], recipe: Recipe) -> list[float]:
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     rate = recipe.rate or (2e-4 if recipe.rank else 1e-5)
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
-    lengths = [len(one.ids) for one in examples]
+    lengths = [len(example.ids) for example in examples]
     plan = [
         batch
         for number in range(recipe.passes)
@@ -204,14 +203,14 @@ def batch_loss(loaded: Loaded, examples: list[Example]) -> Any:
 
     Padding stands at the end, where attention to earlier tokens never sees it.
     """
-    longest = max(len(one.ids) for one in examples)
+    longest = max(len(example.ids) for example in examples)
     pad = loaded.tokenizer.pad_token_id
-    ids = torch.tensor([one.ids + [pad] * (longest - len(one.ids)) for one in examples])
+    ids = torch.tensor([example.ids + [pad] * (longest - len(example.ids)) for example in examples])
     labels = torch.tensor(
-        [one.labels + [IGNORED] * (longest - len(one.labels)) for one in examples]
+        [example.labels + [IGNORED] * (longest - len(example.labels)) for example in examples]
     )
     ids, labels = ids.to(loaded.device), labels.to(loaded.device)
     hidden = loaded.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    kept = labels[:, 1:] != IGNORED
-    scores = loaded.model.get_output_embeddings()(hidden[:, :-1][kept])
-    return functional.cross_entropy(scores.float(), labels[:, 1:][kept])
+    learned = labels[:, 1:] != IGNORED
+    scores = loaded.model.get_output_embeddings()(hidden[:, :-1][learned])
+    return functional.cross_entropy(scores.float(), labels[:, 1:][learned])
