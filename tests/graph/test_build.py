@@ -111,14 +111,14 @@ def test_every_stage_can_be_swapped(stage: str) -> None:
 
 def test_schemas_are_apart() -> None:
     graph = build_graph()
-    given = graph.get_input_jsonschema()["properties"]
+    entry = graph.get_input_jsonschema()["properties"]
     answered = graph.get_output_jsonschema()["properties"]
-    assert set(given) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
+    assert set(entry) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
     assert set(answered) == set(EpisodeOutput.__annotations__)
     assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)
     inside = set(graph.builder.schemas[EpisodeState])
-    assert set(given) | set(answered) < inside
+    assert set(entry) | set(answered) < inside
     whole = TypeAdapter(EpisodeState).json_schema()
     assert set(whole["properties"]) == inside
     assert json.dumps(whole)

@@ -78,9 +78,9 @@ def test_two_homes_that_teach_the_same_are_one_entry() -> None:
              "lifted": ["take {object} from {object's place}"]}
         )  # fmt: skip
 
-    (one,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
-    assert one.type == "success" and one.success_count == 2
-    assert one.actions == ["take mug 1 from fridge 3"]
+    (entry,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
+    assert entry.type == "success" and entry.success_count == 2
+    assert entry.actions == ["take mug 1 from fridge 3"]
 
 
 def use(worked: bool, count: int = 1, after: tuple[str, ...] = (), **before: bool) -> Use:

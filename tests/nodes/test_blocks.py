@@ -100,7 +100,7 @@ SCHEMA = (
         then=["still holding mug 1"],
     ),
 )
-FOUND = {"type": "found", "object": "mug"}, new_advice([], places=["desk 1 (3 of 9 held one)"])
+FINDS = {"type": "found", "object": "mug"}, new_advice([], places=["desk 1 (3 of 9 held one)"])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ FOUND = {"type": "found", "object": "mug"}, new_advice([], places=["desk 1 (3 of
                 " | then: still holding mug 1 | confidence 0.88"
             ],
         ),
-        (*FOUND, ["  FOUND: mug: desk 1 (3 of 9 held one)"]),
+        (*FINDS, ["  FOUND: mug: desk 1 (3 of 9 held one)"]),
         # Text is never escaped.
         (
             FAILURE[0],

@@ -226,11 +226,11 @@ def test_the_server_says_how_long_to_wait(
     assert clock.pauses == [0, 0]
 
 
-@pytest.mark.parametrize("said", ["", "   \n"])
+@pytest.mark.parametrize("reply", ["", "   \n"])
 def test_an_empty_reply_is_a_step_without_an_action(
-    said: str, run: Run, openai_server: OpenAIServer
+    reply: str, run: Run, openai_server: OpenAIServer
 ) -> None:
-    openai_server.plays(said, "Action: look")
+    openai_server.plays(reply, "Action: look")
     result = run(max_steps=2)
     assert (result["steps"], result["format_errors"]) == (2, 1)
     assert len(openai_server.requests) == 2

@@ -222,13 +222,13 @@ def test_in_cache_friendly_all_but_the_newest_message_is_kept(
     states = play_script(condition, layout="cache_friendly")
     for before, after in pairwise(states[1:]):
         assert after["prompt"][: len(before["prompt"]) - 1] == before["prompt"][:-1]
-        kept = after["prompt"][len(before["prompt"]) - 1]["content"]
-        assert before["prompt"][-1]["content"].endswith(kept)
+        shared = after["prompt"][len(before["prompt"]) - 1]["content"]
+        assert before["prompt"][-1]["content"].endswith(shared)
     first, second = (state["prompt"] for state in states[:2])
     assert second[: len(first) - 1] == first[:-1]
-    kept = shared_start(first[-1]["content"], second[len(first) - 1]["content"])
-    assert kept == second[len(first) - 1]["content"].removesuffix(states[0]["observation"]) or (
-        condition == "A" and kept == first[-1]["content"]
+    shared = shared_start(first[-1]["content"], second[len(first) - 1]["content"])
+    assert shared == second[len(first) - 1]["content"].removesuffix(states[0]["observation"]) or (
+        condition == "A" and shared == first[-1]["content"]
     )
 
 

@@ -53,10 +53,10 @@ def test_who_carries_and_who_is_frozen() -> None:
     assert list(METHODS) == [
         "rpms", "trajectories", "reflexion", "expel", "clin", "awm", "reasoningbank"
     ]  # fmt: skip
-    assert [name for name, one in METHODS.items() if one.cumulative] == [
+    assert [name for name, method in METHODS.items() if method.cumulative] == [
         "rpms", "reflexion", "clin"
     ]  # fmt: skip
-    assert [name for name, one in METHODS.items() if not one.needs_file] == [
+    assert [name for name, method in METHODS.items() if not method.needs_file] == [
         "rpms", "reflexion", "clin"
     ]  # fmt: skip
     assert find_method("expel") is find_method("expel")
@@ -69,12 +69,12 @@ def test_a_method_of_ones_own_plays() -> None:
 
 
 def test_wrong_names_are_answered_in_one_line() -> None:
-    for name, told in (
+    for name, words in (
         ("exple", "unknown memory method 'exple'; choose from rpms, "),
         ("no.such:Thing", "cannot load memory method 'no.such:Thing'"),
         ("json:dumps", "is no subclass of"),
     ):
-        with pytest.raises(RpmsError, match=told) as error:
+        with pytest.raises(RpmsError, match=words) as error:
             find_method(name)
         assert "\n" not in str(error.value)
 
@@ -155,8 +155,8 @@ async def test_a_reply_from_the_cache_costs_nothing(
     openai_server.plays("Plan: a")
     run, cache = context(openai_server, memory_method="reflexion"), str(tmp_path / "replies")
     for calls in (1, 0):
-        found = await after_trial("alfworld", run, {}, record(success=False), cache)
-        assert found["reflections"] == ["a"] and found["spent"]["model_calls"] == calls
+        carried = await after_trial("alfworld", run, {}, record(success=False), cache)
+        assert carried["reflections"] == ["a"] and carried["spent"]["model_calls"] == calls
 
 
 async def test_the_planner_writes_nothing_and_says_so() -> None:
