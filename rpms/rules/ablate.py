@@ -75,7 +75,6 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
             }
         ),
         extra={name: remaining(rules) for name, rules in manual.extra.items()},
-        order=manual.order,
         without=manual.without | gone,
     )
 

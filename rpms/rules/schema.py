@@ -291,8 +291,7 @@ class EnvironmentTier(_Strict):
 
 
 class ExtraTier(_Strict):
-    """A tier of the user's own: sentences, printed after the others or right after one of them."""
+    """A tier of the user's own: sentences, printed after the others."""
 
     tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
-    after: str = ""
     rules: list[Rule]
