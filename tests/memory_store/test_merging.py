@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.memory_store import merge_entries, parse_entry
@@ -43,6 +43,7 @@ def entries(draw: st.DrawFn) -> Entry:
     return parse_entry(data)
 
 
+@settings(max_examples=30)
 @given(st.lists(entries(), max_size=30), st.randoms(use_true_random=False))
 def test_order_and_grouping_do_not_matter(items: list[Entry], rng: random.Random) -> None:
     expected = merge_entries(items)
@@ -55,6 +56,7 @@ def test_order_and_grouping_do_not_matter(items: list[Entry], rng: random.Random
     )
 
 
+@settings(max_examples=30)
 @given(st.lists(entries(), max_size=30))
 def test_counts_are_preserved_and_ids_are_unique(items: list[Entry]) -> None:
     def total(rows: list[Entry]) -> int:

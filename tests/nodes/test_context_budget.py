@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, convert_to_messages
@@ -48,6 +48,7 @@ def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]
 heads = st.lists(words, min_size=2, max_size=6).filter(lambda head: len(head) % 2 == 0)
 
 
+@settings(max_examples=40)
 @given(heads, st.lists(st.tuples(words, words), max_size=16), st.floats(0.05, 1.1))
 def test_it_fits_unless_what_must_stay_is_too_long(
     head: list[str], turns: list[tuple[str, str]], share: float

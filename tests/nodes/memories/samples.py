@@ -57,7 +57,7 @@ def played(count: int = 6) -> list[EpisodeRecord]:
     records = []
     for number, task in enumerate(ENV.tasks("generated_seen", count)):
         context = RunContext.for_condition("B", max_steps=3 if number % 3 == 2 else 40)
-        out = run_episode(task["id"], split="generated_seen", context=context)
+        out = run_episode(number, split="generated_seen", context=context)
         history = [
             {"action": t["action"], "observation": t["observation"], "failed": t["failed"]}
             for t in out["history"]

@@ -161,11 +161,11 @@ def random_record(game: AlfworldGame, file: Path, rng: random.Random) -> Episode
 @pytest.mark.engine
 def test_learning_grows_and_does_not_depend_on_the_order_of_trajectories() -> None:
     game, rng = AlfworldGame(), random.Random(7)
-    records = [random_record(game, file, rng) for file in ensure_games("generated_seen", 12)]
+    records = [random_record(game, file, rng) for file in ensure_games("generated_seen", 8)]
     expected = learn(records)
     assert {entry.type for entry in expected} == {"success", "failure", "schema", "found"}
     assert learn(records[::-1]) == expected
-    assert len(learn(records[:4])) < len(learn(records[:8])) < len(expected)
+    assert len(learn(records[:4])) < len(expected)
 
 
 SCIENCE = "Your task is to melt water. First, focus on the substance. Then, take actions that will"

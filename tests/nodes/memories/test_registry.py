@@ -25,7 +25,7 @@ from rpms.nodes.memories import (
 )
 from rpms.nodes.memories.note_method import NoteMethod, candidate
 from rpms.nodes.memories.writing import list_items, tidy
-from rpms.nodes.retrying import FIRST_TRIES
+from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -128,6 +128,13 @@ async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIS
     assert max(sent.get("max_tokens") or 0, sent.get("max_completion_tokens") or 0) == 1024
 
 
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
+    monkeypatch.setattr("rpms.nodes.retrying.RETRY", quick)
+
+
+@pytest.mark.usefixtures("quickly")
 async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
     openai_server: OpenAIServer,
 ) -> None:
@@ -141,9 +148,10 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
     assert len(openai_server.requests) == 1
 
 
+@pytest.mark.usefixtures("quickly")
 async def test_no_reply_in_time_is_an_error(openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(wait=True))
-    run = context(openai_server, memory_method="reflexion", timeout_s=0.5, patience_s=0.0)
+    run = context(openai_server, memory_method="reflexion", timeout_s=0.1, patience_s=0.0)
     with pytest.raises(Exception, match=r"no reply|timed out"):
         await after_trial("alfworld", run, {}, record(success=False))
     assert 1 <= len(openai_server.requests) <= FIRST_TRIES

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms import RunContext
@@ -75,6 +75,7 @@ LINES = ["1. x MAY BE NECESSARY to y", "2) z", "# Memory Item 1", "## Title x", 
     [read_abstractions, read_items, read_workflows, read_votes, lambda r: ([read_plan(r)], 0)],
     ids=["clin", "reasoningbank", "awm", "expel", "reflexion"],
 )
+@settings(max_examples=40)
 @given(lines=st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=30))), rest=st.text())
 def test_no_reply_breaks_the_reading(
     read: Callable[[str], tuple[list[str], int]], lines: list[str], rest: str
@@ -276,10 +277,8 @@ async def test_real_episodes_teach_a_real_episode(
     fates = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
     assert fates == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(ceiling=0, scf="off")):
-        assert line not in text and {recall["dropped_by"] for recall in recalls} <= {
-            "budget",
-            "arbitration",
-        }
+        fates = {recall["dropped_by"] for recall in recalls}
+        assert line not in text and fates <= {"budget", "arbitration"}
 
 
 # From trial to trial.
@@ -294,9 +293,8 @@ async def test_clin_rewrites_its_memory_after_every_trial(openai_server: OpenAIS
     assert second["unread"] == 1 and second["spent"]["model_calls"] == 2
     assert json.loads(json.dumps(second)) == second
     (recall,) = CLIN.recall(request(carried=second))
-    assert (
-        recall["advice"]["actions"] == ["heat mug 1 with microwave 1"] and recall["entry"]["here"]
-    )
+    assert recall["advice"]["actions"] == ["heat mug 1 with microwave 1"]
+    assert recall["entry"]["here"]
     denied = CLIN.recall(request(carried=first))[1]
     assert denied["advice"]["actions"] == []
 
@@ -325,10 +323,8 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
     openai_server.plays(*(f"Plan: try way {number}" for number in range(1, 6)))
     for _ in range(5):
         carried = await after_trial("alfworld", run, carried, record(success=False))
-    assert (
-        "try way 2" in prompts_sent(openai_server)[4]
-        and "try way 1" not in prompts_sent(openai_server)[4]
-    )
+    last = prompts_sent(openai_server)[4]
+    assert "try way 2" in last and "try way 1" not in last
     recalls = REFLEXION.recall(request(carried=carried))
     assert [recall["entry"]["text"] for recall in recalls] == [f"try way {n}" for n in (5, 4, 3)]
     assert all(recall["entry"]["here"] for recall in recalls)
