@@ -26,7 +26,7 @@ from rpms.graph import (
 )
 from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, follow
-from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn
 from tests.gold import household_gold
 from tests.openai_server import OpenAIServer
@@ -251,26 +251,9 @@ def test_a_thread_can_play_one_episode_after_another() -> None:
     assert state["recalls"] == []
 
 
-def test_evaluation_can_save_only_the_end() -> None:
-    saver = InMemorySaver()
-    graph = build_graph(checkpointer=saver)
-    graph.invoke({"task": "0"}, config("t"), context=B, durability="exit")
-    assert len(list(saver.list(config("t")))) == 1
-
-
 def test_no_game_is_left_behind() -> None:
     live.close_all()
     for task in range(3):
         run_episode(task, context=B)
     assert live._open == {}
     assert live._spare == {}  # there is nothing to keep of an ALFWorld game
-
-
-def test_a_fault_while_playing_ends_the_episode(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Any:
-        raise EnvironmentFault("the engine died")
-
-    monkeypatch.setattr(live, "aplay", broken)
-    result = run_episode(0, context=B)
-    assert (result["failure_mode"], result["error"]) == ("infrastructure_error", "the engine died")
-    assert result["steps"] == 0
