@@ -316,7 +316,7 @@ async def _learn(
     cache = reply_cache(base, str(default_file()))
     writer = Writer(env, base, method.name, cache)
     learned = await method.learn(experience.records, writer, **rules)
-    return learned, base.model if writer.asked else ""
+    return learned, base.model if writer.replies else ""
 
 
 def _name_failed(experience: Experience) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -76,8 +76,7 @@ def build_graph(
     """
     builder = make_builder(nodes, model=model, reply_cache=reply_cache)
     compiled = builder.compile(checkpointer=checkpointer, store=store, name="rpms")
-    compiled.__class__ = RpmsGraph  # the same graph, which looks at what comes in
-    return cast(RpmsGraph, compiled)
+    return RpmsGraph(**vars(compiled.copy()))  # the same graph, which looks at what comes in
 
 
 def make_builder(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any, get_args
 
-from rpms.memory_store.entries import Entry, Found, Note, Schema, Success, parse_entry
+from rpms.memory_store.entries import Entry, Finds, Note, Schema, Success, parse_entry
 from rpms.vocabulary.context import Control as Control
 from rpms.vocabulary.errors import RpmsError
 
@@ -38,15 +38,15 @@ def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     and stay as they are.
     """
     signatures = [
-        entry.goal_signature for entry in entries if not isinstance(entry, Schema | Found)
+        entry.goal_signature for entry in entries if not isinstance(entry, Schema | Finds)
     ]
     chance.shuffle(signatures)
     others = iter(signatures)
-    kinds = {kind for entry in entries if isinstance(entry, Found) for kind in entry.objects}
+    kinds = {kind for entry in entries if isinstance(entry, Finds) for kind in entry.objects}
     wrong = _ring(kinds, chance)
 
     def moved(entry: Entry) -> Entry:
-        if isinstance(entry, Found):
+        if isinstance(entry, Finds):
             return entry.model_copy(update={"objects": _exchanged(entry.objects, wrong)})
         return entry if isinstance(entry, Schema) else _filed(entry, next(others))
 
@@ -60,7 +60,7 @@ def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     unless that type is more than half of the memory: what is too many is left out. So are schemas
     and finds, which belong to no type and would tell about the goal at hand.
     """
-    owned = [entry for entry in entries if not isinstance(entry, Schema | Found)]
+    owned = [entry for entry in entries if not isinstance(entry, Schema | Finds)]
     chance.shuffle(owned)
     owned.sort(key=lambda entry: _type(entry.goal_signature))
     signatures = [entry.goal_signature for entry in owned]
@@ -105,7 +105,7 @@ def _turned(
         swapped = {"preconditions": data["effects"], "effects": data["preconditions"]}
         kinds = {name: _exchanged(counts, wrong) for name, counts in entry.kinds.items()}
         return {**data, **swapped, "kinds": kinds}
-    if isinstance(entry, Found):
+    if isinstance(entry, Finds):
         return {**data, "place": wrong.get(entry.place, entry.place)}
     same = {
         name: data[name] for name in ("id", "retrieval_weight", "goal_signature", "state_signature")
@@ -138,7 +138,7 @@ def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, s
     """Another kind for every kind of place or tool that the memory names, each used once."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for entry in entries:
-        if isinstance(entry, Found):
+        if isinstance(entry, Finds):
             groups["place"].add(entry.place)
         elif isinstance(entry, Schema):
             for parameter, kinds in entry.kinds.items():

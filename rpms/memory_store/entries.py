@@ -97,7 +97,7 @@ class CriticalFailure(_Recorded):
     retrieval_weight: float = Field(default=2.0, gt=0)
 
 
-class Found(_Entry):
+class Finds(_Entry):
     """What was found in one kind of place: how many were looked into, and how many held what."""
 
     type: Literal["found"]
@@ -130,7 +130,7 @@ class Note(_Strict):
     state_signature: str | None = None
 
 
-Entry = Success | Failure | Schema | CriticalFailure | Found
+Entry = Success | Failure | Schema | CriticalFailure | Finds
 ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 NOTES: TypeAdapter[Note] = TypeAdapter(Note)
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz import fuzz
 
-from rpms.memory_store.entries import ADAPTER, Entry, Found, Schema, Success
+from rpms.memory_store.entries import ADAPTER, Entry, Finds, Schema, Success
 from rpms.vocabulary.goal import PAPER, GoalSignature, Keys
 
 OBJECT_SHARE, DESTINATION_SHARE = 0.6, 0.4
@@ -99,7 +99,7 @@ class MemoryIndex:
         if isinstance(entry, Schema):
             self._schemas[entry.action_type].append((-entry.confidence, entry.id, number))
             return
-        if isinstance(entry, Found):
+        if isinstance(entry, Finds):
             self._looked[entry.place] += entry.looked
             for kind, count in entry.objects.items():
                 self._held.setdefault(kind, Counter())[entry.place] += count

@@ -100,12 +100,11 @@ def _empty(kind: Any) -> Any:
 def find_task(env: str, split: str, task: str) -> Task:
     """A task by id, by the end of its id (the trial), or by index within the split."""
     name = task.strip()
-    tasks = get_environment(env).tasks(split)
-    if name.isdecimal():
-        index = int(name) if len(name) <= DIGITS else 10**DIGITS
-        if len(tasks) <= index < 10**DIGITS:
-            # Generated splits grow on request: ask for as many as the index needs.
-            tasks = get_environment(env).tasks(split, index + 1)
+    by_index = name.isdecimal()
+    index = int(name) if by_index and len(name) <= DIGITS else 10**DIGITS
+    # Only as many as the index needs are listed; generated splits grow on request.
+    tasks = get_environment(env).tasks(split, index + 1 if index < 10**DIGITS else None)
+    if by_index:
         if index < len(tasks):
             return tasks[index]
         raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")

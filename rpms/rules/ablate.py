@@ -9,22 +9,18 @@ stages need to run at all: the names of sub-goals and kinds of things.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rpms.rules.manual import TIERS, Manual
+from rpms.rules.schema import Named
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import nearest
 
-NAMED = 3
+NEAREST = 3
 """How many names come with one that does not exist."""
 
 
-class _HasId(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-Named = TypeVar("Named", bound=_HasId)
+T = TypeVar("T", bound=Named)
 
 
 def names_in(text: str) -> list[str]:
@@ -43,11 +39,11 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
             near = [numbered.get(word, word) for word in nearest(name, [*known, *numbered])]
             raise RpmsError(
                 f"without_rules: the manual has no rule or tier '{name}'; the nearest names are "
-                f"{', '.join([*dict.fromkeys(near)][:NAMED])}"
+                f"{', '.join([*dict.fromkeys(near)][:NEAREST])}"
             )
     gone = frozenset(names).union(*(by_tier[name] for name in names if name in by_tier))
 
-    def remaining(rules: Collection[Named]) -> list[Named]:
+    def remaining(rules: Collection[T]) -> list[T]:
         return [rule for rule in rules if rule.id not in gone]
 
     domain, env = manual.domain, manual.environment
@@ -75,7 +71,6 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
             }
         ),
         extra={name: remaining(rules) for name, rules in manual.extra.items()},
-        order=manual.order,
         without=manual.without | gone,
     )
 

@@ -11,7 +11,7 @@ enough to find the line of whatever the schema refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from rpms.rules.manual import RULES_FOLDER, SITUATION, TIERS, Manual
-from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, UniversalTier
+from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, Rule, UniversalTier
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, read_yaml
 
@@ -70,13 +70,16 @@ def rule_files(folder: Path) -> list[Path]:
 def overlay(manual: Manual, folder: Path) -> Manual:
     """The manual with a folder laid over it; a mistake is told as ``file:line: rule: what``."""
     files = {file.stem: file for file in rule_files(folder)}
-    extra = [(files[name], _extra(files[name])) for name in files if name not in TIERS]
+    extra: dict[str, list[Rule]] = {}
+    for name, file in files.items():
+        if name not in TIERS:
+            tier = _extra(file, extra)
+            extra[tier.tier] = tier.rules
     return Manual(
         _laid_over(manual.universal, files.get("universal")),
         _laid_over(manual.domain, files.get("domain")),
         _laid_over(manual.environment, files.get("environment")),
-        extra={tier.tier: tier.rules for _, tier in extra},
-        order=_ordered(extra),
+        extra=extra,
     )
 
 
@@ -129,40 +132,14 @@ def _by_id(old: Sequence[Any], new: Sequence[Any]) -> Iterator[Any]:
     yield from (rule for rules in by_id.values() for rule in rules)
 
 
-def _extra(file: Path) -> ExtraTier:
+def _extra(file: Path, others: Collection[str]) -> ExtraTier:
     node, data = read_yaml(file)
     tier = checked(file, node, data, ExtraTier.model_validate)
-    if tier.tier in (*TIERS, SITUATION):
+    if tier.tier in (*TIERS, SITUATION, *others):
         where = f"its file is {tier.tier}.yaml" if tier.tier in TIERS else "choose another name"
         line = line_of(node, ["tier"])
         raise RpmsError(f"{file}:{line}: the tier '{tier.tier}' is there already; {where}")
     return tier
-
-
-def _ordered(extra: Sequence[tuple[Path, ExtraTier]]) -> list[str]:
-    """The names of all tiers: those of the user's own where ``after`` says, else at the end."""
-    tiers = [tier for _, tier in extra]
-
-    def with_followers(name: str) -> Iterator[str]:
-        yield name
-        for tier in tiers:
-            if tier.after == name:
-                yield from with_followers(tier.tier)
-
-    first = [*TIERS, *(tier.tier for tier in tiers if not tier.after)]
-    order = [name for begin in first for name in with_followers(begin)]
-    for file, tier in extra:
-        node, _ = read_yaml(file)
-        if order.count(tier.tier) > 1:
-            line = line_of(node, ["tier"])
-            raise RpmsError(f"{file}:{line}: another file here is the tier '{tier.tier}' too")
-        if tier.tier not in order:
-            line = line_of(node, ["after"])
-            raise RpmsError(
-                f"{file}:{line}: after: no tier '{tier.after}' before it; "
-                f"the others are {', '.join(order)}"
-            )
-    return order
 
 
 def checked(

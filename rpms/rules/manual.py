@@ -52,19 +52,16 @@ class Manual:
         domain: DomainTier,
         env: EnvironmentTier,
         extra: Mapping[str, list[Rule]] | None = None,
-        order: Sequence[str] = TIERS,
         without: frozenset[str] = frozenset(),
     ) -> None:
         """Keep the tiers; nothing is derived until it is asked for.
 
-        ``extra`` are tiers of the user's own, ``order`` names all tiers as they are printed, and
-        ``without`` has the ids and the tiers that were left out.
+        ``extra`` are tiers of the user's own, ``without`` has the ids and the tiers left out.
         """
         self.universal = universal
         self.domain = domain
         self.environment = env
         self.extra = dict(extra or {})
-        self.order = tuple(order)
         self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
 
@@ -72,8 +69,7 @@ class Manual:
     def tiers(self) -> list[tuple[str, list[Rule]]]:
         """Every tier's sentences, in the order they are printed."""
         shipped = (self.universal.rules, self.domain.rules, self.environment.rules)
-        sentences = {**dict(zip(TIERS, shipped, strict=True)), **self.extra}
-        return [(name, sentences[name]) for name in self.order]
+        return [*zip(TIERS, shipped, strict=True), *self.extra.items()]
 
     @property
     def actions(self) -> list[ActionRule]:

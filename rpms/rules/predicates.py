@@ -305,7 +305,7 @@ def _composed(
 
 
 # How a precondition reads in the manual and in a diagnosis; a world may have its own. What memory
-# says of the same is said in other words (nodes/wording.py): the two are told apart in experiments.
+# says of the same is said in other words (memories/grounding.py): experiments tell the two apart.
 PHRASES: dict[str, str] = {
     "at": "be at {0}",
     "not at": "not be at {0} already",

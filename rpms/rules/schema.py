@@ -48,7 +48,7 @@ def _check_blanks(text: str, known: Collection[str]) -> str:
     return text
 
 
-class _Named(_Strict):
+class Named(_Strict):
     """What has an id.
 
     Where it comes from, how sure that is (0 to 1) and how many observations speak for it are
@@ -61,7 +61,7 @@ class _Named(_Strict):
     support: int | None = Field(default=None, ge=0)
 
 
-class Rule(_Named):
+class Rule(Named):
     """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for."""
 
     text: Text
@@ -71,7 +71,7 @@ class Rule(_Named):
     about: list[str] = []
 
 
-class Locality(_Named):
+class Locality(Named):
     """Where a category of objects is found, likeliest first, and how often it is there."""
 
     about: list[str]
@@ -82,7 +82,7 @@ class Locality(_Named):
 HERE_BLANKS = ("object", "destination", "places")
 
 
-class Here(_Named):
+class Here(Named):
     """A sentence that names the places of this very home: its tools, its destinations.
 
     ``kind`` is the kind of place that ``{places}`` stands for, or ``$destination``; where the home
@@ -94,7 +94,7 @@ class Here(_Named):
     kind: str = ""
 
 
-class ActionRule(_Named):
+class ActionRule(Named):
     """One action: its syntax, what must hold before it and what holds after it.
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
@@ -151,7 +151,7 @@ class ActionRule(_Named):
         return re.compile("^" + re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", escaped) + "$")
 
 
-class Forbidden(_Named):
+class Forbidden(Named):
     """An action the engine would allow and a rule forbids while pursuing certain goals.
 
     ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
@@ -198,7 +198,7 @@ def _items(value: object) -> Iterator[object]:
         yield value
 
 
-class SituationLine(_Named):
+class SituationLine(Named):
     """A task-specific line, active only while its condition holds in the belief."""
 
     when: list[Condition]
@@ -291,8 +291,7 @@ class EnvironmentTier(_Strict):
 
 
 class ExtraTier(_Strict):
-    """A tier of the user's own: sentences, printed after the others or right after one of them."""
+    """A tier of the user's own: sentences, printed after the others."""
 
     tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
-    after: str = ""
     rules: list[Rule]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,26 +110,17 @@ def test_every_stage_can_be_swapped(stage: str) -> None:
 
 def test_schemas_are_apart() -> None:
     graph = build_graph()
-    given = graph.get_input_jsonschema()["properties"]
+    entry = graph.get_input_jsonschema()["properties"]
     answered = graph.get_output_jsonschema()["properties"]
-    assert set(given) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
+    assert set(entry) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
     assert set(answered) == set(EpisodeOutput.__annotations__)
     assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)
     inside = set(graph.builder.schemas[EpisodeState])
-    assert set(given) | set(answered) < inside
+    assert set(entry) | set(answered) < inside
     whole = TypeAdapter(EpisodeState).json_schema()
     assert set(whole["properties"]) == inside
     assert json.dumps(whole)
-
-
-def test_context_is_a_form() -> None:
-    schema = build_graph().get_context_jsonschema()
-    assert schema is not None
-    assert schema["properties"]["rules"]["type"] == "boolean"
-    assert schema["properties"]["arbitration"]["enum"] == ["none", "soft", "hard", "hard+soft"]
-    assert schema["properties"]["max_steps"]["default"] == 0
-    assert json.dumps(schema)
 
 
 def test_the_input_is_a_form() -> None:
@@ -160,16 +150,3 @@ def test_checkpointer_and_store_are_taken_over() -> None:
     assert graph.store is store
     assert graph.checkpointer is None
     assert graph.name == "rpms"
-
-
-def test_langgraph_json_names_the_graph() -> None:
-    from rpms.graph.studio import _graph as graph
-
-    root = Path(__file__).resolve().parents[2]
-    data = json.loads((root / "langgraph.json").read_text(encoding="utf-8"))
-    file, name = data["graphs"]["rpms"].split(":")
-    assert (root / file).is_file()
-    assert name == "graph"
-    # The server brings its own.
-    assert graph.checkpointer is None
-    assert graph.store is None

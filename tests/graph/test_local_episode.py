@@ -25,8 +25,8 @@ def run(*words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 0
-    found: dict = json.loads(capsys.readouterr().out)  # type: ignore[type-arg]
-    return found
+    result: dict = json.loads(capsys.readouterr().out)  # type: ignore[type-arg]
+    return result
 
 
 def test_an_episode_with_a_real_model(

@@ -61,32 +61,32 @@ TOP: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "context", "words"), INPUTS + TOP)
-async def test_of_a_graphs_input_and_context(given: Any, context: Any, words: str) -> None:
+@pytest.mark.parametrize(("entry", "context", "words"), INPUTS + TOP)
+async def test_of_a_graphs_input_and_context(entry: Any, context: Any, words: str) -> None:
     graph = build_graph()
     attempts: list[Callable[[], Any]] = [
-        lambda: graph.invoke(given, context=context),
-        lambda: list(graph.stream(given, context=context)),
-        lambda: graph.with_config(tags=["a copy"]).invoke(given, context=context),
+        lambda: graph.invoke(entry, context=context),
+        lambda: list(graph.stream(entry, context=context)),
+        lambda: graph.with_config(tags=["a copy"]).invoke(entry, context=context),
     ]
     for attempt in attempts:
         with pytest.raises(RpmsError) as caught:
             attempt()
         assert words in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(RpmsError, match=re.escape(words)):
-        await graph.ainvoke(given, context=context)
+        await graph.ainvoke(entry, context=context)
     with pytest.raises(RpmsError, match=re.escape(words)):
-        [part async for part in graph.astream(given, context=context)]
+        [part async for part in graph.astream(entry, context=context)]
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("given", "context", "words"), INPUTS)
-async def test_within_another_graph(given: Any, context: Any, words: str) -> None:
+@pytest.mark.parametrize(("entry", "context", "words"), INPUTS)
+async def test_within_another_graph(entry: Any, context: Any, words: str) -> None:
     outer = parent(build_graph())
     with pytest.raises(RpmsError, match=re.escape(words)):
-        outer.invoke(given, context=context)
+        outer.invoke(entry, context=context)
     with pytest.raises(RpmsError, match=re.escape(words)):
-        await outer.ainvoke(given, context=context)
+        await outer.ainvoke(entry, context=context)
 
 
 @pytest.mark.engine

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Overwrite
 
-from rpms.graph import build_graph
+from rpms.graph import STAGES, build_graph
 from rpms.nodes.state import EpisodeInput
 from rpms.vocabulary.context import RunContext
 
-ASKED = EpisodeInput(split="generated_unseen", task=0)
+TASK = EpisodeInput(split="generated_unseen", task=0)
 
 
 def decision(verdict: str) -> dict[str, Any]:
@@ -37,10 +38,10 @@ async def test_a_stage_may_answer_in_any_of_langgraphs_ways(asynchronous: bool) 
     swapped = {"belief_update": belief_update, "goal_retrieval": unchanged, "scf": scf}
     graph = build_graph({**swapped, "prompt_build": unchanged, "llm_call": unchanged})
     if asynchronous:
-        stream = graph.astream(ASKED, context=RunContext(), stream_mode="updates")
+        stream = graph.astream(TASK, context=RunContext(), stream_mode="updates")
         visited = [name async for update in stream for name in update]
     else:
-        parts = graph.stream(ASKED, context=RunContext(), stream_mode="updates")
+        parts = graph.stream(TASK, context=RunContext(), stream_mode="updates")
         visited = [name for update in parts for name in update]
     assert visited == [
         "reset_env", "belief_update", "goal_retrieval", "scf", "prompt_build", "llm_call"
@@ -52,17 +53,88 @@ def test_a_person_who_changes_the_state_is_heard() -> None:
     graph = build_graph(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     context = RunContext(max_steps=1, guard="verify")
-    graph.invoke(ASKED, config, context=context, interrupt_after=["action_arbitration"])
+    graph.invoke(TASK, config, context=context, interrupt_after=["action_arbitration"])
 
     def after(stage: str, values: dict[str, Any]) -> tuple[str, ...]:
         return graph.get_state(graph.update_state(config, values, as_node=stage)).next
 
     assert after("action_arbitration", {"decisions": [decision("asked_again")]}) == ("llm_call",)
     assert after("action_arbitration", {"action": "look"}) == ("llm_call",)
-    one = Overwrite([decision("accepted")])
-    assert after("action_arbitration", {"decisions": one}) == ("env_step",)
+    accepted = Overwrite([decision("accepted")])
+    assert after("action_arbitration", {"decisions": accepted}) == ("env_step",)
     assert after("belief_update", {"settings": {**context.plain, "rules": False}}) == (
         "goal_retrieval",
     )
     assert after("env_step", {"done": True}) == ()
     assert after("env_step", {"done": False}) == ("belief_update",)
+
+
+# For every stage, what a person may want otherwise, and how it shows later on: in the state after
+# the next reply (``then``), or at the end.
+Values = dict[str, Any]
+EDITS: dict[str, tuple[Callable[[Values], Values], Callable[[Values, Values], bool]]] = {
+    "reset_env": (
+        lambda now: {"first_observation": "You are in the attic."},
+        lambda then, end: "You are in the attic." in str(then["prompt"]),
+    ),
+    "belief_update": (
+        lambda now: {"belief": {**now["belief"], "holding": ["moonstone 1"]}},
+        lambda then, end: "moonstone 1" in str(then["prompt"]),
+    ),
+    "rule_assembly": (
+        lambda now: {"rules": {**now["rules"], "universal": [{"id": "U-1", "text": "Sing."}]}},
+        lambda then, end: "Sing." in str(then["prompt"]),
+    ),
+    "goal_retrieval": (
+        lambda now: {"recalls": now["recalls"][:1]},
+        lambda then, end: len(then["recalls"]) == 1,
+    ),
+    "scf": (
+        lambda now: {"recalls": [{**r, "dropped_by": "", "reason": ""} for r in now["recalls"]]},
+        lambda then, end: not any(r["dropped_by"] == "scf" for r in then["recalls"]),
+    ),
+    "arbitration": (
+        lambda now: {"recalls": []},
+        lambda then, end: then["recalls"] == [],
+    ),
+    "prompt_build": (
+        lambda now: {"prompt": [{"role": "user", "content": "What now?"}]},
+        lambda then, end: then["usage"]["prompt_tokens"] < 50,
+    ),
+    "llm_call": (
+        lambda now: {"action": "inventory"},
+        lambda then, end: end["history"][0]["action"] == "inventory",
+    ),
+    "action_arbitration": (
+        lambda now: {"action": "open the moon"},
+        lambda then, end: end["history"][0]["action"] == "open the moon",
+    ),
+    "env_step": (
+        lambda now: {"first_observation": "You are on the moon."},
+        lambda then, end: "You are on the moon." in str(then["prompt"]),
+    ),
+}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_person_can_go_on_from_every_stage(stage: str) -> None:
+    """Change what the stage wrote, and play on."""
+    graph = build_graph(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    context = RunContext(max_steps=2, guard="offer", theta=0.0)
+    graph.invoke(
+        {**TASK, "task": 5}, config, context=context, interrupt_after=[stage], durability="exit"
+    )
+    edit, seen = EDITS[stage]
+    graph.update_state(config, edit(graph.get_state(config).values), as_node=stage)
+    graph.invoke(None, config, context=context)
+    end = graph.get_state(config).values
+    assert end["done"] and end["failure_mode"] == "timeout" and not end["error"]
+    assert (end["condition"], end["steps"], len(end["history"])) == ("D", 2, 2)
+    after_replies = [
+        past.values
+        for past in graph.get_state_history(config)
+        if past.next == ("action_arbitration",)
+    ]
+    assert seen(after_replies[-1], end)

@@ -34,16 +34,16 @@ REPLIES = ["Action: look", "Action: take moon 1 from sky 1", "Action: look", "Hm
 class Watched(dict[str, Any]):
     """A state that notes which keys are asked for."""
 
-    def __init__(self, values: Any, asked: set[str]) -> None:
+    def __init__(self, values: Any, keys_read: set[str]) -> None:
         super().__init__(values)
-        self.asked = asked
+        self.keys_read = keys_read
 
     def __getitem__(self, key: str) -> Any:
-        self.asked.add(key)
+        self.keys_read.add(key)
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
+        self.keys_read.add(key)
         return super().get(key, default)
 
 
@@ -81,8 +81,8 @@ def recorded() -> tuple[Keys, Keys]:
         model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 4]))
         stages: Any = make_builder(model=model).nodes
         own = {name: watch(name, stages[name].runnable) for name in STAGES}
-        asked = EpisodeInput(split="generated_unseen", task=0)
-        result = build_graph(nodes=own).invoke(asked, context=context)
+        task = EpisodeInput(split="generated_unseen", task=0)
+        result = build_graph(nodes=own).invoke(task, context=context)
         assert result["steps"] == 5 and not result["error"]
     return reads, writes
 

@@ -17,7 +17,7 @@ from rpms.memory_store import (
     read_snapshot,
 )
 from rpms.memory_store.controls import CONTROLS, Control, filler
-from rpms.memory_store.entries import CriticalFailure, Failure, Found, Schema, Success
+from rpms.memory_store.entries import CriticalFailure, Failure, Finds, Schema, Success
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import read_signature
 
@@ -30,7 +30,7 @@ def memory() -> list[Entry]:
 
 
 def of_goals(entries: list[Entry]) -> dict[str, Success | Failure | CriticalFailure]:
-    return {one.id: one for one in entries if not isinstance(one, Schema | Found)}
+    return {entry.id: entry for entry in entries if not isinstance(entry, Schema | Finds)}
 
 
 @pytest.mark.parametrize("control", CONTROLS)
@@ -47,36 +47,38 @@ def test_controls_are_pure_and_seeded(memory: list[Entry], control: Control) -> 
 
 
 def test_shuffled_keeps_every_entry_and_every_goal_but_not_together(memory: list[Entry]) -> None:
-    found = controlled(memory, "shuffled")
-    before, after = of_goals(memory), of_goals(found)
-    assert list(before) == list(after) and len(found) == len(memory)
-    goals = [[one.goal_signature for one in side.values()] for side in (before, after)]
+    spoiled = controlled(memory, "shuffled")
+    before, after = of_goals(memory), of_goals(spoiled)
+    assert list(before) == list(after) and len(spoiled) == len(memory)
+    goals = [[entry.goal_signature for entry in side.values()] for side in (before, after)]
     assert Counter(goals[0]) == Counter(goals[1])
-    moved = sum(one.goal_signature != after[name].goal_signature for name, one in before.items())
+    moved = sum(
+        entry.goal_signature != after[name].goal_signature for name, entry in before.items()
+    )
     assert moved > 0.9 * len(before)
-    for name, one in before.items():
-        same = after[name].model_copy(update={"goal_signature": one.goal_signature})
-        assert same == one
-    schemas = [[one for one in side if isinstance(one, Schema)] for side in (memory, found)]
+    for name, entry in before.items():
+        same = after[name].model_copy(update={"goal_signature": entry.goal_signature})
+        assert same == entry
+    schemas = [[entry for entry in side if isinstance(entry, Schema)] for side in (memory, spoiled)]
     assert schemas[0] == schemas[1] != []
 
 
 def test_shuffled_finds_tell_of_other_things(memory: list[Entry]) -> None:
     before, after = (MemoryIndex.of(side) for side in (memory, controlled(memory, "shuffled")))
-    kinds = {kind for one in memory if isinstance(one, Found) for kind in one.objects}
+    kinds = {kind for entry in memory if isinstance(entry, Finds) for kind in entry.objects}
     places = [[index.places_of(kind) for kind in sorted(kinds)] for index in (before, after)]
     assert sorted(map(str, places[0])) == sorted(map(str, places[1]))
-    assert sum(one != other for one, other in zip(*places, strict=True)) > 0.8 * len(kinds)
+    assert sum(mine != other for mine, other in zip(*places, strict=True)) > 0.8 * len(kinds)
 
 
 def test_irrelevant_answers_every_goal_with_other_types_alone(memory: list[Entry]) -> None:
     before = of_goals(memory)
-    found = controlled(memory, "irrelevant")
-    after = of_goals(found)
-    assert len(after) == len(found) > 0.9 * len(before)
-    index = MemoryIndex.of(found)
+    spoiled = controlled(memory, "irrelevant")
+    after = of_goals(spoiled)
+    assert len(after) == len(spoiled) > 0.9 * len(before)
+    index = MemoryIndex.of(spoiled)
     answered = 0
-    for signature in {one.goal_signature for one in before.values()}:
+    for signature in {entry.goal_signature for entry in before.values()}:
         goal = read_signature(signature)
         for candidate in index.recall(goal, 0.6, 3):
             recorded = before[candidate.entry["id"]].goal_signature
@@ -87,7 +89,7 @@ def test_irrelevant_answers_every_goal_with_other_types_alone(memory: list[Entry
 
 def test_irrelevant_of_one_type_is_nothing(memory: list[Entry]) -> None:
     kind = next(iter(of_goals(memory).values())).goal_signature.split(":")[0]
-    mine = [one for one in of_goals(memory).values() if one.goal_signature.startswith(kind)]
+    mine = [entry for entry in of_goals(memory).values() if entry.goal_signature.startswith(kind)]
     assert len(mine) > 3 and controlled(mine, "irrelevant") == []
 
 
@@ -98,7 +100,7 @@ def test_corrupted_is_wrong_in_every_entry(memory: list[Entry]) -> None:
     turned, snippets, tools_seen, finds = 0, 0, 0, []
     for entry, other in zip(memory, spoiled, strict=True):
         assert entry.id == other.id
-        if isinstance(entry, Found) and isinstance(other, Found):
+        if isinstance(entry, Finds) and isinstance(other, Finds):
             finds.append(other.place)
             assert entry.place != other.place
         elif isinstance(entry, Schema) and isinstance(other, Schema):
@@ -151,9 +153,11 @@ NEUTRAL = "The quick brown fox jumps over nothing."
     ["", "a", "[Past Experience]\n  OK: go to desk 1 -> take mug 1 from desk 1\n\nx", "l\nm"],
 )
 def test_filler_has_as_many_lines_letters_and_tokens(text: str) -> None:
-    found = filler(text, NEUTRAL)
-    assert [len(line) for line in found.split("\n")] == [len(line) for line in text.split("\n")]
-    told = [count_tokens_approximately([{"role": "user", "content": one}]) for one in (text, found)]
-    assert told[0] == told[1]
-    words = set(found.replace(".", " ").split())
+    spoiled = filler(text, NEUTRAL)
+    assert [len(line) for line in spoiled.split("\n")] == [len(line) for line in text.split("\n")]
+    counts = [
+        count_tokens_approximately([{"role": "user", "content": text}]) for text in (text, spoiled)
+    ]
+    assert counts[0] == counts[1]
+    words = set(spoiled.replace(".", " ").split())
     assert words <= set(NEUTRAL.replace(".", " ").split())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.memory_store import merge_entries, parse_entry
@@ -43,6 +43,7 @@ def entries(draw: st.DrawFn) -> Entry:
     return parse_entry(data)
 
 
+@settings(max_examples=30)
 @given(st.lists(entries(), max_size=30), st.randoms(use_true_random=False))
 def test_order_and_grouping_do_not_matter(items: list[Entry], rng: random.Random) -> None:
     expected = merge_entries(items)
@@ -55,6 +56,7 @@ def test_order_and_grouping_do_not_matter(items: list[Entry], rng: random.Random
     )
 
 
+@settings(max_examples=30)
 @given(st.lists(entries(), max_size=30))
 def test_counts_are_preserved_and_ids_are_unique(items: list[Entry]) -> None:
     def total(rows: list[Entry]) -> int:
@@ -78,9 +80,9 @@ def test_two_homes_that_teach_the_same_are_one_entry() -> None:
              "lifted": ["take {object} from {object's place}"]}
         )  # fmt: skip
 
-    (one,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
-    assert one.type == "success" and one.success_count == 2
-    assert one.actions == ["take mug 1 from fridge 3"]
+    (entry,) = merge_entries([taken("mug 2", "desk 1"), taken("mug 1", "fridge 3")])
+    assert entry.type == "success" and entry.success_count == 2
+    assert entry.actions == ["take mug 1 from fridge 3"]
 
 
 def use(worked: bool, count: int = 1, after: tuple[str, ...] = (), **before: bool) -> Use:

@@ -33,19 +33,21 @@ def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
         KINDS,
     )  # fmt: skip
     goal = GoalSignature(HEAT, "mug", "cabinet")
-    found = {one.entry["id"]: round(one.score, 2) for one in index.recall(goal, 0.6, 3)}
-    assert found == {"success_1": 1.0, "success_2": 0.8, "success_3": 0.6}
+    scores = {
+        candidate.entry["id"]: round(candidate.score, 2) for candidate in index.recall(goal, 0.6, 3)
+    }
+    assert scores == {"success_1": 1.0, "success_2": 0.8, "success_3": 0.6}
     assert ids(index, goal, theta=0.9) == ["success_1"]
     assert ids(index, GoalSignature("look_at_obj_in_light", "mug", "cabinet")) == []
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("pot", "potato"), ("pan", "pen"), ("apple", "plate"), ("bed", "bread")]
+    ("name", "other"), [("pot", "potato"), ("pan", "pen"), ("apple", "plate"), ("bed", "bread")]
 )
-def test_likeness_of_spelling_alone_counts_for_nothing(one: str, other: str) -> None:
-    index = MemoryIndex.of([snippet(1, f"{HEAT}:{one}:hot:desk")])
+def test_likeness_of_spelling_alone_counts_for_nothing(name: str, other: str) -> None:
+    index = MemoryIndex.of([snippet(1, f"{HEAT}:{name}:hot:desk")])
     assert ids(index, GoalSignature(HEAT, other, "desk")) == []
-    assert ids(index, GoalSignature(HEAT, f"{one}s", "desk")) == ["success_1"]
+    assert ids(index, GoalSignature(HEAT, f"{name}s", "desk")) == ["success_1"]
 
 
 def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
@@ -58,8 +60,8 @@ def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
 def test_both_states_of_the_hand_have_their_share() -> None:
     full = [snippet(n, f"{HEAT}:mug:hot:desk", count=9, held="mug 1") for n in range(5)]
     empty = [snippet(n, f"{HEAT}:mug:hot:desk", count=1) for n in range(5, 10)]
-    found = MemoryIndex.of([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
-    hands = [hand_was_empty(one.entry["state_signature"]) for one in found]
+    candidates = MemoryIndex.of([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
+    hands = [hand_was_empty(candidate.entry["state_signature"]) for candidate in candidates]
     assert sorted(hands) == [False] * 3 + [True] * 3
 
 
@@ -68,8 +70,8 @@ def test_equal_advice_of_several_goals_is_one_with_all_counts() -> None:
     for number, goal in enumerate((f"{HEAT}:mug:hot:desk", f"{HEAT}:cup:hot:desk")):
         data = snippet(number, goal, count=2).model_dump()
         entries.append(parse_entry({**data, "lifted": ["go to {a desk}"]}))
-    (found,) = MemoryIndex.of(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
-    assert (found.score, found.seen) == (1.0, 4)
+    (candidate,) = MemoryIndex.of(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
+    assert (candidate.score, candidate.seen) == (1.0, 4)
 
 
 def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[str, Any]]) -> None:
@@ -79,23 +81,25 @@ def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[s
     keys = get_environment("scienceworld").keys
     index = MemoryIndex.of([parse_entry(data) for data in (critical, far, light)], keys=keys)
     goal = keys.goal(critical["goal_signature"])
-    found = [(one.entry["id"], one.score) for one in index.recall(goal, 0.7, 3)]
-    assert found == [(critical["id"], 2.0), ("far", 1.2)]
+    scores = [(candidate.entry["id"], candidate.score) for candidate in index.recall(goal, 0.7, 3)]
+    assert scores == [(critical["id"], 2.0), ("far", 1.2)]
 
 
 def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) -> None:
     index = MemoryIndex.of([parse_entry(paper_entries[2])])
-    assert [one.entry["id"] for one in index.schemas(["take", "cool"], 3)] == ["schema_000222"]
+    assert [candidate.entry["id"] for candidate in index.schemas(["take", "cool"], 3)] == [
+        "schema_000222"
+    ]
     assert index.schemas(["take", "heat"], 3) == []
     assert index.schemas(["take", "cool"], 0) == []
 
 
 def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> None:
-    def found(place: str, looked: int, **objects: int) -> Entry:
+    def finds(place: str, looked: int, **objects: int) -> Entry:
         data = {"id": place, "type": "found", "place": place, "looked": looked, "objects": objects}
         return parse_entry(data)
 
-    index = MemoryIndex.of([found("desk", 4, mug=1), found("shelf", 9, mug=2, plate=3)], KINDS)
+    index = MemoryIndex.of([finds("desk", 4, mug=1), finds("shelf", 9, mug=2, plate=3)], KINDS)
     assert index.places_of("mug") == {"desk": (1, 4), "shelf": (2, 9)}
     assert index.places_of("cup") == {"desk": (1, 4), "shelf": (5, 9)}
     assert index.places_of("cow") == {}

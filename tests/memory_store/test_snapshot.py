@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,6 @@ from rpms.memory_store import (
     write_snapshot,
 )
 from rpms.vocabulary.errors import RpmsError
-from tests.processes import wait_until
 
 NOTES = [Note(id=f"n{n}", kind="insight", text=f"text {n}", goal=f"goal {n}") for n in range(4)]
 
@@ -138,27 +133,3 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) ->
     with pytest.raises(RpmsError, match=r"cannot write .*m\.jsonl: full"):
         write(file, NOTES)
     assert len(read_notes(file, "alfworld", "expel")) == 1 and len([*tmp_path.iterdir()]) == 1
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from rpms.memory_store import read_snapshot, write_snapshot
-file = Path(sys.argv[1])
-write_snapshot(file, "alfworld", read_snapshot(file)[1][:1] * 2_000_000)
-"""
-
-
-def test_killed_while_writing_leaves_the_old_file_intact(snapshot: Path) -> None:
-    before = snapshot.read_bytes()
-    root = Path(__file__).parents[2]
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(snapshot)],
-        cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
-    )  # fmt: skip
-    begun = snapshot.parent.glob
-    wait_until(lambda: any(part.stat().st_size > 1_000_000 for part in begun(".memory*")), writer)
-    writer.send_signal(signal.SIGKILL)
-    assert writer.wait(timeout=300) == -signal.SIGKILL
-    assert snapshot.read_bytes() == before
-    assert read_snapshot(snapshot)[0].entries == 4

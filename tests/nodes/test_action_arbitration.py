@@ -28,14 +28,14 @@ PLACES = ["cabinet 1", "countertop 1", "fridge 1", "microwave 1", "sofa 1"]
 def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> EpisodeState:
     goal = ENV.parse_goal("put a hot apple in fridge")
     belief = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
-    found = EpisodeState(
+    now = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, []),
         reply=reply, ineffective=in_vain or [], action="", played_in={}, steps=3,
         decisions=[], asked_again=0,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
-    found["shortlist"] = shortlist(found, RunContext())
-    return found
+    now["shortlist"] = shortlist(now, RunContext())
+    return now
 
 
 def judged(mode: str, now: EpisodeState, **settings: Any) -> EpisodeState:
@@ -68,14 +68,13 @@ def test_verify_sends_a_vetoed_action_back_with_the_rule_and_what_would_mend_it(
     assert update["action"] == "" and update["asked_again"] == 1
     assert update["decisions"][-1]["verdict"] == "asked_again"
     assert update["decisions"][-1]["mend"] == "first: go to fridge 1"
-    *before, said, question = update["prompt"]
+    *before, answer, question = update["prompt"]
     assert before == now["prompt"]
-    assert said == {"role": "assistant", "content": now["reply"]}
-    lines = [f"--- {said['role']}", said["content"], f"--- {question['role']}", question["content"]]
-    told = "\n".join([*lines, ""])
+    assert answer == {"role": "assistant", "content": now["reply"]}
+    text = "".join(f"--- {m['role']}\n{m['content']}\n" for m in (answer, question))
     if os.environ.get("RPMS_UPDATE_GOLDEN"):
-        GOLDEN.write_text(told, encoding="utf-8")
-    assert told == GOLDEN.read_text(encoding="utf-8")
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
     assert "\n" not in question["content"]
 
 
@@ -94,31 +93,34 @@ TAKE, OPEN, HEAT = (f"Action: {action}" for action in (
 )
 def test_how_often_it_is_asked_again_is_a_setting(reasks: int, verdicts: list[str]) -> None:
     replies = [TAKE, OPEN, HEAT][: reasks + 1]
-    found = verified(state("", location="sofa 1", searched=["sofa 1"]), *replies, reasks=reasks)
-    assert [one["verdict"] for one in found] == verdicts
-    assert [bool(one["played"]) for one in found] == [False] * reasks + [True]
+    decisions = verified(state("", location="sofa 1", searched=["sofa 1"]), *replies, reasks=reasks)
+    assert [decision["verdict"] for decision in decisions] == verdicts
+    assert [bool(decision["played"]) for decision in decisions] == [False] * reasks + [True]
 
 
 @pytest.mark.parametrize("settings", [{"reasks": 0}, {"fall_back": False}])
 def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) -> None:
     """Unasked it only notes; and asked or not, if it may not fall back, the model's own counts."""
     now = state("", location="sofa 1", searched=["sofa 1"])
-    asked = RunContext(**settings).reasks
-    found = verified(now, *[TAKE, OPEN, HEAT][: asked + 1], **settings)
-    assert [one["verdict"] for one in found] == [*["asked_again"] * asked, "insisted"]
-    assert found[-1]["played"] == found[-1]["proposal"] != ""
-    assert found[-1]["reason"]
-    again = verified(now, *[TAKE] * (1 + bool(asked)), **settings)
+    reasks = RunContext(**settings).reasks
+    decisions = verified(now, *[TAKE, OPEN, HEAT][: reasks + 1], **settings)
+    assert [decision["verdict"] for decision in decisions] == [
+        *["asked_again"] * reasks,
+        "insisted",
+    ]
+    assert decisions[-1]["played"] == decisions[-1]["proposal"] != ""
+    assert decisions[-1]["reason"]
+    again = verified(now, *[TAKE] * (1 + bool(reasks)), **settings)
     assert (again[-1]["verdict"], again[-1]["played"]) == ("insisted", TAKE[8:])
     # A reply without an action leaves nothing of the model's own to play, whatever came before.
-    silent = verified(now, *[TAKE, "Hm.", "Hm."][-asked - 1 :], **settings)
+    silent = verified(now, *[TAKE, "Hm.", "Hm."][-reasks - 1 :], **settings)
     assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fell_back", "look")
 
 
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
-    found = verified(state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, reasks=9)
-    assert [one["verdict"] for one in found] == ["asked_again", "fell_back"]
-    assert found[-1]["played"] == "go to fridge 1"
+    decisions = verified(state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, reasks=9)
+    assert [decision["verdict"] for decision in decisions] == ["asked_again", "fell_back"]
+    assert decisions[-1]["played"] == "go to fridge 1"
 
 
 def test_a_step_before_does_not_count_as_the_same_action_again() -> None:
@@ -136,7 +138,7 @@ def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
     circle = verified(now, "Action: go to cabinet 1", TAKE, HEAT)
     assert circle[-1]["played"] == "go to cabinet 1"
     towards = verified(state("", **here), TAKE, HEAT, HEAT)
-    assert [one["verdict"] for one in towards][-1] == "fell_back"
+    assert [decision["verdict"] for decision in towards][-1] == "fell_back"
     assert towards[-1]["played"] == "go to fridge 1"
     assert verified(state("", **here), HEAT, HEAT)[-1]["played"] == "look"
     assert verified(state("", **here), "Hm.", "Hm.")[-1]["played"] == "look"
@@ -228,11 +230,10 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("model", ["random", "last"])
-def test_whatever_is_chosen_from_the_shortlist_wins(model: str) -> None:
+def test_whatever_is_chosen_from_the_shortlist_wins() -> None:
     """A generated game of every type, in the real engine, and hardly a refused action."""
-    context = RunContext.for_condition("E", model=model)
-    ends = [run_episode(task, context=context) for task in range(6)]
+    contexts = [RunContext.for_condition("E", model=model) for model in ("random", "last")]
+    ends = [run_episode(task, context=contexts[task % 2]) for task in range(6)]
     assert len({end["goal"]["type"] for end in ends}) == 6
     assert [end["success"] for end in ends] == [True] * 6
     refused = sum(end["invalid_actions"] for end in ends)
@@ -246,5 +247,5 @@ def test_verifying_alone_wins_nothing() -> None:
     assert not end["success"]
     assert {turn["action"] for turn in end["history"]} == {"look"}
     # A first look is fine; from then on it is in vain, comes back at once, and nothing is left.
-    verdicts = [one["verdict"] for one in end["decisions"]]
+    verdicts = [decision["verdict"] for decision in end["decisions"]]
     assert verdicts == ["accepted", *["asked_again", "fell_back"] * 5]

@@ -194,10 +194,10 @@ def test_an_entry_that_scf_dropped_is_left_alone() -> None:
 def judge_note(
     note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, mode: str = "hard+soft"
 ) -> Recall:
-    asked = request(goal)
+    recall_request = request(goal)
     state = EpisodeState(
-        env="alfworld", goal=asked.now.goal, belief=asked.now.belief,
-        sub_goal=asked.now.sub_goal, recalls=[candidate(note, asked, here=here)],
+        env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
+        sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
     runtime: Any = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
     return arbitration(state, runtime)["recalls"][0]
@@ -283,4 +283,4 @@ def test_the_state_filter_judges_notes_that_tell_of_a_state() -> None:
     signatures = (None, "holding=none", "holding=mug 1")
     notes = [Note(id="n", kind="k", text="x", state_signature=text) for text in signatures]
     checked = filtered([candidate(note, request()) for note in notes], belief(holding=["mug 1"]))
-    assert [one["dropped_by"] for one in checked] == ["", "scf", ""]
+    assert [recall["dropped_by"] for recall in checked] == ["", "scf", ""]

@@ -10,25 +10,6 @@ from rpms.nodes.state import EpisodeState
 Play = Callable[..., list[EpisodeState]]
 
 
-def test_belief_and_sub_goal_follow_the_turns(play_script: Play) -> None:
-    states = play_script("A")
-    assert [state["belief"]["location"] for state in states] == [
-        None, "fridge 1", "fridge 1", "fridge 1", "fridge 1", "countertop 1", "countertop 1",
-    ]  # fmt: skip
-    assert [state["belief"]["holding"] for state in states[-2:]] == [[], ["apple 1"]]
-    names = [state["sub_goal"]["name"] for state in states]
-    assert names == ["find_object"] * 5 + ["take_object", "heat_object"]
-    assert states[0]["belief"]["places"][0] == "cabinet 2"
-    assert states[2]["belief"]["containers"] == {"fridge 1": "open"}
-
-
-def test_refused_actions_and_unreadable_replies_change_nothing(play_script: Play) -> None:
-    opened, refused, unread = play_script("A")[2:5]
-    assert refused["history"][-1]["failed"]
-    assert unread["history"][-1]["action"] == ""
-    assert opened["belief"] == refused["belief"] == unread["belief"]
-
-
 def test_the_input_is_left_alone(play_script: Play) -> None:
     for state in play_script("A"):
         before = copy.deepcopy(state)

@@ -63,13 +63,6 @@ def test_unknown_condition() -> None:
     assert list(CONDITIONS) == ["A", "B", "C", "D", "E"]
 
 
-def test_e_is_d_with_the_guard() -> None:
-    assert RunContext.for_condition("E") == RunContext.for_condition("D", guard="policy")
-    assert RunContext.for_condition("E").condition == "E"
-    assert RunContext.for_condition("D", guard="verify").condition == "D"
-    assert RunContext.for_condition("B", guard="policy").condition == "B"
-
-
 @pytest.mark.parametrize("guard", ["off", "verify", "offer", "policy"])
 @pytest.mark.parametrize("letter", "ABCD")
 def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> None:

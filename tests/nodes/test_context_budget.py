@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, convert_to_messages
@@ -39,8 +39,8 @@ def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]
     messages = [Message(role="system", content=head[0])]
     for number, text in enumerate(head[1:]):
         messages.append(Message(role="assistant" if number % 2 else "user", content=text))
-    for said, seen in turns:
-        messages.append(Message(role="assistant", content=said))
+    for reply, seen in turns:
+        messages.append(Message(role="assistant", content=reply))
         messages.append(Message(role="user", content=seen))
     return messages
 
@@ -48,6 +48,7 @@ def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]
 heads = st.lists(words, min_size=2, max_size=6).filter(lambda head: len(head) % 2 == 0)
 
 
+@settings(max_examples=40)
 @given(heads, st.lists(st.tuples(words, words), max_size=16), st.floats(0.05, 1.1))
 def test_it_fits_unless_what_must_stay_is_too_long(
     head: list[str], turns: list[tuple[str, str]], share: float
@@ -61,17 +62,17 @@ def test_it_fits_unless_what_must_stay_is_too_long(
 def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> None:
     """Everything that is promised about one trimmed prompt."""
     whole = conversation(head, turns)
-    kept, dropped = fit(whole, len(turns), room)
+    fitted, dropped = fit(whole, len(turns), room)
     start = len(head)
     assert 0 <= dropped <= max(0, len(turns) - LAST_TURNS)
-    assert tokens(kept) <= room or dropped == max(0, len(turns) - LAST_TURNS)
+    assert tokens(fitted) <= room or dropped == max(0, len(turns) - LAST_TURNS)
     # Whole turns from the oldest, in order; the last ones and everything before are there.
-    assert kept[start:] == whole[start + 2 * dropped :]
-    assert kept[: start - 1] == whole[: start - 1]
+    assert fitted[start:] == whole[start + 2 * dropped :]
+    assert fitted[: start - 1] == whole[: start - 1]
     mark = f"\n\n{left_out(dropped)}" if dropped else ""
-    assert kept[start - 1]["content"] == whole[start - 1]["content"] + mark
-    assert [m["role"] for m in kept[1::2]] == ["user"] * len(kept[1::2])
-    assert [m["role"] for m in kept[2::2]] == ["assistant"] * len(kept[2::2])
+    assert fitted[start - 1]["content"] == whole[start - 1]["content"] + mark
+    assert [m["role"] for m in fitted[1::2]] == ["user"] * len(fitted[1::2])
+    assert [m["role"] for m in fitted[2::2]] == ["assistant"] * len(fitted[2::2])
     # Nothing is dropped without need, and no more than a group too much.
     if dropped:
         assert tokens(whole) > room
@@ -143,8 +144,8 @@ def test_the_limit_of_a_named_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prompt_room("alfworld", RunContext()) == 0
     assert prompt_room("alfworld", RunContext(model="openai:unheard-of")) == 0
     assert prompt_room("alfworld", RunContext(model="openai:gpt-4")) == int((8192 - reply) * 0.9)
-    asked = RunContext(model="openai:gpt-4", context_tokens=4096, max_tokens=96)
-    assert prompt_room("alfworld", asked) == 3600
+    limited = RunContext(model="openai:gpt-4", context_tokens=4096, max_tokens=96)
+    assert prompt_room("alfworld", limited) == 3600
     monkeypatch.delenv("OPENAI_API_KEY")
     assert prompt_room("alfworld", RunContext(model="openai:gpt-4", max_tokens=77)) == 0
 

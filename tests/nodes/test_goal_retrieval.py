@@ -48,9 +48,9 @@ def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     near = entry("near", "pick_and_place_simple:pen:none:desk")
     write_snapshot(file, "alfworld", [near, entry("far", "pick_and_place_simple:egg:none:fridge")])
-    found = recall("put a pen in desk", memory_file=str(file))
-    assert [(r["entry"]["id"], r["score"]) for r in found] == [("near", 1.0)]
-    assert found[0]["advice"]["actions"] == ["take pen 1 from shelf 1"]
+    recalls = recall("put a pen in desk", memory_file=str(file))
+    assert [(r["entry"]["id"], r["score"]) for r in recalls] == [("near", 1.0)]
+    assert recalls[0]["advice"]["actions"] == ["take pen 1 from shelf 1"]
     assert recall("put a pen in desk", memory_file=str(file), seen=False) == []
     assert recall("put a pen in desk", memory_file=str(file), k=0) == []
     write_snapshot(file, "elsewhere", [])
@@ -67,8 +67,8 @@ def test_a_store_with_memory_is_used_when_no_file_is_named(tmp_path: Path) -> No
     assert {r["entry"]["type"] for r in shipped} >= {"success", "schema"}
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "alfworld", [entry("filed", "pick_and_place_simple:pen:none:desk")])
-    found = recall("put a pen in desk", store, memory_file=str(file))
-    assert [r["entry"]["id"] for r in found] == ["filed"]
+    recalls = recall("put a pen in desk", store, memory_file=str(file))
+    assert [r["entry"]["id"] for r in recalls] == ["filed"]
 
 
 def test_a_control_spoils_the_memory_wherever_it_lies(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_a_control_spoils_the_memory_wherever_it_lies(tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "alfworld", entries)
     for where in ({"store": store}, {"memory_file": str(file)}):
-        found = {
+        names = {
             control: [r["entry"]["id"] for r in recall("put a pen in desk", **where, **setting)]
             for control in ("none", "empty", "irrelevant", "filler")
             for setting in [{"memory_control": control}]
         }  # fmt: skip
-        assert found == {"none": ["own"], "empty": [], "irrelevant": ["other"], "filler": ["own"]}
+        assert names == {"none": ["own"], "empty": [], "irrelevant": ["other"], "filler": ["own"]}
 
 
 def test_a_store_that_grows_is_seen_by_the_next_episode() -> None:
@@ -102,16 +102,16 @@ def test_a_store_that_grows_is_seen_by_the_next_episode() -> None:
 
 
 def test_schemas_come_for_the_actions_still_to_come() -> None:
-    found = recall("put a hot apple in fridge")
-    said = [r["advice"]["actions"][0] for r in found if r["entry"]["type"] == "schema"]
-    assert sorted(text.split()[0] for text in said) == ["heat", "put", "take"]
-    assert "heat apple 1 with microwave 1" in said
+    recalls = recall("put a hot apple in fridge")
+    actions = [r["advice"]["actions"][0] for r in recalls if r["entry"]["type"] == "schema"]
+    assert sorted(text.split()[0] for text in actions) == ["heat", "put", "take"]
+    assert "heat apple 1 with microwave 1" in actions
 
 
 def test_what_nobody_has_seen_yet_is_looked_for_where_it_was_found_before() -> None:
-    (found,) = [r for r in recall("put a pen in desk", seen=False) if r["entry"]["type"] == "found"]
-    assert found["entry"]["object"] == "pen" and found["advice"]["actions"] == []
-    named = " ".join(found["advice"]["places"])
+    (finds,) = [r for r in recall("put a pen in desk", seen=False) if r["entry"]["type"] == "found"]
+    assert finds["entry"]["object"] == "pen" and finds["advice"]["actions"] == []
+    named = " ".join(finds["advice"]["places"])
     assert "desk 1" in named and "held one" in named
     assert "countertop" not in named  # this home has none
     assert all(r["entry"]["type"] != "found" for r in recall("put a pen in desk"))

@@ -57,7 +57,7 @@ def counted(spent: Any, written: Any, cached: Any = 0) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (counted("100", "7", "3"), (100, 7, 3)),
         (counted(100.0, 7.9, 3.0), (100, 7, 3)),
@@ -74,15 +74,18 @@ def counted(spent: Any, written: Any, cached: Any = 0) -> Answer:
     ],
 )
 def test_token_counts_that_are_no_numbers(
-    answer: Answer, told: tuple[int, int, int] | None, play_online: Run, openai_server: OpenAIServer
+    answer: Answer,
+    expected: tuple[int, int, int] | None,
+    play_online: Run,
+    openai_server: OpenAIServer,
 ) -> None:
     openai_server.plays(answer)
     result = play_online(max_steps=1)
     assert (result["failure_mode"], result["error"]) == ("timeout", "")
     assert len(openai_server.requests) == 1
     counts = (result["prompt_tokens"], result["output_tokens"], result["cached_tokens"])
-    if told:
-        assert counts == told
+    if expected:
+        assert counts == expected
     else:
         assert counts[0] > 500 and 0 < counts[1] < 20 and counts[2] == 0, "estimated"
 
@@ -105,8 +108,8 @@ def test_five_megabytes_are_cut_off_and_counted(
         result = play_online(max_steps=4, cache=str(cache))
         assert (result["steps"], result["capped_replies"], result["format_errors"]) == (4, 3, 3)
     assert len(openai_server.requests) == 4 == result["cache_hits"]
-    kept = max(len(turn["reply"]) for turn in result["history"])
-    assert 0 < kept <= LONGEST
+    longest_reply = max(len(turn["reply"]) for turn in result["history"])
+    assert 0 < longest_reply <= LONGEST
     longest = max(len(m["content"]) for r in openai_server.requests for m in r["messages"])
     assert longest <= LONGEST
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 1_000_000
@@ -115,9 +118,9 @@ def test_five_megabytes_are_cut_off_and_counted(
 def test_a_reply_of_its_full_length_is_not_cut(
     play_online: Run, openai_server: OpenAIServer
 ) -> None:
-    said = "Action: look\n"
-    openai_server.plays(said.ljust(LONGEST, "."))
+    reply = "Action: look\n"
+    openai_server.plays(reply.ljust(LONGEST, "."))
     assert play_online(max_steps=1)["capped_replies"] == 0
-    openai_server.plays(said.ljust(LONGEST + 1, "."))
+    openai_server.plays(reply.ljust(LONGEST + 1, "."))
     assert play_online(max_steps=1)["capped_replies"] == 1
     assert play_online(max_steps=1, max_tokens=1000)["capped_replies"] == 0

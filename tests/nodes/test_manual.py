@@ -101,8 +101,8 @@ def test_rule_assembly(own: Path) -> None:
     assert rules["mine"] == [{"id": "L-001", "text": "Sing."}]
     plain = rule_assembly(state(HOLDING), under(""))["rules"]
     assert list(plain) == ["universal", "domain", "environment", "situation"]
-    left = rule_assembly(state(HOLDING), under(own, without_rules="universal,L-001"))["rules"]
-    assert left["universal"] == left["mine"] == []
+    rest = rule_assembly(state(HOLDING), under(own, without_rules="universal,L-001"))["rules"]
+    assert rest["universal"] == rest["mine"] == []
 
 
 def test_the_diagnosis_of_a_refusal(own: Path) -> None:
@@ -157,7 +157,7 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     for without in ("", "D-HEAT-001", "domain", "environment"):
         now = state(at_tool, recalls=[bad, lesson])
         judged = arbitration(now, under("", without_rules=without))["recalls"]
-        fates[without] = [one["rule"] if one["dropped_by"] else "" for one in judged]
+        fates[without] = [recall["rule"] if recall["dropped_by"] else "" for recall in judged]
     assert fates == {
         "": ["D-HEAT-001", "O-ACT-006"],
         "D-HEAT-001": ["O-ACT-004", "O-ACT-006"],
@@ -170,8 +170,8 @@ def test_after_an_action_left_out_nothing_is_imagined() -> None:
     advice = snippet("go to sofa 1", "take apple 1 from sofa 1")
     now = state(HOLDING, recalls=[advice])
     for without, dropped in (("", "arbitration"), ("O-ACT-001", "")):
-        (found,) = arbitration(now, under("", without_rules=without))["recalls"]
-        assert found["dropped_by"] == dropped
+        (recall,) = arbitration(now, under("", without_rules=without))["recalls"]
+        assert recall["dropped_by"] == dropped
 
 
 def test_the_grammar_of_replies(own: Path) -> None:

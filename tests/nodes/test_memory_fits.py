@@ -88,8 +88,8 @@ def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
     now = state.copy()
     for stage in (rule_assembly, goal_retrieval, scf, *([arbitration] if context.rules else [])):
         now.update(stage(now, runtime))  # type: ignore[arg-type]
-    made, now["recalls"] = within_ceiling(now, context, ENV)
-    return now, made
+    text, now["recalls"] = within_ceiling(now, context, ENV)
+    return now, text
 
 
 @pytest.mark.engine
@@ -105,17 +105,17 @@ def test_memory_speaks_of_this_home_and_this_goal(official_games: list[Path]) ->
             known = {*belief["places"], *belief["holding"], *belief["last_seen"]}
             mine = {goal["object"], goal["destination"]}
             for condition in "CD":
-                now, made = blocks(state, condition)
-                assert tokens(made) <= CEILING
-                for name in NAME.findall(made.memory):
-                    assert name in known, (made.memory, name)
-                    assert name in belief["places"] or kind_of(name) in mine, (made.memory, name)
-                kept = surviving(now["recalls"])
-                for recall in kept:
-                    assert all(action in made.memory for action in recall["advice"]["actions"])
-                lines += len(kept)
+                now, text = blocks(state, condition)
+                assert tokens(text) <= CEILING
+                for name in NAME.findall(text.memory):
+                    assert name in known, (text.memory, name)
+                    assert name in belief["places"] or kind_of(name) in mine, (text.memory, name)
+                shown = surviving(now["recalls"])
+                for recall in shown:
+                    assert all(action in text.memory for action in recall["advice"]["actions"])
+                lines += len(shown)
                 if condition == "C":
-                    assert not taught.search("\n".join(made)), made
+                    assert not taught.search("\n".join(text)), text
     assert lines > steps / 2, (lines, steps)
 
 
@@ -128,5 +128,5 @@ def test_memory_alone_brings_no_phrase_of_the_manual(file: Path) -> None:
     world = "scienceworld" if file.stem.startswith("scienceworld") else "alfworld"
     task = file.read_text(encoding="utf-8").partition(NEW_TASK)[2]
     added = [part for part in task.split("\n\n") if part.startswith("[")]
-    found = re.search("|".join(phrases(load_manual(world))), "\n".join(added))
-    assert len(added) >= 2 and found is None, found
+    taught = re.search("|".join(phrases(load_manual(world))), "\n".join(added))
+    assert len(added) >= 2 and taught is None, taught

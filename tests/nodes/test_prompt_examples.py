@@ -23,9 +23,9 @@ def prompts(context: RunContext, count: int = 2) -> Iterator[list[dict[str, str]
     """The prompts of the first steps, under a model that only looks around."""
     model = GenericFakeChatModel(messages=iter([AIMessage("Action: look")] * count))
     graph = build_graph(model=model)
-    asked = {"env": "alfworld", "split": "generated_unseen", "task": 0}
+    task = {"env": "alfworld", "split": "generated_unseen", "task": 0}
     settings = context.with_(max_steps=count)
-    for update in graph.stream(asked, context=settings, stream_mode="updates"):  # type: ignore[arg-type]
+    for update in graph.stream(task, context=settings, stream_mode="updates"):  # type: ignore[arg-type]
         if "prompt_build" in update:
             yield update["prompt_build"]["prompt"]
 
@@ -37,15 +37,15 @@ def text(prompt: list[dict[str, str]]) -> str:
 @pytest.mark.engine
 @pytest.mark.parametrize("examples", [0, 2])
 def test_as_many_examples_as_asked_for_and_nothing_else_changes(examples: int) -> None:
-    for usual, found in zip(
+    for usual, prompt in zip(
         prompts(RunContext()), prompts(RunContext(examples=examples)), strict=True
     ):
-        assert text(found).count("Your task is to:") == examples + 1
-        assert text(found).count(NEW_TASK) == min(examples, 1)
-        assert text(found).count(ANOTHER) == max(examples - 1, 0)
-        assert [m["role"] for m in found[1:3]] == ["user", "assistant"] or not examples
-        task = found[-1]["content"].partition(NEW_TASK)[2] or found[-1]["content"]
-        assert usual[0] == found[0] and usual[-1]["content"].endswith(task)
+        assert text(prompt).count("Your task is to:") == examples + 1
+        assert text(prompt).count(NEW_TASK) == min(examples, 1)
+        assert text(prompt).count(ANOTHER) == max(examples - 1, 0)
+        assert [m["role"] for m in prompt[1:3]] == ["user", "assistant"] or not examples
+        task = prompt[-1]["content"].partition(NEW_TASK)[2] or prompt[-1]["content"]
+        assert usual[0] == prompt[0] and usual[-1]["content"].endswith(task)
 
 
 @pytest.mark.parametrize("goal_type", WORLD.goal_types())

@@ -60,7 +60,7 @@ def laid(folder: Path, **files: str) -> Manual:
 
 def content(manual: Manual) -> list[Any]:
     tiers = (manual.universal, manual.domain, manual.environment)
-    return [tier.model_dump() for tier in tiers] + [manual.extra, manual.order]
+    return [tier.model_dump() for tier in tiers] + [manual.extra]
 
 
 @cache
@@ -151,22 +151,20 @@ def test_a_file_that_replaces_is_the_whole_tier(tmp_path: Path) -> None:
     assert [rule.id for rule in manual.universal.rules] == ["U-ONE-001"]
 
 
-def test_other_files_are_tiers_in_the_order_they_ask_for(tmp_path: Path) -> None:
+def test_other_files_are_tiers_after_ours(tmp_path: Path) -> None:
     rule = "rules: [{id: L-%s, text: Sing.}]"
     manual = laid(
         tmp_path,
-        a="tier: last\n" + rule % 1,
-        b="tier: second\nafter: universal\n" + rule % 2,
-        c="tier: third\nafter: second\n" + rule % 3,
-        d="tier: beside\nafter: universal\n" + rule % 4,
+        b="tier: last\n" + rule % 2,
+        a="tier: first\n" + rule % 1,
     )
-    order = ["universal", "second", "third", "beside", "domain", "environment", "last"]
+    order = ["universal", "domain", "environment", "first", "last"]
     assert [name for name, _ in manual.tiers] == order
     goal = GoalSpec(sentence="", type="pick_and_place_simple", object="cd", state=None, count=1,
                     destination="safe", signature="")  # fmt: skip
     active = manual.active(goal, empty_belief())
     assert list(active) == [*order, "situation"]
-    assert active["third"] == [{"id": "L-3", "text": "Sing."}]
+    assert active["last"] == [{"id": "L-2", "text": "Sing."}]
     plain = MANUAL.active(goal, empty_belief())
     assert {name: active[name] for name in plain} == plain
 
@@ -208,8 +206,6 @@ HOP = "actions:\n- id: E-HOP\n  name: hop\n  syntax: hop {place}\n  "
         ("mine", "tier: mine\nrules: []\nactions: []", 3, "unknown key"),
         ("mine", "tier: domain\nrules: []", 1, "domain.yaml"),
         ("mine", "tier: situation\nrules: []", 1, "another name"),
-        ("mine", "tier: mine\nafter: yours\nrules: []", 2, "no tier 'yours'"),
-        ("mine", "tier: mine\nafter: mine\nrules: []", 2, "no tier 'mine' before it"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_line_and_its_rule(
@@ -227,5 +223,5 @@ def test_a_folder_that_cannot_be_laid_over_is_refused(tmp_path: Path) -> None:
         overlay(MANUAL, tmp_path)
     with pytest.raises(RpmsError, match="is no folder"):
         overlay(MANUAL, tmp_path / "gone")
-    with pytest.raises(RpmsError, match=r"another file here is the tier 'mine'"):
+    with pytest.raises(RpmsError, match="the tier 'mine' is there already; choose another"):
         laid(tmp_path, a="tier: mine\nrules: []", b="tier: mine\nrules: []")

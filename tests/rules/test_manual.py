@@ -155,11 +155,3 @@ def test_critical_rules_say_so_and_actions_read_as_syntax_needs_and_warning() ->
     assert texts["O-ACT-006"].startswith("heat <object> with <place> | needs: hold <object>; ")
     assert "CRITICAL: Single-step and atomic. The object stays in hand." in texts["O-ACT-006"]
     assert texts["O-ACT-012"] == "look"
-
-
-def test_the_rules_fit_into_the_paper_s_overhead() -> None:
-    """The 1200 tokens of the paper are a ceiling; four characters a token is a safe guess."""
-    for sentence in BY_TYPE:
-        rules = active(sentence, location="safe 1", containers={"safe 1": "closed"})
-        lines = [line for part in rules.values() for line in part]
-        assert sum(len(line["id"]) + len(line["text"]) + 3 for line in lines) / 4 <= 1200

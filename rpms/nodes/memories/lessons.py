@@ -65,7 +65,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
     by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
     played: list[str] = []
     gamma = env.read_signature(goal["signature"])
-    yield from _found(belief, set())
+    yield from _finds(belief, set())
     for number, turn in enumerate(record["history"], start=1):
         action = turn["action"]
         if not action:
@@ -93,7 +93,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             yield {**signed, "failed_action": action, "lifted": lifted[-1], **why}
         if turn["failed"]:
             continue
-        yield from _found(belief, known)
+        yield from _finds(belief, known)
         history.append(
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
@@ -232,7 +232,7 @@ def _literals(parameters: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(texts))
 
 
-def _found(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
+def _finds(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
     """What was seen in each place that has just been looked into for the first time."""
     for place in belief["searched"]:
         if place in known or place not in belief["places"]:

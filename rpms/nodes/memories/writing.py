@@ -51,7 +51,7 @@ class Writer:
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self._chat = open_chat(env, free, cache)
         self._call_s, self._patience_s = call_s(context), context.patience_s
-        self.asked = 0
+        self.replies = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 
     async def __call__(self, messages: list[Message]) -> str:
@@ -63,7 +63,7 @@ class Writer:
             )
         except Exception as error:  # every client raises its own kinds
             raise ModelFault(fault_line(error)) from error
-        self.asked += 1
+        self.replies += 1
         reply = normalize_reply(message, self._tokens)
         if not reply.response_metadata.get(REPLAYED):
             usage: Any = reply.usage_metadata or {}

@@ -57,7 +57,7 @@ def played(count: int = 6) -> list[EpisodeRecord]:
     records = []
     for number, task in enumerate(ENV.tasks("generated_seen", count)):
         context = RunContext.for_condition("B", max_steps=3 if number % 3 == 2 else 40)
-        out = run_episode(task["id"], split="generated_seen", context=context)
+        out = run_episode(number, split="generated_seen", context=context)
         history = [
             {"action": t["action"], "observation": t["observation"], "failed": t["failed"]}
             for t in out["history"]
@@ -98,9 +98,9 @@ def context(server: OpenAIServer, **settings: Any) -> RunContext:
     return RunContext(model="openai:writer", base_url=server.url, **settings)
 
 
-def asked(server: OpenAIServer) -> list[str]:
+def prompts_sent(server: OpenAIServer) -> list[str]:
     """The prompts that the server was sent."""
-    return [json.dumps(one["messages"], ensure_ascii=False) for one in server.requests]
+    return [json.dumps(request["messages"], ensure_ascii=False) for request in server.requests]
 
 
 def prompts_of(task: int, context: RunContext, carried: dict[str, Any] | None = None) -> list[Any]:
@@ -110,4 +110,4 @@ def prompts_of(task: int, context: RunContext, carried: dict[str, Any] | None = 
     episode: Any = {"split": "generated_unseen", "task": task, "carried": carried or {}}
     updates = build_graph().stream(episode, context=context, stream_mode="updates")
     built = [update["prompt_build"] for update in updates if "prompt_build" in update]
-    return [("\n".join(m["content"] for m in one["prompt"]), one["recalls"]) for one in built]
+    return [("\n".join(m["content"] for m in state["prompt"]), state["recalls"]) for state in built]

@@ -115,7 +115,7 @@ def moment(
     return GroundingContext(HOME, goal, ENV.sub_goal(goal, now, [turn] if done else []), now)
 
 
-def said(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:
+def advised(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:
     advice = ground(entry, now)
     return advice and advice["actions"]
 
@@ -130,12 +130,12 @@ REST = ["go to microwave 1", "heat cup 2 with microwave 1", "go to cabinet 1",
 
 
 def test_names_of_this_home_and_only_what_is_left_to_do() -> None:
-    assert said(PLAN, moment(**SEEN)) == ["take cup 2 from countertop 1", *REST]
+    assert advised(PLAN, moment(**SEEN)) == ["take cup 2 from countertop 1", *REST]
     held = {"location": "countertop 1", "searched": ["countertop 1"], "holding": ["cup 2"]}
-    assert said(PLAN, moment(**held)) == REST
-    assert said(PLAN, moment(**{**held, "location": "microwave 1"})) == REST[1:]
+    assert advised(PLAN, moment(**held)) == REST
+    assert advised(PLAN, moment(**{**held, "location": "microwave 1"})) == REST[1:]
     heated = moment(done="heat cup 2 with microwave 1", **{**held, "location": "microwave 1"})
-    assert said(PLAN, heated) == REST[2:]
+    assert advised(PLAN, heated) == REST[2:]
 
 
 def test_what_was_said_before_in_a_moment_changes_nothing() -> None:
@@ -143,7 +143,9 @@ def test_what_was_said_before_in_a_moment_changes_nothing() -> None:
     shared = moment(**SEEN)
     held_now = {**PLAN, "lifted": HEATED[3:]}
     entries = [PLAN, held_now, PLAN, {**PLAN, "lifted": ["go to {a fridge}"]}]
-    assert [said(one, shared) for one in entries] == [said(one, moment(**SEEN)) for one in entries]
+    assert [advised(entry, shared) for entry in entries] == [
+        advised(entry, moment(**SEEN)) for entry in entries
+    ]
     assert shared.players["object"] == "cup 2" and len(shared.undone) == 3
     first, again = ground(PLAN, shared), ground(PLAN, shared)
     assert first and again and first["actions"] is not again["actions"]
@@ -155,33 +157,33 @@ def test_a_closed_door_stays_in_and_what_has_none_is_not_opened() -> None:
         "containers": {"drawer 1": "closed"},
         "last_seen": {"cup 2": "drawer 1"},
     }
-    assert said(PLAN, moment(**shut)) == ["open drawer 1", "take cup 2 from drawer 1", *REST]
+    assert advised(PLAN, moment(**shut)) == ["open drawer 1", "take cup 2 from drawer 1", *REST]
 
 
 def test_nothing_is_said_in_names_that_are_not_here() -> None:
-    assert said(PLAN, moment()) is None  # no cup seen yet
+    assert advised(PLAN, moment()) is None  # no cup seen yet
     bare = {**SEEN, "places": ["countertop 1", "cabinet 1"]}
-    assert said(PLAN, moment(**bare)) is None  # no microwave
+    assert advised(PLAN, moment(**bare)) is None  # no microwave
     for role in ("{object}", "{destination}", "{a microwave}", "{object's place}"):
         entry = {**PLAN, "lifted": [f"go to {role}", "take {object} from {object's place}"]}
-        assert said(entry, moment()) is None and said(entry, moment(places=[])) is None
+        assert advised(entry, moment()) is None and advised(entry, moment(places=[])) is None
 
 
 def test_nothing_is_said_once_the_sub_goal_lies_behind() -> None:
     heat = {**PLAN, "lifted": HEATED[:5], "sub_goal_type": "heat_object"}
     done = moment(done="heat cup 2 with microwave 1", holding=["cup 2"], location="desk 1")
-    assert said(heat, done) is None
+    assert advised(heat, done) is None
 
 
 def test_the_second_thing_goes_where_the_first_one_is() -> None:
     two = {**PLAN, "lifted": HEATED[-2:], "goal_signature": "pick_two_obj_and_place:mug:none:desk"}
     now = moment("put two cup in cabinet", holding=["cup 2"], last_seen={"cup 1": "cabinet 2"})
-    assert said(two, now) == ["go to cabinet 2", "put cup 2 in/on cabinet 2"]
+    assert advised(two, now) == ["go to cabinet 2", "put cup 2 in/on cabinet 2"]
 
 
 def test_an_entry_written_by_hand_is_lifted_when_it_is_asked() -> None:
     actions = ["go to desk 9", "take mug 4 from desk 9"]
-    assert said({**PLAN, "lifted": [], "actions": actions}, moment(**SEEN)) == [
+    assert advised({**PLAN, "lifted": [], "actions": actions}, moment(**SEEN)) == [
         "take cup 2 from countertop 1"
     ]
 
@@ -253,19 +255,21 @@ def conditions(manual: Manual) -> Iterator[str]:
     """Every predicate there is, those of the world's own that an action needs, and its tables."""
     arities = {name: arity for name, (arity, _) in PREDICATES.items()}
     used = [parse_predicate(text) for rule in manual.actions for text in rule.preconditions]
-    arities |= {one.name: len(one.arguments) for one in used}
+    arities |= {predicate.name: len(predicate.arguments) for predicate in used}
     for name, arity in arities.items():
         yield f"{name}({', '.join('XY'[:arity])})" if arity else name
 
 
 def row(text: str, world: World) -> str:
-    said = [in_words(text, {}, world), reason(text, {}, world), reason(f"not {text}", {}, world)]
-    return f"| `{text}` | {' | '.join(said)} |"
+    cells = [in_words(text, {}, world), reason(text, {}, world), reason(f"not {text}", {}, world)]
+    return f"| `{text}` | {' | '.join(cells)} |"
 
 
 def test_the_document_has_every_wording_of_both_worlds() -> None:
     manuals = [load_manual(env) for env in WORLDS[:2]]
-    rows = dict.fromkeys(row(text, one.world) for one in manuals for text in conditions(one))
+    rows = dict.fromkeys(
+        row(text, manual.world) for manual in manuals for text in conditions(manual)
+    )
     rows[row("yours(X)", World({"yours": frozenset()}, {}))] = None
     document = DOCUMENT.read_text(encoding="utf-8")
     table = document.partition("| condition |")[2].partition("\n\n")[0].splitlines()[2:]
@@ -279,14 +283,14 @@ def test_no_condition_is_said_as_it_is_written_nor_as_the_manual_says_it(env: st
     manual = load_manual(env)
     world = manual.world
     for text in conditions(manual):
-        for one in (text, f"not {text}"):
-            predicate = parse_predicate(one)
-            told = phrase(predicate, {}, world)
-            for words in (in_words(one, {}, world), in_words(one, {}, world, still=True),
-                          reason(one, {}, world)):  # fmt: skip
+        for condition in (text, f"not {text}"):
+            predicate = parse_predicate(condition)
+            taught = phrase(predicate, {}, world)
+            still = in_words(condition, {}, world, still=True)
+            for words in (in_words(condition, {}, world), still, reason(condition, {}, world)):
                 assert not re.search(r"[:(){}_]|not not|\b(\w+) \1\b", words), words
                 assert all(re.search(rf"\b{name}\b", words) for name in predicate.arguments), words
-                assert told not in words, words
+                assert taught not in words, words
         assert in_words(text, {}, world) != in_words(f"not {text}", {}, world)
 
 

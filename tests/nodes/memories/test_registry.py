@@ -25,7 +25,7 @@ from rpms.nodes.memories import (
 )
 from rpms.nodes.memories.note_method import NoteMethod, candidate
 from rpms.nodes.memories.writing import list_items, tidy
-from rpms.nodes.retrying import FIRST_TRIES
+from rpms.nodes.retrying import FIRST_TRIES, RETRY
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -53,10 +53,10 @@ def test_who_carries_and_who_is_frozen() -> None:
     assert list(METHODS) == [
         "rpms", "trajectories", "reflexion", "expel", "clin", "awm", "reasoningbank"
     ]  # fmt: skip
-    assert [name for name, one in METHODS.items() if one.cumulative] == [
+    assert [name for name, method in METHODS.items() if method.cumulative] == [
         "rpms", "reflexion", "clin"
     ]  # fmt: skip
-    assert [name for name, one in METHODS.items() if not one.needs_file] == [
+    assert [name for name, method in METHODS.items() if not method.needs_file] == [
         "rpms", "reflexion", "clin"
     ]  # fmt: skip
     assert find_method("expel") is find_method("expel")
@@ -69,12 +69,12 @@ def test_a_method_of_ones_own_plays() -> None:
 
 
 def test_wrong_names_are_answered_in_one_line() -> None:
-    for name, told in (
+    for name, words in (
         ("exple", "unknown memory method 'exple'; choose from rpms, "),
         ("no.such:Thing", "cannot load memory method 'no.such:Thing'"),
         ("json:dumps", "is no subclass of"),
     ):
-        with pytest.raises(RpmsError, match=told) as error:
+        with pytest.raises(RpmsError, match=words) as error:
             find_method(name)
         assert "\n" not in str(error.value)
 
@@ -128,6 +128,13 @@ async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIS
     assert max(sent.get("max_tokens") or 0, sent.get("max_completion_tokens") or 0) == 1024
 
 
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
+    monkeypatch.setattr("rpms.nodes.retrying.RETRY", quick)
+
+
+@pytest.mark.usefixtures("quickly")
 async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
     openai_server: OpenAIServer,
 ) -> None:
@@ -141,9 +148,10 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
     assert len(openai_server.requests) == 1
 
 
+@pytest.mark.usefixtures("quickly")
 async def test_no_reply_in_time_is_an_error(openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(wait=True))
-    run = context(openai_server, memory_method="reflexion", timeout_s=0.5, patience_s=0.0)
+    run = context(openai_server, memory_method="reflexion", timeout_s=0.1, patience_s=0.0)
     with pytest.raises(Exception, match=r"no reply|timed out"):
         await after_trial("alfworld", run, {}, record(success=False))
     assert 1 <= len(openai_server.requests) <= FIRST_TRIES
@@ -155,8 +163,8 @@ async def test_a_reply_from_the_cache_costs_nothing(
     openai_server.plays("Plan: a")
     run, cache = context(openai_server, memory_method="reflexion"), str(tmp_path / "replies")
     for calls in (1, 0):
-        found = await after_trial("alfworld", run, {}, record(success=False), cache)
-        assert found["reflections"] == ["a"] and found["spent"]["model_calls"] == calls
+        carried = await after_trial("alfworld", run, {}, record(success=False), cache)
+        assert carried["reflections"] == ["a"] and carried["spent"]["model_calls"] == calls
 
 
 async def test_the_planner_writes_nothing_and_says_so() -> None:

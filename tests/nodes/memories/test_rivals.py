@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms import RunContext
@@ -21,11 +21,11 @@ from rpms.nodes.memories.workflows import by_rule, read_workflows
 from rpms.vocabulary.errors import RpmsError
 from tests.nodes.memories.samples import (
     TURNS,
-    asked,
     context,
     frozen,
     played,
     prompts_of,
+    prompts_sent,
     record,
     request,
     writer,
@@ -75,6 +75,7 @@ LINES = ["1. x MAY BE NECESSARY to y", "2) z", "# Memory Item 1", "## Title x", 
     [read_abstractions, read_items, read_workflows, read_votes, lambda r: ([read_plan(r)], 0)],
     ids=["clin", "reasoningbank", "awm", "expel", "reflexion"],
 )
+@settings(max_examples=40)
 @given(lines=st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=30))), rest=st.text())
 def test_no_reply_breaks_the_reading(
     read: Callable[[str], tuple[list[str], int]], lines: list[str], rest: str
@@ -163,15 +164,15 @@ async def test_the_k_most_similar_trajectories_with_the_things_of_this_task(tmp_
     records = [record(goal, task=goal) for goal in goals]
     file = frozen(TRAJECTORIES, await TRAJECTORIES.learn(records, None), tmp_path)
     recalls = TRAJECTORIES.recall(request(memory_file=file, k=2))
-    assert [one["entry"]["text"].split("\n")[0] for one in recalls] == [
+    assert [recall["entry"]["text"].split("\n")[0] for recall in recalls] == [
         "Task: put a hot mug in cabinet.", "Task: put a hot egg in cabinet."
     ]  # fmt: skip
     assert recalls[0]["score"] == 1.0 > recalls[1]["score"] > 0
     assert TRAJECTORIES.recall(request(memory_file=file, k=0)) == []
     file = frozen(TRAJECTORIES, await TRAJECTORIES.learn([record()], None), tmp_path)
-    (one,) = TRAJECTORIES.recall(request("put a hot egg in fridge.", memory_file=file))
-    assert one["advice"]["actions"][-1] == "put egg 1 in/on fridge 1"
-    assert "mug 1" in one["entry"]["text"]
+    (recall,) = TRAJECTORIES.recall(request("put a hot egg in fridge.", memory_file=file))
+    assert recall["advice"]["actions"][-1] == "put egg 1 in/on fridge 1"
+    assert "mug 1" in recall["entry"]["text"]
 
 
 def test_workflows_by_rule_begin_where_the_hand_changes() -> None:
@@ -191,13 +192,13 @@ async def test_workflows_by_a_model_are_shown_one_win_of_each_type(
     records = [record(), record(task="two"), record("put a pen in desk.", task="three"),
                record("put a cool egg in desk.", task="four", success=False)]  # fmt: skip
     learned = await AWM.learn(records, writer(openai_server, "awm"))
-    (prompt,) = asked(openai_server)
+    (prompt,) = prompts_sent(openai_server)
     assert prompt.count("put a hot mug in cabinet") == 1 == prompt.count("put a pen in desk")
     assert "cool egg" not in prompt and "{object} or {place}" in prompt
     assert [note.text.splitlines()[0] for note in learned.entries] == ["find it"]
     assert learned.unread == 1
-    (one,) = AWM.recall(request(memory_file=frozen(AWM, learned, tmp_path)))
-    assert one["advice"]["actions"] == ["go to place", "take mug from place"]
+    (recall,) = AWM.recall(request(memory_file=frozen(AWM, learned, tmp_path)))
+    assert recall["advice"]["actions"] == ["go to place", "take mug from place"]
 
 
 async def test_the_bank_asks_about_wins_and_losses_differently(
@@ -207,13 +208,13 @@ async def test_the_bank_asks_about_wins_and_losses_differently(
     records = [record(), record("put a pen in desk.", success=False, task="two"),
                record("put a cool egg in desk.", task="three")]  # fmt: skip
     learned = await BANK.learn(records, writer(openai_server, "reasoningbank"))
-    won, lost, _ = asked(openai_server)
+    won, lost, _ = prompts_sent(openai_server)
     assert "why it worked" in won and "why it did not work" in lost
-    assert [note.goal for note in learned.entries] == [one["goal"] for one in records[:2]]
+    assert [note.goal for note in learned.entries] == [record["goal"] for record in records[:2]]
     assert learned.unread == 1
     file = frozen(BANK, learned, tmp_path)
-    (one,) = BANK.recall(request(memory_file=file, k=1))
-    assert one["entry"]["text"].startswith("Win 1: ") and one["score"] == 1.0
+    (recall,) = BANK.recall(request(memory_file=file, k=1))
+    assert recall["entry"]["text"].startswith("Win 1: ") and recall["score"] == 1.0
     assert len(BANK.recall(request(memory_file=file, k=2))) == 2
 
 
@@ -221,15 +222,15 @@ async def test_the_bank_asks_about_wins_and_losses_differently(
 async def test_expel_learns_from_real_episodes(tmp_path: Path, openai_server: OpenAIServer) -> None:
     openai_server.plays("ADD: Search closed places before open ones.", "AGREE 1: yes", "Well.")
     learned = await EXPEL.learn(played(), writer(openai_server, "expel"))
-    lost = sum(not one["success"] for one in played())
+    lost = sum(not record["success"] for record in played())
     assert len(openai_server.requests) == lost + 1 and lost > 0
-    assert "not completed" in asked(openai_server)[0]
-    assert "Search closed places" in asked(openai_server)[1]
+    assert "not completed" in prompts_sent(openai_server)[0]
+    assert "Search closed places" in prompts_sent(openai_server)[1]
     insights = [(note.text, note.votes) for note in learned.entries if note.kind == "insight"]
     assert insights == [("Search closed places before open ones.", 3)]
     assert learned.unread == lost - 1
     recalls = EXPEL.recall(request(memory_file=frozen(EXPEL, learned, tmp_path), k=1))
-    assert [one["entry"]["kind"] for one in recalls] == ["insight", "trajectory"]
+    assert [recall["entry"]["kind"] for recall in recalls] == ["insight", "trajectory"]
 
 
 @pytest.mark.engine
@@ -246,7 +247,7 @@ async def test_clin_sums_up_for_the_first_trial_of_other_tasks(
     assert len(openai_server.requests) == len(played()) + len(types) and len(types) > 1
     file = frozen(CLIN, learned, tmp_path)
     recalls = CLIN.recall(request(played()[0]["goal"], memory_file=file))
-    assert [one["entry"]["text"] for one in recalls] == [
+    assert [recall["entry"]["text"] for recall in recalls] == [
         "looking everywhere MAY CONTRIBUTE to success."
     ]
 
@@ -273,13 +274,11 @@ async def test_real_episodes_teach_a_real_episode(
     )  # fmt: skip
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
-    fates = {one["dropped_by"] for _, recalls in prompts for one in recalls}
+    fates = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
     assert fates == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(ceiling=0, scf="off")):
-        assert line not in text and {one["dropped_by"] for one in recalls} <= {
-            "budget",
-            "arbitration",
-        }
+        fates = {recall["dropped_by"] for recall in recalls}
+        assert line not in text and fates <= {"budget", "arbitration"}
 
 
 # From trial to trial.
@@ -290,11 +289,12 @@ async def test_clin_rewrites_its_memory_after_every_trial(openai_server: OpenAIS
     run = context(openai_server, memory_method="clin")
     first = await after_trial("alfworld", run, {}, record(success=False))
     second = await after_trial("alfworld", run, first, record())
-    assert "SHOULD BE NECESSARY to find the mug" in asked(openai_server)[1]
+    assert "SHOULD BE NECESSARY to find the mug" in prompts_sent(openai_server)[1]
     assert second["unread"] == 1 and second["spent"]["model_calls"] == 2
     assert json.loads(json.dumps(second)) == second
-    (one,) = CLIN.recall(request(carried=second))
-    assert one["advice"]["actions"] == ["heat mug 1 with microwave 1"] and one["entry"]["here"]
+    (recall,) = CLIN.recall(request(carried=second))
+    assert recall["advice"]["actions"] == ["heat mug 1 with microwave 1"]
+    assert recall["entry"]["here"]
     denied = CLIN.recall(request(carried=first))[1]
     assert denied["advice"]["actions"] == []
 
@@ -307,7 +307,7 @@ async def test_a_lost_trial_gives_one_reflection_and_a_won_one_none(
     first = await after_trial("alfworld", run, {}, record(success=False))
     assert first["reflections"] == ["First go to desk 1.\nThen take mug 1 from desk 1."]
     assert first["method"] == "reflexion" and first["spent"]["model_calls"] == 1
-    assert "take mug 1 from fridge 1" in asked(openai_server)[0]
+    assert "take mug 1 from fridge 1" in prompts_sent(openai_server)[0]
     again = await after_trial("alfworld", run, first, record())
     assert again == first and len(openai_server.requests) == 1
     openai_server.plays("Plan:   \n")  # without a word
@@ -323,10 +323,11 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
     openai_server.plays(*(f"Plan: try way {number}" for number in range(1, 6)))
     for _ in range(5):
         carried = await after_trial("alfworld", run, carried, record(success=False))
-    assert "try way 2" in asked(openai_server)[4] and "try way 1" not in asked(openai_server)[4]
+    last = prompts_sent(openai_server)[4]
+    assert "try way 2" in last and "try way 1" not in last
     recalls = REFLEXION.recall(request(carried=carried))
-    assert [one["entry"]["text"] for one in recalls] == [f"try way {n}" for n in (5, 4, 3)]
-    assert all(one["entry"]["here"] for one in recalls)
+    assert [recall["entry"]["text"] for recall in recalls] == [f"try way {n}" for n in (5, 4, 3)]
+    assert all(recall["entry"]["here"] for recall in recalls)
 
 
 @pytest.mark.engine

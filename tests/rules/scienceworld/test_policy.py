@@ -222,9 +222,9 @@ def test_both_planes_get_the_same_time() -> None:
 
 def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
     menu = {"0": "look in cup (in sink, in kitchen)", "1": "look in cup (in inventory, in agent)"}
-    asked = {"visible": ["cup"], "holding": ["cup"], "asked": menu}
-    assert served(BOIL, "take_object", **asked) == ["1"]
-    assert served(BOIL, "take_object", **{**asked, "holding": []}) == ["0"]
+    menu_open = {"visible": ["cup"], "holding": ["cup"], "asked": menu}
+    assert served(BOIL, "take_object", **menu_open) == ["1"]
+    assert served(BOIL, "take_object", **{**menu_open, "holding": []}) == ["0"]
     goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "asked": menu})
     now = DecisionPoint(
         MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief
