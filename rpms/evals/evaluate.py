@@ -18,7 +18,7 @@ from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.progress import Watch, print_lines, say_places, show_bar, spending, standings
 from rpms.evals.report import Report, read_report
-from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.evals.workers import Pool, RayPool
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
@@ -142,7 +142,7 @@ def play_plan(
     _check(plan)
     workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, execution.concurrency)
-    run = Run(
+    run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
         replay=execution.replay_arms, workers=workers, concurrency=execution.concurrency,
         ray=execution.ray,
@@ -155,7 +155,7 @@ def play_plan(
 
 
 @contextmanager
-def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
+def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
     """Show a run while it is played, and say at the end how it stands and what to do next.
 
     A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
@@ -195,7 +195,7 @@ def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iter
         say(f"look into it: rpms report {out}")
 
 
-def _complain(run: Run, out: str) -> None:
+def _complain(run: RunSession, out: str) -> None:
     history = run.progress.history
     failed = [ended for ended in history if ended.mode in ERRORS]
     if failed:
@@ -222,7 +222,7 @@ def _check(plan: RunPlan) -> None:
             build_graph(load_stages(paths))
 
 
-def _pool(run: Run, workers: int, ray: str) -> Pool:
+def _pool(run: RunSession, workers: int, ray: str) -> Pool:
     if not ray:
         return local_pool(run.plan, workers, run.meter)
     return RayPool(run.plan, max(workers, 1), ray)

@@ -116,7 +116,7 @@ def _given_up(job: Job, reason: str) -> EpisodeResult:
     return recorder.result()
 
 
-class Run:
+class RunSession:
     """One session on a run folder: opened, played as far as it gets, closed."""
 
     def __init__(

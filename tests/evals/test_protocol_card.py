@@ -10,7 +10,6 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.evals.manifest import make_manifest
-from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import make_plan
 from rpms.evals.protocol_card import apply_protocol, card_text, load_protocols, protocol_card
 from rpms.evals.report import read_report
@@ -107,7 +106,7 @@ def test_every_output_carries_the_card(run: Run) -> None:
     report = read_report(run.folder)
     text = card_text(protocol_card(run.manifest))
     assert len(report.tables) > 5
-    for table in [*report.tables, mechanism_table(run)]:
+    for table in report.tables:
         assert table.protocol == text == table.as_json()["protocol"]
         head = table.as_markdown().partition("\n| ")[0]
         assert head.splitlines()[4].startswith("Protocol: split: alfworld generated_unseen; tasks:")
