@@ -262,6 +262,13 @@ class Recorder:
         return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
 
 
+def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:
+    """What is written of an episode that could not even begin, or was given up."""
+    recorder = Recorder(job, truth=False, rates=rates)
+    recorder.fail(error)
+    return recorder.result()
+
+
 async def play_job(
     graph: RpmsGraph,
     job: Job,

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from rpms.envs import Task, live
 from rpms.evals.arms import load_stages
 from rpms.evals.costs import Meter, Tokens, cost_of
-from rpms.evals.episode import EpisodeResult, Recorder, play_job
+from rpms.evals.episode import EpisodeResult, never_played, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import RpmsGraph, Swapped, build_graph
@@ -98,9 +98,7 @@ class Player:
             graph = self._graph(job.condition, context)
             taught, written = await self._lesson(job, context, rates)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
-            recorder = Recorder(job, truth, rates, meter)
-            recorder.fail(error)
-            return recorder.result()
+            return never_played(job, error, rates)
         return await play_job(graph, taught, context, truth, rates, meter, written)
 
     async def _lesson(

@@ -59,7 +59,7 @@ def gated(openai_server: OpenAIServer, tmp_path: Path) -> Iterator[Gated]:
     """A run of 8 episodes, two at a time, that stands still after 2 of them or a few more."""
     gate = Gate(replies=8)
     openai_server.plays_by(gate)
-    words = ["--conditions", "A,B", "--limit", "4", "--workers", "2", "--concurrency", "2"]
+    words = ["--conditions", "A,B", "--limit", "4", "--workers", "1", "--concurrency", "2"]
     words += ["--max-steps", "2", "--model", "openai:m", "--base-url", openai_server.url]
     yield Gated(gate, ("eval", "--out", tmp_path / "run", *words))
     gate.opened.set()
@@ -78,7 +78,7 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     tmp_path: Path, rpms: Rpms, gated: Gated, halted: Halted
 ) -> None:
     killed, workers = halted
-    assert len(workers) >= 2
+    assert workers
     killed.kill()
     killed.wait()
     wait_until_gone(workers)

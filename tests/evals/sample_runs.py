@@ -204,15 +204,15 @@ def play_short(
     """A session on a run folder, in this process or in as many others."""
     run = RunSession(plan, folder, budget=budget)
     try:
-        local = isinstance(pool, int)
         workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
-        run.play(workers, capacity, watch, metered=local)
+        run.play(workers, capacity, watch)
     finally:
         run.close()
     return run
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
-    """What a run has written so far."""
+    """What a run has written so far, in whole lines."""
     file = folder / "episodes.jsonl"
-    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

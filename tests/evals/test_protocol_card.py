@@ -18,7 +18,7 @@ from rpms.evals.run_folder import Run, read_run
 from rpms.nodes.prompt_examples import check_shown
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import contexts, write_run
+from tests.evals.sample_runs import write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 
@@ -76,16 +76,6 @@ def test_every_point_is_there(run: Run) -> None:
     turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
     fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
     assert protocol_card(turned)["tasks"] == card["tasks"] != protocol_card(fewer)["tasks"]
-
-
-def test_conditions_that_differ_are_told_apart(tmp_path: Path) -> None:
-    settings = contexts("A", "D")
-    settings["D"] |= {"examples": 0, "max_steps": 30, "action_list": True}
-    wins = {"A": [True], "D": [True]}
-    card = protocol_card(read_run(write_run(tmp_path, wins, conditions=settings)).manifest)
-    assert card["examples"] == "1 (A) | 0 (D)"
-    assert card["steps"] == "50 (A) | 30 (D)"
-    assert card["action list"] == "not shown (A) | shown (D)"
 
 
 def test_an_old_manifest_says_what_it_does_not_know(tmp_path: Path) -> None:
