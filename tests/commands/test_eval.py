@@ -118,8 +118,8 @@ def line(cost: float | None) -> EpisodeLine:
 
 def test_the_progress_line_says_what_it_costs_and_will_cost() -> None:
     progress = RunProgress(total=10)
-    for number in range(4):
-        progress.count(sample_runs.line("A", number, True))
+    for earlier in range(4):
+        progress.count(sample_runs.line("A", earlier, True))
     assert spending(progress) == "0 tokens"
     progress.add(line(0.5))
     assert spending(progress) == "1,000 tokens, $0.5000 of about $3.00"
