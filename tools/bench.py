@@ -42,7 +42,7 @@ from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import missing_stock, start_stock
 from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
-from rpms.evals.runner import Run, capacity_of, local_pool
+from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES, RpmsGraph
 from rpms.memory_store import MemoryIndex, load_index
@@ -338,7 +338,7 @@ def bench_throughput(
         address = f"http://127.0.0.1:{server.server_port}/v1"
         context = CONTEXT.with_(model="openai:slow", base_url=address, max_steps=steps)
         plan = make_plan(WORLD.name, "generated_unseen", letters(["D"], context), episodes)
-        run, began = Run(plan, Path(folder)), time.time()
+        run, began = RunSession(plan, Path(folder)), time.time()
         capacity = capacity_of(plan.env, workers, episodes)
         run.play(local_pool(plan, workers), capacity, lambda progress: None)
         run.close()

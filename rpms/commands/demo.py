@@ -26,9 +26,23 @@ from rpms.vocabulary.output import open_console
 if TYPE_CHECKING:
     from rpms.envs import Environment, Task
     from rpms.evals.plan import RunPlan
+    from rpms.evals.run_folder import Run
+    from rpms.evals.tables import Table
 
 # Enough to see everything happen; a whole budget of steps only makes the page longer.
 STEPS = 50
+# What an episode's line counts of each mechanism.
+MECHANISMS = {
+    "memories recalled": ("recalled",),
+    "dropped by SCF": ("dropped_scf",),
+    "removed by the arbiter": ("dropped_arbitration",),
+    "warned by the arbiter": ("warned",),
+    "actions refused": ("invalid_actions",),
+    "vetoed by the guard": ("asked_again", "replaced", "fell_back"),
+}
+CIRCLES = "of them circles broken"
+# The principle "do something else"; a veto that cites it broke a repetition or a circle.
+CIRCLE_RULE = "U-FAIL-001"
 
 
 def demo(
@@ -46,7 +60,6 @@ def demo(
     from rpms.evals.arms import condition_names
     from rpms.evals.conditions import letters, preset_contexts
     from rpms.evals.evaluate import ExecutionOptions, play_plan
-    from rpms.evals.mechanisms import mechanism_table
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
     from rpms.models.sim import LABEL
@@ -77,6 +90,27 @@ def demo(
         console.print(f"report, every episode step by step: {page}", soft_wrap=True)
     if as_json:
         print_json(reports)
+
+
+def mechanism_table(run: Run) -> Table:
+    """A row for each mechanism, a column for each condition: sums over all episodes."""
+    from rpms.evals.protocol_card import protocol_of
+    from rpms.evals.report.source import source_of
+    from rpms.evals.tables import Table, count, label
+
+    episodes = [run.played(name) for name in run.conditions]
+    counts = {
+        title: [sum(getattr(e, field) for e in played for field in fields) for played in episodes]
+        for title, fields in MECHANISMS.items()
+    }
+    counts[CIRCLES] = [sum(e.vetoes.get(CIRCLE_RULE, 0) for e in played) for played in episodes]
+    return Table(
+        "mechanisms", "How often each mechanism was at work", source_of(run),
+        ["", *run.conditions],
+        [[label(title), *map(count, row)] for title, row in counts.items()],
+        notes=["Summed over the steps: a memory recalled at ten steps counts ten times."],
+        protocol=protocol_of(run.manifest),
+    )  # fmt: skip
 
 
 def _plan(world: Environment, contexts: dict[str, RunContext], count: int) -> RunPlan:

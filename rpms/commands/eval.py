@@ -12,7 +12,6 @@ from rpms.commands.options import (
     EngineOption,
     EnvOption,
     JsonOption,
-    ReplayOption,
     SplitOption,
     WorkersOption,
     choose,
@@ -61,7 +60,6 @@ def evaluate(
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
     ] = False,
-    replay_arm: ReplayOption = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
     truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
     ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
@@ -90,8 +88,7 @@ def evaluate(
         arms, out=out, **selection.model_dump(exclude={"protocol"}), truth=truth,
         cache=not no_cache, show=not as_json,
         execution=ExecutionOptions(
-            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens),
-            replay_arm or (),
+            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
         ),
     )  # fmt: skip
     if as_json:

@@ -83,7 +83,7 @@ def export(
     """
     from rpms.evals.arms import condition_names
     from rpms.evals.export import CHAT, export_run
-    from rpms.evals.export_chat import PER, Expertise, export_chat, export_expert
+    from rpms.evals.export_chat import PER, export_chat, export_expert
     from rpms.evals.run_folder import read_run
     from rpms.vocabulary.errors import RpmsError
 
@@ -95,11 +95,13 @@ def export(
     if folder is None:
         if format != CHAT:
             raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
-        play = Expertise(env, split, limit, spread, mistakes, settings, workers)
-        done = export_expert(play, target, per, chosen, arm or [], _progress, most)
+        done = export_expert(
+            env, target, split=split, limit=limit, spread=spread, conditions=chosen,
+            arms=arm or (), settings=settings, mistakes=mistakes, per=per, most=most,
+            workers=workers, tell=_progress(),
+        )  # fmt: skip
     elif format == CHAT:
-        run = read_run(folder)
-        done = export_chat(run, target, chosen, per, _progress(len(run.episodes)), most)
+        done = export_chat(read_run(folder), target, chosen, per, most, _progress())
     else:
         written = export_run(read_run(folder), format, target, chosen, prompts)
         unread = f"; {written.without_log} have no step log that can be read and were left out"
@@ -112,15 +114,14 @@ def export(
     )
 
 
-def _progress(total: int) -> Callable[[Written], None]:
-    """A line on standard error now and then, and one at the end."""
+def _progress() -> Callable[[Written], None]:
+    """A line on standard error now and then."""
     last = monotonic()
 
     def tell(done: Written) -> None:
         nonlocal last
-        if done.episodes == total or monotonic() - last > EVERY_S:
+        if monotonic() - last > EVERY_S:
             last = monotonic()
-            progress = f"{done.episodes} of {total} episodes, {done.targets} decisions"
-            say(f"rpms: {progress}", file=sys.stderr)
+            say(f"rpms: {done.episodes} episodes, {done.targets} decisions", file=sys.stderr)
 
     return tell

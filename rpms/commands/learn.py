@@ -9,7 +9,6 @@ import typer
 from rpms.commands.options import (
     ConcurrencyOption,
     EnvOption,
-    ReplayOption,
     SplitOption,
     WorkersOption,
     limit_option,
@@ -38,7 +37,6 @@ def learn(
     ] = "",
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
-    replay_arm: ReplayOption = None,
     *,
     settings: RunContext,
 ) -> None:
@@ -49,5 +47,5 @@ def learn(
     learn_all(
         out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
         from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        execution=ExecutionOptions(workers, concurrency, replay_arms=replay_arm or ()),
+        execution=ExecutionOptions(workers, concurrency),
     )  # fmt: skip

@@ -40,10 +40,6 @@ OnlyEnvOption = Annotated[str, typer.Option("--env", help="Only this environment
 EngineOption = Annotated[
     str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
 ]
-ReplayOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LABEL", help="Drop what this arm has played and play it again."),
-]
 WorkersOption = Annotated[
     int | None,
     typer.Option(min=0, max=MOST_WORKERS, help="Environment processes; 0: none, play in this one."),

@@ -39,10 +39,6 @@ def report(
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Two or more runs.")],
-    mapping: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="OLD=NEW", help="Read a condition as another; repeatable."),
-    ] = None,
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Even where the protocols differ.")
     ] = False,
@@ -54,7 +50,7 @@ def compare(
     from rpms.commands.terminal_tables import print_tables
     from rpms.evals.comparison import compare as compare_folders
 
-    comparison = compare_folders(folders, mapping or (), allow_differences)
+    comparison = compare_folders(folders, allow_differences)
     if as_json:
         print_json(comparison.as_json())
         return

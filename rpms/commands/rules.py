@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,9 +22,6 @@ from rpms.commands.options import (
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
 from rpms.vocabulary.output import say
-
-if TYPE_CHECKING:
-    from rpms.rules import Manual
 
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -94,10 +90,7 @@ def show(
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
 ) -> None:
-    """Print R_active for a goal type, as it enters the prompt at the first step.
-
-    What rules say of where they come from is not part of the prompt; it stands below.
-    """
+    """Print R_active for a goal type, as it enters the prompt at the first step."""
     from rpms.envs import get_environment
     from rpms.nodes.blocks import render_rules
     from rpms.nodes.manual import load_manual
@@ -112,23 +105,7 @@ def show(
         signature="",
     )  # fmt: skip
     manual = load_manual(env, rules, ",".join(without_rule or []))
-    active = manual.active(goal, empty_belief())
-    say(render_rules(get_environment(env), active, goal))
-    shown = {line["id"] for tier in active.values() for line in tier}
-    if origins := list(_origins(manual, shown)):
-        say("\nWhere rules come from:", *origins, sep="\n  ")
-
-
-def _origins(manual: Manual, shown: Collection[str]) -> Iterator[str]:
-    """A line for each rule that says where it comes from, how sure it is or what supports it."""
-    domain, world = manual.domain, manual.environment
-    sentences = [rule for _, tier in manual.tiers for rule in tier]
-    for rule in (*sentences, *domain.likely_places, *domain.here, *world.actions,
-                 *world.situations, *world.forbidden):  # fmt: skip
-        origin = {name: getattr(rule, name) for name in ("source", "confidence", "support")}
-        words = [f"{name} {value}" for name, value in origin.items() if value not in ("", None)]
-        if words and rule.id in shown:
-            yield f"{rule.id}: {', '.join(words)}"
+    say(render_rules(get_environment(env), manual.active(goal, empty_belief()), goal))
 
 
 @rules_app.command()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from rpms.evals.conditions import ON_THE_CARD, effective, find_label
+from rpms.evals.conditions import ON_THE_CARD, effective
 from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks
 from rpms.evals.protocol_card import card_differences, card_text, protocol_card
 from rpms.evals.records import Episode
@@ -18,7 +18,6 @@ from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
-T = TypeVar("T")
 # What the card tells already, under names of its own.
 _ON_THE_CARD = {"max_steps", "seed", "temperature", "trials", "repeats", "limit"}
 
@@ -67,14 +66,11 @@ class Comparison:
         return "\n".join([*head, *(table.as_markdown() for table in self.tables)])
 
 
-def compare_runs(
-    runs: Sequence[Run], mapping: Mapping[str, str] | None = None, allow_differences: bool = False
-) -> Comparison:
+def compare_runs(runs: Sequence[Run], allow_differences: bool = False) -> Comparison:
     """Pair runs with the first one by condition and task.
 
     Args:
         runs: two or more.
-        mapping: labels to be read as others, in every run that has them.
         allow_differences: go on where the protocols differ.
 
     Raises:
@@ -82,7 +78,6 @@ def compare_runs(
     """
     if len(runs) < 2:
         raise RpmsError("give at least two runs to compare")
-    runs = relabelled(runs, mapping or {})
     first, others = runs[0], runs[1:]
     called = ("first", "second") if len(runs) == 2 else tuple(row_names(runs))
     sides = [Side(name, run, _shared(first, run)) for name, run in zip(called, runs, strict=True)]
@@ -116,32 +111,6 @@ def compare_runs(
     )
 
 
-def relabelled(runs: Sequence[Run], mapping: Mapping[str, str]) -> list[Run]:
-    """The runs with their conditions called by other names."""
-    known = dict.fromkeys(label for run in runs for label in run.conditions)
-    for old in mapping:
-        if old not in known:
-            there = ", ".join(known)
-            raise RpmsError(f"--map: no run has a condition '{old}'; there are: {there}")
-    return [_relabel(run, mapping) for run in runs]
-
-
-def read_mapping(words: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
-    """``OLD=NEW`` as given on the command line; a label may have ``=`` in it itself."""
-    known = dict.fromkeys(label for run in runs for label in run.conditions)
-    mapping: dict[str, str] = {}
-    for word in words:
-        signs = [place for place, sign in enumerate(word) if sign == "="]
-        cuts = [place for place in signs if find_label(word[:place].strip(), known) in known]
-        old, new = (word[: cuts[-1]], word[cuts[-1] + 1 :]) if cuts else ("", "")
-        if not new.strip():
-            raise RpmsError(
-                f"--map {word}: give OLD=NEW with a condition first; there are: {', '.join(known)}"
-            )
-        mapping[find_label(old.strip(), known)] = find_label(new.strip(), known)
-    return mapping
-
-
 def row_names(runs: Sequence[Run]) -> list[str]:
     """What tells the runs apart: their models, else their folders."""
     labels = [run.manifest.model_label for run in runs]
@@ -152,28 +121,6 @@ def row_names(runs: Sequence[Run]) -> list[str]:
         label if labels.count(label) == 1 else folder
         for label, folder in zip(labels, folders, strict=True)
     ]
-
-
-def _relabel(run: Run, mapping: Mapping[str, str]) -> Run:
-    def renamed(by_label: Mapping[str, T]) -> dict[str, T]:
-        return {mapping.get(label, label): value for label, value in by_label.items()}
-
-    manifest = run.manifest
-    if len(renamed(manifest.conditions)) < len(run.conditions):
-        raise RpmsError(
-            f"--map would give two conditions of {run.folder} one name: {', '.join(run.conditions)}"
-        )
-    hashes = manifest.hashes.model_copy(
-        update={name: renamed(getattr(manifest.hashes, name)) for name in ("memory", "rules_of")}
-    )
-    changes = {name: renamed(getattr(manifest, name)) for name in ("conditions", "swapped")}
-    episodes = {}
-    for episode in run.episodes.values():
-        label = mapping.get(episode.condition, episode.condition)
-        moved = episode.model_copy(update={"condition": label})
-        episodes[moved.key] = moved
-    changed = manifest.model_copy(update={**changes, "hashes": hashes})
-    return replace(run, manifest=changed, episodes=episodes)
 
 
 def _shared(first: Run, second: Run) -> list[str]:
@@ -187,7 +134,7 @@ def _shared(first: Run, second: Run) -> list[str]:
     if not shared:
         raise RpmsError(
             f"no condition in common: {first.folder} has {', '.join(first.conditions)}; "
-            f"{second.folder} has {', '.join(second.conditions)}; --map OLD=NEW renames them"
+            f"{second.folder} has {', '.join(second.conditions)}"
         )
     if not {t.id for t in first.manifest.tasks} & {t.id for t in second.manifest.tasks}:
         raise RpmsError(
@@ -330,22 +277,11 @@ def _ended(episode: Episode, metric: Metric) -> Cell:
     return Cell(verdict, f"{episode.steps} steps", value)
 
 
-def compare(
-    folders: Sequence[str | Path],
-    map: Mapping[str, str] | Sequence[str] = (),
-    allow_differences: bool = False,
-) -> Comparison:
+def compare(folders: Sequence[str | Path], allow_differences: bool = False) -> Comparison:
     """Two or more runs side by side: ``tables``, ``differences``, ``as_json()``, ``as_markdown()``.
 
     Args:
         folders: run folders; the others are paired with the first.
-        map: labels to be read as others, as a dictionary or as ``OLD=NEW``.
         allow_differences: go on where the protocols differ.
     """
-    runs = [read_run(Path(folder)) for folder in folders]
-    if isinstance(map, Mapping):
-        known = {label for run in runs for label in run.conditions}
-        mapping = {find_label(old, known): find_label(new, known) for old, new in map.items()}
-    else:
-        mapping = read_mapping(map, runs)
-    return compare_runs(runs, mapping, allow_differences)
+    return compare_runs([read_run(Path(folder)) for folder in folders], allow_differences)

@@ -238,16 +238,13 @@ def method_file(context: RunContext) -> str:
 
 
 def round_file(memory: str, number: int) -> Path:
-    """The snapshot after a round: of a pattern with ``{round}``, or beside ``learn``'s output."""
+    """The snapshot after a round, which lies beside ``learn``'s output."""
     if not memory:
         raise RpmsError(
             "the learning curve needs the snapshots of each round: give --memory FILE as written "
-            "by 'rpms learn --rounds 3 --out FILE', or a pattern such as 'm.round{round}.jsonl'"
+            "by 'rpms learn --rounds 3 --out FILE'"
         )
-    if "{round}" in memory:
-        file = Path(memory.replace("{round}", str(number)))
-    else:
-        file = Path(memory).with_suffix(f".round{number}.jsonl")
+    file = Path(memory).with_suffix(f".round{number}.jsonl")
     if not is_file(file):
         raise RpmsError(f"no memory of round {number}: {file} is missing")
     return file

@@ -3,11 +3,6 @@
 The log has everything that led to each decision, for the viewer and for later questions. It is
 collected from the graph's stream of updates, so that no stage knows of it. A prompt repeats nearly
 all of the one before; each distinct text is therefore kept once, in a table.
-
-Left alone, an event loop shares itself out evenly. Thirty replies that arrive together are then
-worked on together, all next requests go out together at the end, and every round takes the
-model's time plus thirty times ours. When a few episodes at a time are worked on until their next
-request is out, they spread over the model's time and the waiting hides the work.
 """
 
 from __future__ import annotations
@@ -49,50 +44,6 @@ from rpms.vocabulary.goal import printed_sub_goal
 from rpms.vocabulary.safe_text import redact
 
 NOTHING = Tokens()
-STEPPING = 2
-"""Two, so that one can compute while the simulator works for the other."""
-
-
-class ComputeSlots:
-    """The places of one event loop."""
-
-    def __init__(self) -> None:
-        """One game is started at a time, so that steps never wait behind a row of them."""
-        self.starting = asyncio.Semaphore(1)
-        self.stepping = asyncio.Semaphore(STEPPING)
-
-
-class ComputeSlot:
-    """What one episode holds: a place to start, a place to step, or none while it waits."""
-
-    def __init__(self, slots: ComputeSlots) -> None:
-        """None yet."""
-        self._slots = slots
-        self._held: asyncio.Semaphore | None = None
-
-    async def start(self) -> None:
-        """Wait for the turn to start a game."""
-        await self._take(self._slots.starting)
-
-    async def passed(self, stage: str) -> None:
-        """A stage is done; before the model is asked the place is given up."""
-        if stage == "prompt_build":
-            self.leave()
-        elif stage in ("reset_env", "llm_call"):
-            await self._take(self._slots.stepping)
-
-    async def _take(self, semaphore: asyncio.Semaphore) -> None:
-        self.leave()
-        await semaphore.acquire()
-        self._held = semaphore
-
-    def leave(self) -> None:
-        """Let the next one in."""
-        if self._held is not None:
-            self._held.release()
-            self._held = None
-
-
 LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
@@ -311,12 +262,18 @@ class Recorder:
         return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
 
 
+def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:
+    """What is written of an episode that could not even begin, or was given up."""
+    recorder = Recorder(job, truth=False, rates=rates)
+    recorder.fail(error)
+    return recorder.result()
+
+
 async def play_job(
     graph: RpmsGraph,
     job: Job,
     context: RunContext,
     truth: bool,
-    slots: ComputeSlots | None = None,
     rates: Rates | None = None,
     meter: Meter | None = None,
     spent: Tokens = NOTHING,
@@ -326,19 +283,14 @@ async def play_job(
     Once the budget is spent no further call is made: the episode waits, and whoever holds the
     ``meter`` too stops the run.
     """
-    place = ComputeSlot(slots or ComputeSlots())
-    await place.start()
     recorder = Recorder(job, truth, rates, meter, spent)
     begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.carried:
         begin["carried"] = dict(job.carried)
     try:
-        # The graph does not go on before the next update is asked for, so that waiting here
-        # for a place holds the episode between two stages.
         async for update in graph.astream(begin, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():
                 recorder.arrived(stage)
-                await place.passed(stage)
                 await recorder.take(stage, change)
                 if stage == "prompt_build" and meter and meter.is_spent:
                     await asyncio.Event().wait()
@@ -347,6 +299,4 @@ async def play_job(
         if episode_id := recorder.state.get("episode_id"):
             with suppress(Exception):  # a game of somebody's own may not even close
                 await live.afinish(episode_id, job.task)
-    finally:
-        place.leave()
     return recorder.result()

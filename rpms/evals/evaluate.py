@@ -18,8 +18,8 @@ from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.progress import Watch, print_lines, say_places, show_bar, spending, standings
 from rpms.evals.report import Report, read_report
-from rpms.evals.runner import Run, capacity_of, local_pool
-from rpms.evals.workers import Pool, RayPool
+from rpms.evals.runner import RunSession, capacity_of, local_pool
+from rpms.evals.workers import RayPool
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
@@ -44,7 +44,6 @@ class ExecutionOptions:
         ray: address of a Ray cluster to play on; ``local`` starts one.
         keep_failed: leave episodes alone that ended in an error; else they are played again.
         budget: what the run folder may cost.
-        replay_arms: arms whose episodes are dropped and played again, e.g. with changed code.
     """
 
     workers: int | None = None
@@ -52,7 +51,6 @@ class ExecutionOptions:
     ray: str = ""
     keep_failed: bool = False
     budget: Budget = NO_LIMIT
-    replay_arms: Sequence[str] = ()
 
     def suited_to(self, plan: RunPlan) -> ExecutionOptions:
         """One episode at a time for a local model, which answers one request at a time.
@@ -142,20 +140,23 @@ def play_plan(
     _check(plan)
     workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, execution.concurrency)
-    run = Run(
+    run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
-        replay=execution.replay_arms, workers=workers, concurrency=execution.concurrency,
-        ray=execution.ray,
+        workers=workers, concurrency=execution.concurrency, ray=execution.ray,
     )  # fmt: skip
     try:
         with _watched(run, out, show, strict) as watch:
-            run.play(_pool(run, workers, execution.ray), capacity, watch, metered=not execution.ray)
+            ray = execution.ray
+            pool = (
+                RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
+            )
+            run.play(pool, capacity, watch)
     finally:
         run.close()
 
 
 @contextmanager
-def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
+def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
     """Show a run while it is played, and say at the end how it stands and what to do next.
 
     A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
@@ -178,7 +179,7 @@ def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iter
     except KeyboardInterrupt:
         say(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
-            f"in {out}. {run.again} to go on.",
+            f"in {out}. Run the same command again to go on.",
             file=sys.stderr,
         )
         raise
@@ -195,7 +196,7 @@ def _watched(run: Run, out: str, show: bool = True, strict: bool = True) -> Iter
         say(f"look into it: rpms report {out}")
 
 
-def _complain(run: Run, out: str) -> None:
+def _complain(run: RunSession, out: str) -> None:
     history = run.progress.history
     failed = [ended for ended in history if ended.mode in ERRORS]
     if failed:
@@ -203,8 +204,8 @@ def _complain(run: Run, out: str) -> None:
         where = f" at {place['file']}:{place['line']}" if place else ""
         raise RpmsError(
             f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
-            f"first ({kind}{where}): {failed[0].error}. {run.again} to play them again; 'rpms "
-            f"report {out}' shows what is there"
+            f"first ({kind}{where}): {failed[0].error}. Run the same command again to play "
+            f"them again; 'rpms report {out}' shows what is there"
         )
 
 
@@ -220,9 +221,3 @@ def _check(plan: RunPlan) -> None:
             check_trials(context)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))
-
-
-def _pool(run: Run, workers: int, ray: str) -> Pool:
-    if not ray:
-        return local_pool(run.plan, workers, run.meter)
-    return RayPool(run.plan, max(workers, 1), ray)

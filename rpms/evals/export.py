@@ -204,13 +204,17 @@ def export_run(
     """
     if format != ATIF:
         raise RpmsError(f"unknown format '{format}'; choose from {ATIF}, {CHAT}")
-    episodes = LoggedEpisodes(run, known_conditions(run, conditions))
+    labels = known_conditions(run, conditions)
+    episodes = logged_episodes(run, labels)
     if out.suffix:
-        _write_lines(out, (trajectory(played, prompts) for played in episodes))
+        written = _write_lines(out, (trajectory(played, prompts) for played in episodes))
     else:
-        for played in episodes:
+        written = sum(
             _write_lines(out / f"{played.name}.json", [trajectory(played, prompts)])
-    return Exported(episodes.count, episodes.without_log)
+            for played in episodes
+        )
+    chosen = sum(episode.condition in labels for episode in run.episodes.values())
+    return Exported(written, chosen - written)
 
 
 def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
@@ -223,30 +227,24 @@ def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
     return conditions or run.conditions
 
 
-class LoggedEpisodes:
-    """The episodes of some conditions with their logs, one at a time, counted on the way."""
-
-    def __init__(self, run: Run, conditions: Collection[str]) -> None:
-        """Nothing is read yet."""
-        self.run, self.conditions = run, conditions
-        self.count = self.without_log = 0
-
-    def __iter__(self) -> Iterator[Played]:
-        """Those that have a log with a step in it."""
-        for episode in self.run.episodes.values():
-            if episode.condition not in self.conditions:
-                continue
-            log = read_log(self.run.log_file(episode))
-            if log and log["steps"]:
-                self.count += 1
-                yield Played(self.run, episode, log)
-            else:
-                self.without_log += 1
+def logged_episodes(run: Run, labels: Collection[str]) -> Iterator[Played]:
+    """The episodes of some conditions, one at a time: those that have a log with a step in it."""
+    for episode in run.episodes.values():
+        log = read_log(run.log_file(episode)) if episode.condition in labels else None
+        if log and log["steps"]:
+            yield Played(run, episode, log)
 
 
-def _write_lines(file: Path, documents: Iterable[dict[str, Any]]) -> None:
-    """Whole or not at all."""
+def _write_lines(file: Path, documents: Iterable[dict[str, Any]]) -> int:
+    """Whole or not at all; how many there were."""
+    count = 0
     with whole_file(file) as lines:
         for document in documents:
-            # Plain ASCII: some readers take a line separator inside a text for a line's end.
-            lines.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")
+            lines.write(packed(document))
+            count += 1
+    return count
+
+
+def packed(document: Mapping[str, Any]) -> bytes:
+    """Plain ASCII: some readers take a line separator inside a text for a line's end."""
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"

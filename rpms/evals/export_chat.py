@@ -14,24 +14,23 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rpms.envs import get_environment
-from rpms.evals.arms import Variant, parse_arm
+from rpms.evals.arms import parse_arm
 from rpms.evals.episode import EpisodeResult
 from rpms.evals.expert import llm_call, refuse_judged
-from rpms.evals.export import LoggedEpisodes, known_conditions, prompt_of
+from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
 from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import Run
 from rpms.evals.runner import Dispatcher, local_pool
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory
-from rpms.vocabulary.context import RunContext, condition_name
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import make_folder, reason_of, refuse_special
+from rpms.vocabulary.files import whole_file
 from rpms.vocabulary.imports import path_of
 from rpms.vocabulary.output import say_place
 from rpms.vocabulary.turn import Message
@@ -41,13 +40,7 @@ AT_ONCE = 2
 """Episodes that a worker has in flight: nobody waits for a model, only for the next job."""
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
-
-
-class Line(NamedTuple):
-    """One line, and what is known of it."""
-
-    messages: list[dict[str, Any]]
-    about: dict[str, Any]
+Document = dict[str, Any]
 
 
 class Written(NamedTuple):
@@ -57,6 +50,9 @@ class Written(NamedTuple):
     lost: int = 0
     lines: int = 0
     targets: int = 0
+
+
+Tell = Callable[[Written], None]
 
 
 class Decided(NamedTuple):
@@ -98,8 +94,8 @@ def lesson_of(
     return Lesson(about, decisions, episode.success)
 
 
-def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
-    """The lines of a won episode; none where there is nothing to learn.
+def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[tuple[Document, Document]]:
+    """The lines of a won episode, each with what is known of it; none with nothing to learn.
 
     ``most`` bounds its decisions, evenly from all of it, lest a few long episodes outweigh others.
     """
@@ -109,15 +105,15 @@ def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[Line]:
     if per == "episode":
         wrong = [decision.step for decision in decisions if not decision.target]
         about = {**lesson.about, "steps": decisions[-1].step, "not_learned": wrong}
-        yield Line(_conversation(decisions), about)
+        yield {"messages": _conversation(decisions)}, about
         return
     learned = [decision for decision in decisions if decision.target]
     for decision in evenly(learned, most or len(learned)):
         messages = [*_unlearned(decision.prompt), _reply(decision)]
-        yield Line(messages, {**lesson.about, "step": decision.step})
+        yield {"messages": messages}, {**lesson.about, "step": decision.step}
 
 
-def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
+def _conversation(decisions: Sequence[Decided]) -> list[Document]:
     """The first prompt, then each reply and what came next as the newest message of a prompt."""
     messages = _unlearned(decisions[0].prompt)
     for number, decision in enumerate(decisions):
@@ -127,14 +123,14 @@ def _conversation(decisions: Sequence[Decided]) -> list[dict[str, Any]]:
     return messages
 
 
-def _unlearned(prompt: Sequence[Message]) -> list[dict[str, Any]]:
+def _unlearned(prompt: Sequence[Message]) -> list[Document]:
     return [
         {**message, "weight": 0} if message["role"] == "assistant" else {**message}
         for message in prompt
     ]
 
 
-def _reply(decision: Decided) -> dict[str, Any]:
+def _reply(decision: Decided) -> Document:
     return {"role": "assistant", "content": decision.reply, "weight": int(decision.target)}
 
 
@@ -144,127 +140,94 @@ def about_file(out: Path) -> Path:
 
 
 def write_chat(
-    lessons: Iterable[Lesson],
-    out: Path,
-    per: Per = "decision",
-    tell: Callable[[Written], None] = lambda _: None,
-    most: int = 0,
-) -> Written:
-    """Write lessons as they come, holding one at a time.
-
-    Whatever ends it, both files are left with the lines of whole episodes and nothing after them.
-    """
-    done, paths, whole = Written(), (out, about_file(out)), (0, 0)
-    for path in paths:
-        refuse_special(path)
-    make_folder(out.parent)
-    try:
-        with paths[0].open("wb") as chat, paths[1].open("wb") as meta:
-            for lesson in lessons:
-                lines = [*lines_of(lesson, per, most)]
-                chat.writelines(_packed({"messages": line.messages}) for line in lines)
-                meta.writelines(_packed(line.about) for line in lines)
-                chat.flush()
-                meta.flush()
-                whole = (chat.tell(), meta.tell())
-                done = Written(
-                    done.episodes + 1,
-                    done.lost + (not lesson.won),
-                    done.lines + len(lines),
-                    done.targets + sum(m.get("weight", 0) for o in lines for m in o.messages),
-                )
-                tell(done)
-    except OSError as error:
-        raise RpmsError(f"cannot write {out}: {reason_of(error)}") from error
-    finally:
-        for path, size in zip(paths, whole, strict=True):
-            with suppress(OSError):
-                os.truncate(path, size)
+    lessons: Iterable[Lesson], out: Path, per: Per = "decision", most: int = 0,
+    tell: Tell = lambda _: None,
+) -> Written:  # fmt: skip
+    """Write lessons as they come, holding one at a time; both files are whole or not there."""
+    done = Written()
+    with whole_file(out) as chat, whole_file(about_file(out)) as meta:
+        for lesson in lessons:
+            lines = [*lines_of(lesson, per, most)]
+            messages = [message for line, _ in lines for message in line["messages"]]
+            chat.writelines(packed(line) for line, _ in lines)
+            meta.writelines(packed(about) for _, about in lines)
+            done = Written(
+                done.episodes + 1,
+                done.lost + (not lesson.won),
+                done.lines + len(lines),
+                done.targets + sum(message.get("weight", 0) for message in messages),
+            )
+            tell(done)
     return done
 
 
-def _packed(document: Mapping[str, Any]) -> bytes:
-    """Plain ASCII: some readers take a line separator inside a text for a line's end."""
-    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
-
-
 def export_chat(
-    run: Run,
-    out: Path,
-    conditions: Collection[str] = (),
-    per: Per = "decision",
-    tell: Callable[[Written], None] = lambda _: None,
-    most: int = 0,
-) -> Written:
+    run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
+    tell: Tell = lambda _: None,
+) -> Written:  # fmt: skip
     """Write the won episodes of a run as training data."""
-    manifest, episodes = run.manifest, LoggedEpisodes(run, known_conditions(run, conditions))
+    manifest, labels = run.manifest, known_conditions(run, conditions)
     refuse_judged(manifest.env, manifest.split)
     lessons = (
         lesson_of(episode, log, manifest.env, manifest.split, run.model(episode.condition))
-        for _, episode, log in episodes
+        for _, episode, log in logged_episodes(run, labels)
     )
-    return write_chat(lessons, out, per, tell, most)
-
-
-class Expertise(NamedTuple):
-    """What the expert plays, and how.
-
-    Attributes:
-        env: the world.
-        split: the tasks; empty for the ones the world itself learns on.
-        limit: how many of them; 0 for all.
-        spread: evenly from the whole split.
-        mistakes: how often it errs, 0 to 1.
-        settings: what every arm begins with; its seed is that of the mistakes, too.
-        workers: processes; 0 plays in this one, None takes one per processor.
-    """
-
-    env: str
-    split: str = ""
-    limit: int = 0
-    spread: bool = False
-    mistakes: float = 0.0
-    settings: RunContext = RunContext()
-    workers: int | None = None
+    return write_chat(lessons, out, per, most, tell)
 
 
 def export_expert(
-    play: Expertise,
+    env: str,
     out: Path,
-    per: Per = "decision",
+    *,
+    split: str = "",
+    limit: int = 0,
+    spread: bool = False,
     conditions: Sequence[str] = (),
     arms: Sequence[str] = (),
-    progress: Callable[[int], Callable[[Written], None]] = lambda total: lambda done: None,
+    settings: RunContext | None = None,
+    mistakes: float = 0.0,
+    per: Per = "decision",
     most: int = 0,
+    workers: int | None = None,
+    tell: Tell = lambda _: None,
 ) -> Written:
     """Let the expert play and write its decisions.
 
-    ``conditions`` and ``arms`` take turns; one that is named twice gets twice as much.
-    ``progress`` is given the number of tasks and makes what is told of each line.
+    Args:
+        env: the world.
+        out: the file to write.
+        split: the tasks; those the world itself learns on by default.
+        limit: how many of them; 0 for all.
+        spread: evenly from the whole split.
+        conditions: who plays, in turn; one that is named twice gets twice as much.
+        arms: more of them, as ``LABEL:SETTING=VALUE,...``.
+        settings: what every arm begins with; its seed is that of the mistakes, too.
+        mistakes: how often it errs, 0 to 1.
+        per: a line for each decision or episode.
+        most: of an episode so many decisions; 0 for all.
+        workers: processes; 0 plays in this one, None takes one per processor.
+        tell: called after each episode.
     """
-    split = play.split or get_environment(play.env).learning_split
-    refuse_judged(play.env, split)
-    base = play.settings
-    letters = conditions or ([] if arms else ["A", "B", "C", "D"])
-    mix = [(condition_name(name), Variant(base.under(name))) for name in letters]
-    mix += [parse_arm(text, base) for text in arms]
+    split, base = split or get_environment(env).learning_split, settings or RunContext()
+    refuse_judged(env, split)
+    mix = [parse_arm(text, base) for text in [*conditions, *arms] or ["A", "B", "C", "D"]]
     for _, variant in mix:  # a wrong file is an answer at once
-        manual_for(play.env, variant.settings())
-        check_memory(play.env, variant.settings())
+        manual_for(env, variant.settings())
+        check_memory(env, variant.settings())
     plan = RunPlan(
-        play.env,
+        env,
         split,
-        choose_tasks(play.env, split, play.limit, play.spread),
-        {label: arm.settings().with_(temperature=play.mistakes) for label, arm in mix},
+        choose_tasks(env, split, limit, spread),
+        {label: arm.settings().with_(temperature=mistakes) for label, arm in mix},
         truth=False,
         nodes={label: {**arm.paths(), "llm_call": path_of(llm_call, "")} for label, arm in mix},
     )
     jobs = assign(plan, [label for label, _ in mix])
-    workers = play.workers if play.workers is not None else os.cpu_count() or 1
-    pool = local_pool(plan, min(workers, len(jobs)))
+    processes = workers if workers is not None else os.cpu_count() or 1
+    pool = local_pool(plan, min(processes, len(jobs)))
     try:
         lessons = _expert_lessons(Dispatcher(pool, AT_ONCE, jobs).play(), jobs)
-        return write_chat(lessons, out, per, progress(len(jobs)), most)
+        return write_chat(lessons, out, per, most, tell)
     finally:
         pool.close()
 

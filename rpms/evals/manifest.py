@@ -142,14 +142,9 @@ def merge_manifest(
     The arms of ``anew`` have no results yet: their code, rules and memory are those of now.
     """
     if changes := differences(old, new, anew):
-        changed = [
-            label for label in new.conditions if differences(old, new, {*anew, label}) != changes
-        ]
-        drop = "".join(f", or --replay-arm {label}" for label in changed)
         raise RpmsError(
             f"{folder} holds a run with other settings: {'; '.join(changes)}. Give the settings it "
-            f"was started with, or another --out{drop}"
-            + (", which drops the arm's episodes and plays them again" if drop else "")
+            "was started with, or another --out"
         )
     tasks = {task.id: task for task in [*old.tasks, *new.tasks]}
     models = [*old.model_label.split(", "), *new.model_label.split(", ")]

@@ -221,7 +221,6 @@ class Episode(BaseModel):
     fell_back: Count = 0
     insisted: Count = 0
     vetoes: dict[str, Count] = {}
-    after_veto: dict[str, list[Count]] = {}
     foretold: dict[str, list[Count]] = {}
     refused: dict[str, Count] | None = None  # not counted in runs of earlier versions
     lost_by: str = ""

@@ -46,7 +46,6 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
-DROPPED = "dropped.jsonl"
 STEPS = "steps"
 LOCK = ".lock"
 
@@ -314,27 +313,10 @@ class RunWriter:
                 torn.truncate(whole)
         return {episode.key: episode for episode in self.lines(of)}
 
-    def drop(self, arms: Collection[str]) -> None:
-        """Take the episodes of some arms out of the run; their lines stay, in a file of their own.
-
-        What they cost was spent all the same.
-        """
-        file = self.folder / EPISODES
-        if not (arms and file.exists()):
-            return
-        sides: dict[bool, list[bytes]] = {True: [], False: []}
-        for line in read_bytes(file).splitlines(keepends=True):
-            sides[_arm_of(line) in arms].append(line)
-        with self._or_stop():
-            with refuse_special(self.folder / DROPPED).open("ab") as dropped:
-                dropped.writelines(sides[True])
-                os.fsync(dropped.fileno())
-            write_whole(file, b"".join(sides[False]), durable=True)
-
-    def lines(self, of: type[AnEpisode], name: str = EPISODES) -> Iterator[AnEpisode]:
+    def lines(self, of: type[AnEpisode]) -> Iterator[AnEpisode]:
         """Every episode that was written, also those that a later line supersedes."""
         self.damaged = 0
-        for _, episode in _parse(_data(self.folder / name), of):
+        for _, episode in _parse(_data(self.folder / EPISODES), of):
             if isinstance(episode, ValidationError):
                 self.damaged += 1
             else:
@@ -372,11 +354,3 @@ class RunWriter:
             os.close(self._lines)
             self._lines = None
         self._lock.close()
-
-
-def _arm_of(line: bytes) -> str:
-    """A damaged line is nobody's, and stays where it is."""
-    try:
-        return str(parse_json(line, "")["condition"])
-    except (RpmsError, LookupError, TypeError):
-        return ""

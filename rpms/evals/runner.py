@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
-from rpms.evals.episode import EpisodeResult, Recorder
+from rpms.evals.episode import EpisodeResult, never_played
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
 from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
-from rpms.evals.run_folder import DROPPED, RunWriter
+from rpms.evals.run_folder import RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -107,16 +106,11 @@ class Dispatcher:
                 # Suspects wait until the others are through: they need a worker for themselves.
                 self._queue.append(job)
             else:
-                yield job, _given_up(job, f"lost its worker {ATTEMPTS} times: {event.reason}")
+                reason = f"lost its worker {ATTEMPTS} times: {event.reason}"
+                yield job, never_played(job, EnvironmentFault(reason))
 
 
-def _given_up(job: Job, reason: str) -> EpisodeResult:
-    recorder = Recorder(job, truth=False)
-    recorder.fail(EnvironmentFault(reason))
-    return recorder.result()
-
-
-class Run:
+class RunSession:
     """One session on a run folder: opened, played as far as it gets, closed."""
 
     def __init__(
@@ -126,25 +120,16 @@ class Run:
         *,
         keep_failed: bool = False,
         budget: Budget = NO_LIMIT,
-        replay: Collection[str] = (),
         **informative: Any,
     ) -> None:
-        """Take the folder; arms that were played there with other settings are refused.
-
-        What the arms of ``replay`` have played is dropped.
-        """
-        if unknown := sorted({*replay} - {*plan.conditions}):
-            arms = ", ".join(plan.conditions)
-            raise RpmsError(f"--replay-arm {unknown[0]}: no such arm here; the arms are {arms}")
+        """Take the folder; arms that were played there with other settings are refused."""
         self.plan = plan
-        self.again = "Run the same command again" + (" without --replay-arm" if replay else "")
         for context in plan.conditions.values():
             budget.check(context.model, context.base_url)
         self._writer = RunWriter(folder)
         try:
-            finished = self._open(make_manifest(plan, **informative), replay)
-            episodes = chain(self._writer.lines(Episode, DROPPED), self._writer.lines(Episode))
-            before = spent_before(episodes, self._manifest.sessions)
+            finished = self._open(make_manifest(plan, **informative))
+            before = spent_before(self._writer.lines(Episode), self._manifest.sessions)
             self.damaged = self._writer.damaged
         except BaseException:
             self._writer.close()
@@ -156,25 +141,19 @@ class Run:
         for episode in settled:
             self.progress.count(episode)
 
-    def _open(self, fresh: Manifest, replay: Collection[str]) -> dict[JobKey, Episode]:
+    def _open(self, fresh: Manifest) -> Mapping[JobKey, Episode]:
         """Write the manifest; what is finished. An arm without results may have other code now."""
-        old = self._writer.manifest()
-        finished = {k: e for k, e in self._finished().items() if k.condition not in replay}
+        old, finished = self._writer.manifest(), self._finished()
         played = {key.condition for key, episode in finished.items() if not episode.is_error}
         anew = self.plan.conditions.keys() - played
         session = Session(started=fresh.created, commit=commit())
         self._manifest = merge_manifest(self._writer.folder, old, fresh, anew) if old else fresh
         self._manifest.sessions = [*(old.sessions if old else ()), session]
-        self._writer.drop(replay)
         self._writer.write_manifest(self._manifest)
         return finished
 
-    def play(self, pool: Pool, capacity: int, watch: Watch, metered: bool = False) -> None:
-        """Play what is left; the files are whole whenever this is interrupted.
-
-        ``metered`` says that the pool's workers add each call to the meter themselves; else
-        what an episode spent is known when it has ended.
-        """
+    def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
+        """Play what is left; the files are whole whenever this is interrupted."""
         dispatcher, notes = Dispatcher(pool, capacity, self.jobs), FlightNotes(self._writer.folder)
 
         def look() -> None:
@@ -191,7 +170,7 @@ class Run:
                 if following := self.plan.following(job, line):
                     dispatcher.add(following)
                 self.progress.add(line, last=following is None)
-                if not metered:
+                if pool.settings.meter is None:  # else the workers add each call themselves
                     self.meter.add(spent_in(line), line.cost_usd)
                 self.progress.judge(line, self.meter.session.tokens)
                 watch(self.progress)

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 from rpms.nodes.manual import load_manual
@@ -217,9 +216,6 @@ def _dominant(steps: Sequence[Mapping[str, Any]], refused: Counter[str], failure
     return max(reversed(KINDS), key=lambda kind: refused[kind])
 
 
-UNREADABLE = "no action read"
-"""Stands for the rule where there was nothing that a rule could speak of."""
-
 ANY_GOAL = "any goal"
 """Where an entry is not about one goal: what an action needs, what was found where."""
 
@@ -257,20 +253,7 @@ def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
         "fell_back": verdicts["fell_back"],
         "insisted": verdicts["insisted"],
         "vetoes": dict(sorted(rules.items())),
-        "after_veto": after_veto(decisions),
     }
-
-
-def after_veto(decisions: Sequence[Decision]) -> dict[str, list[int]]:
-    """Of the vetoes that the model was told: ``[told, next passed, next the same]`` by rule."""
-    counts: dict[str, list[int]] = {}
-    for before, after in pairwise(decisions):
-        if before["verdict"] == "asked_again":
-            row = counts.setdefault(before["rule"] or UNREADABLE, [0, 0, 0])
-            row[0] += 1
-            row[1] += after["verdict"] == "accepted"
-            row[2] += after["proposal"] == before["proposal"]
-    return dict(sorted(counts.items()))
 
 
 def drift_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from rpms.envs import Task, live
 from rpms.evals.arms import load_stages
 from rpms.evals.costs import Meter, Tokens, cost_of
-from rpms.evals.episode import ComputeSlots, EpisodeResult, Recorder, play_job
+from rpms.evals.episode import EpisodeResult, never_played, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import RpmsGraph, Swapped, build_graph
@@ -82,7 +82,6 @@ class Player:
     def __init__(self, settings: WorkerSettings) -> None:
         """Nothing heavy happens before the first job."""
         self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
-        self._slots = ComputeSlots()
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
 
@@ -99,10 +98,8 @@ class Player:
             graph = self._graph(job.condition, context)
             taught, written = await self._lesson(job, context, rates)
         except Exception as error:  # an arm that cannot be built is its own episodes' trouble
-            recorder = Recorder(job, truth, rates, meter)
-            recorder.fail(error)
-            return recorder.result()
-        return await play_job(graph, taught, context, truth, self._slots, rates, meter, written)
+            return never_played(job, error, rates)
+        return await play_job(graph, taught, context, truth, rates, meter, written)
 
     async def _lesson(
         self, job: Job, context: RunContext, rates: Rates | None

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-from rpms.evals.run_folder import EPISODES
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    file = folder / EPISODES
-    text = file.read_text() if file.exists() else ""
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+from tests.evals.sample_runs import lines_of as lines
 
 
 def keys(folder: Path) -> list[tuple[str, str]]:
@@ -24,3 +16,6 @@ def histories(folder: Path) -> dict[tuple[str, str], list[str]]:
         (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
         for line in lines(folder)
     }
+
+
+__all__ = ["histories", "keys", "lines"]

@@ -11,13 +11,12 @@ from rpms.evals.evaluate import ExecutionOptions
 from rpms.evals.plan import make_plan
 from rpms.evals.progress import RunProgress, spending
 from rpms.evals.records import EpisodeLine
-from rpms.evals.run_folder import EPISODES, step_log_file
+from rpms.evals.run_folder import EPISODES
 from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
 from tests.commands.runs import histories, keys, lines
 from tests.evals import sample_runs
 from tests.openai_server import Answer, OpenAIServer
-from tests.paper_entries import refusals
 
 FEW = ("--workers", "0", "--max-steps", "3")
 
@@ -99,33 +98,6 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     assert len(keys(run)) == 15 and {*keys(run)[12:]} == {*keys(run)[:3]}
     latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines(run)}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
-
-
-@pytest.mark.engine
-def test_a_run_with_errors_fails_and_says_the_first(
-    tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(Answer(status=400, error="no such thing"), "Action: look")
-    words = served(openai_server, tmp_path, "--concurrency", "1")
-    done = rpms(*words)
-    assert done.code == 2
-    assert "1 of the 4 episodes played now ended in an error" in done.err
-    assert "no such thing" in done.err and "Run the same command again" in done.err
-    assert rpms(*words).code == 0 and len(lines(tmp_path)) == 5
-
-
-@pytest.mark.engine
-def test_a_preset_runs_under_its_labels(tmp_path: Path, rpms: Rpms) -> None:
-    memory = refusals(tmp_path / "memory.jsonl", 0, ("mug 1", "look"))
-    run = tmp_path / "run"
-    done = rpms("eval", "--out", run, "--preset", "scf", "--limit", "1", *FEW, "--memory", memory)
-    assert done.code == 0, done.err
-    labels = ["D scf=off", "D scf=occupancy", "D scf=preconditions"]
-    labels += ["C scf=off", "C scf=occupancy"]
-    assert sorted(label for label, _ in keys(run)) == sorted(labels)
-    assert all(step_log_file(run, *key).is_file() for key in keys(run))
-    dropped = {line["condition"]: line["dropped_scf"] for line in lines(run)}
-    assert dropped["D scf=off"] == 0 < dropped["D scf=occupancy"]
 
 
 def test_a_local_model_is_asked_by_one_episode_at_a_time() -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rpms as public
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
-from rpms.evals.run_folder import DROPPED, read_run
+from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
 from tests.commands.conftest import ROOT
-from tests.commands.runs import keys, lines
+from tests.commands.runs import lines
 
 KEY = "sk-a-key-of-mine-123456"
 BROKEN = f"""
@@ -95,16 +92,7 @@ def test_a_stage_is_mended_and_gone_on_with(
     before = (run / "episodes.jsonl").read_bytes()
     done = play("--workers", "0")
     assert done.code == 2 and "condition mine nodes scf hash" in done.err
-    assert "or --replay-arm mine, which drops the arm's episodes" in done.err
     assert (run / "episodes.jsonl").read_bytes() == before
-    assert not (run / DROPPED).exists()
-
-    done = play("--workers", "0", "--replay-arm", "mine")
-    assert done.code == 0 and "2 of 4 episodes were finished before" in done.err
-    assert len(keys(run)) == len({*keys(run)}) == 4 and read_run(run).complete
-    dropped = (run / DROPPED).read_text().splitlines()
-    assert [json.loads(line)["condition"] for line in dropped] == ["mine"] * 4
-    assert play("--workers", "0").code == 0 and len(keys(run)) == 4
 
 
 MODEL = """
@@ -308,21 +296,3 @@ def test_a_rule_file_that_breaks_while_it_is_played(
     at_once = rpms(*words)
     assert at_once.code == 2 and at_once.err.startswith(f"rpms: {rules}:2: U-1: ")
     assert at_once.err.count("\n") == 1
-
-
-@pytest.mark.engine
-def test_from_python_an_arm_is_played_again(random_run: Path, tmp_path: Path) -> None:
-    run = shutil.copytree(random_run, tmp_path / "run")
-
-    def play(label: str, **settings: Any) -> public.Report:
-        execution = public.ExecutionOptions(workers=0, replay_arms=[label])
-        arms = {"A": public.RunContext.for_condition("A", model="random", **settings)}
-        return public.evaluate(arms, out=run, limit=2, execution=execution, show=False)
-
-    with pytest.raises(RpmsError, match="--replay-arm Z: no such arm here; the arms are A"):
-        play("Z")
-    with pytest.raises(RpmsError, match="k: 3 before, 4 now"):
-        play("A", k=4)
-    assert not (run / DROPPED).exists(), "what is refused touches nothing"
-    assert play("A").run.complete and len(lines(run)) == 2
-    assert len((run / DROPPED).read_text().splitlines()) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Rpms
-from tests.evals.sample_runs import LABEL, episode, slug, write_run
+from tests.evals.sample_runs import LABEL, contexts, episode, slug, write_run
 
 
 @pytest.fixture
@@ -51,8 +51,9 @@ def test_compare_names_what_changed_and_refuses_other_protocols(
     assert "Tasks whose outcome changed: 1" in flat
     document = json.loads(rpms("compare", folder, other, "--json").out)
     assert document["tables"]["summary"]["rows"][0]["only second won"] == 1
-    short = write_run(tmp_path / "x", {"D scf=off": [True] * 6}, settings={"max_steps": 30})
-    words = ("compare", folder, other, short, "--map", "D scf=off=D")
+    short = write_run(tmp_path / "x", {"D": [True] * 6}, settings={"max_steps": 30},
+                      conditions={"D": {**contexts("D")["D"], "scf": "off"}})  # fmt: skip
+    words = ("compare", folder, other, short)
     done = rpms(*words)
     assert done.code == 2 and done.out == "" and done.err.count("\n") == 1
     assert "steps: 50 -> 30" in done.err and "--allow-differences" in done.err
@@ -66,13 +67,11 @@ def test_python_gets_the_same_without_a_word(
 ) -> None:
     import rpms as package
 
-    other = write_run(tmp_path / "other", {"B layout=paper": [True] * 6})
+    other = write_run(tmp_path / "other", {"B": [True] * 6})
     report = package.report(folder)
-    comparison = package.compare([str(folder), other], map={"B layout=paper": "B"})
+    comparison = package.compare([str(folder), other])
     assert [table.id for table in comparison.tables] == ["summary", "changes", "models"]
     assert report.as_json()["played"] == 24 and "# Runs compared" in comparison.as_markdown()
-    by_words = package.compare([folder, other], map=["B layout=paper=B"])
-    assert by_words.as_json() == comparison.as_json()
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
 
 

@@ -14,7 +14,7 @@ from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import EpisodeLine
-from rpms.evals.runner import Run, Watch, local_pool
+from rpms.evals.runner import RunSession, Watch, local_pool
 from rpms.evals.workers import Pool
 from rpms.vocabulary.context import RunContext
 
@@ -200,19 +200,19 @@ def play_short(
     capacity: int = 4,
     watch: Watch = lambda progress: None,
     budget: Budget = NO_LIMIT,
-) -> Run:
+) -> RunSession:
     """A session on a run folder, in this process or in as many others."""
-    run = Run(plan, folder, budget=budget)
+    run = RunSession(plan, folder, budget=budget)
     try:
-        local = isinstance(pool, int)
         workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
-        run.play(workers, capacity, watch, metered=local)
+        run.play(workers, capacity, watch)
     finally:
         run.close()
     return run
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
-    """What a run has written so far."""
+    """What a run has written so far, in whole lines."""
     file = folder / "episodes.jsonl"
-    return [json.loads(text) for text in file.read_text().splitlines()] if file.exists() else []
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.comparison import compare_runs, read_mapping, row_names
+from rpms.evals.comparison import compare_runs, row_names
 from rpms.evals.run_folder import Run, read_run
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -137,24 +137,6 @@ def test_runs_of_one_model_are_called_by_their_folders(tmp_path: Path) -> None:
     assert compare_runs(runs).names == ("x", "y", "z")
     deep = [run_of(tmp_path / name / "run", {"A": [True]}) for name in ("x", "y")]
     assert row_names(deep) == [str(run.folder) for run in deep]
-
-
-def test_labels_are_mapped(tmp_path: Path) -> None:
-    first = run_of(tmp_path / "1", {"A": [True], "D": [True, False]})
-    second = run_of(tmp_path / "2", {"D scf=off": [False, False], "A": [True]})
-    mapping = read_mapping(["D scf=off=D"], [first, second])
-    assert mapping == {"D scf=off": "D"}
-    comparison = compare_runs([first, second], mapping)
-    assert comparison.differences == ["D, scf: occupancy -> off"]
-    rows = comparison.as_json()["tables"]["summary"]["rows"]
-    assert [row["condition"] for row in rows] == ["A baseline", "D full"]
-    assert rows[1]["only first won"] == 1
-    with pytest.raises(RpmsError, match=r"give OLD=NEW .* there are: A, D, D scf=off"):
-        read_mapping(["E=D"], [first, second])
-    with pytest.raises(RpmsError, match="no run has a condition 'E'"):
-        compare_runs([first, second], {"E": "D"})
-    with pytest.raises(RpmsError, match=r"two conditions of .* one name"):
-        compare_runs([first, second], {"A": "D"})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from rpms.evals.conditions import (
     true_label,
 )
 from rpms.evals.report import read_report
-from rpms.evals.report.source import names
 from rpms.memory_store.controls import CONTROLS
 from rpms.nodes.memories import METHODS
 from rpms.rules.manual import TIERS
@@ -104,11 +103,6 @@ def test_a_sweep_tells_what_the_whole_run_was_given_besides() -> None:
     assert list(preset_contexts("2x2", RunContext())) == list("ABCD")
 
 
-@pytest.mark.parametrize(("label", "name"), [("A", "A baseline"), ("A+verify",) * 2])
-def test_long_names_are_for_pure_letters(label: str, name: str) -> None:
-    assert names(label) == name
-
-
 def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path) -> None:
     labels = [f"{letter}+verify" for letter in "ABCD"]
     wins = {label: [True, False] for label in labels}
@@ -148,6 +142,8 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     ("tiers", "without_rules",
      {**{"B": "", "D": ""}, **{f"{letter} without_rules={name}": name
                                for letter in "BD" for name in TIERS}}),
+    ("verify", "guard", {label: guard for letter in "ABCD"
+                         for label, guard in ((letter, "off"), (f"{letter}+verify", "verify"))}),
 ])  # fmt: skip
 def test_a_sweep_changes_what_its_labels_say(
     preset: str, setting: str, values: dict[str, str]
@@ -157,23 +153,10 @@ def test_a_sweep_changes_what_its_labels_say(
     assert all(context.condition == label[0] for label, context in contexts.items())
 
 
-@pytest.mark.parametrize("guard", ["off", "offer"])
-def test_the_preset_verify_has_each_letter_plain_and_verified(guard: str) -> None:
-    contexts = preset_contexts("verify", BASE.with_(guard=guard, reasks=1))
-    plain = ["A", "B", "C", "D"]
-    assert list(contexts) == [
-        label for letter in plain for label in (letter, f"{letter}+verify reasks=1")
-    ]
-    for letter in plain:
-        assert contexts[letter].guard == "off"
-        assert contexts[f"{letter}+verify reasks=1"] == contexts[letter].with_(guard="verify")
-
-
-@pytest.mark.parametrize("name", ["m.jsonl", "m.round{round}.jsonl"])
-def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path, name: str) -> None:
+def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"m.round{number}.jsonl").write_text("")
-    base = BASE.with_(memory_file=str(tmp_path / name))
+    base = BASE.with_(memory_file=str(tmp_path / "m.jsonl"))
     curve = preset_contexts("rounds", base)
     alone = preset_contexts("memory_rounds", base)
     assert list(curve) == [f"round {number}" for number in range(4)]

@@ -1,8 +1,7 @@
-"""One episode: its line, its log, and its place among others on the loop."""
+"""One episode: its line and its log."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from typing import Any
@@ -13,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.evals.episode import STEPPING, ComputeSlot, ComputeSlots, EpisodeResult, play_job
+from rpms.evals.episode import EpisodeResult, play_job
 from rpms.evals.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
@@ -161,56 +160,3 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
     refused = [step["lacked"] for step in steps if step["failed"]]
     assert line.refused == {"missing": 0, "wrong": 0, "ignored": len(refused)}
     assert len(refused) == (3 if guard == "off" else 0)
-
-
-async def test_a_few_at_a_time_are_worked_on_until_they_ask_again() -> None:
-    slots = ComputeSlots()
-    now = {"starting": 0, "working": 0}
-    most = dict(now)
-    order: list[int] = []
-
-    async def busy(what: str) -> None:
-        now[what] += 1
-        most[what] = max(most[what], now[what])
-        for _ in range(20):
-            await asyncio.sleep(0)
-        now[what] -= 1
-
-    async def episode(number: int) -> None:
-        place = ComputeSlot(slots)
-        await place.start()
-        await busy("starting")
-        await place.passed("reset_env")
-        for _ in range(3):
-            await place.passed("belief_update")
-            await busy("working")
-            await place.passed("prompt_build")
-            order.append(number)
-            await asyncio.sleep(0.01)
-            await place.passed("llm_call")
-        place.leave()
-
-    await asyncio.gather(*map(episode, range(12)))
-    assert most == {"starting": 1, "working": STEPPING}
-    assert sorted(order) == sorted([*range(12)] * 3)
-    assert order[0] == 0 and order.index(11) > order.index(1)
-    assert not slots.starting.locked() and slots.stepping._value == STEPPING
-
-
-class Broken:
-    """A graph that falls over after its first stage."""
-
-    async def astream(self, *_: Any, **__: Any) -> Any:
-        yield {"belief_update": {}}
-        raise RuntimeError("fell over")
-
-
-async def test_whatever_happens_the_place_is_given_back() -> None:
-    slots = ComputeSlots()
-    task = get_environment("alfworld").tasks("generated_unseen", 1)[0]
-    for _ in range(STEPPING + 2):
-        broken: Any = Broken()
-        played = play_job(broken, Job("B", task), RunContext(), False, slots)
-        line, _ = await asyncio.wait_for(played, 300)
-        assert line.failure_mode == "infrastructure_error"
-    assert not slots.starting.locked() and slots.stepping._value == STEPPING

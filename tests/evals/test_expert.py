@@ -13,7 +13,7 @@ from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
 from rpms.evals.expert import may_be_trained_on, refuse_judged
-from rpms.evals.export_chat import Expertise, assign, export_expert
+from rpms.evals.export_chat import assign, export_expert
 from rpms.evals.plan import make_plan
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
@@ -26,8 +26,8 @@ Rows = list[dict[str, Any]]
 
 def taught(out: Path, conditions: str, limit: int, *arms: str, **how: Any) -> tuple[Rows, Rows]:
     """The lines of whole episodes, and what is known of each."""
-    play = Expertise("alfworld", SPLIT, limit, **{"workers": 0, **how})
-    export_expert(play, out / "x.jsonl", "episode", list(conditions), arms)
+    options = {"split": SPLIT, "limit": limit, "per": "episode", "workers": 0, **how}
+    export_expert("alfworld", out / "x.jsonl", conditions=list(conditions), arms=arms, **options)
     files = [out / name for name in ("x.jsonl", "x.meta.jsonl")]
     lines, about = [[json.loads(row) for row in file.read_text().splitlines()] for file in files]
     return lines, about

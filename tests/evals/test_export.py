@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.export import LoggedEpisodes, export_run, prompt_of, trajectory
+from rpms.evals.export import export_run, logged_episodes, prompt_of, trajectory
 from rpms.evals.run_folder import read_run
 from tests.evals.sample_runs import write_run
 
@@ -40,7 +40,7 @@ def check(document: dict[str, Any]) -> None:
 
 def test_an_episode_as_a_trajectory(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"D": [True, False]}))
-    for played in LoggedEpisodes(run, ["D"]):
+    for played in logged_episodes(run, ["D"]):
         document = trajectory(played)
         check(document)
         agent = [step for step in document["steps"] if step["source"] == "agent"]

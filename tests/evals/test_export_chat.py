@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,24 +47,24 @@ def weights(messages: list[dict[str, Any]]) -> list[int | None]:
 
 
 def test_a_line_for_each_decision_but_the_mistakes() -> None:
-    lines = [*lines_of(lesson(True, False, True), "decision")]
-    assert [line.about for line in lines] == [
+    (_, first), (line, third) = lines_of(lesson(True, False, True), "decision")
+    assert [first, third] == [
         {"task": "t", "condition": "D", "step": 1}, {"task": "t", "condition": "D", "step": 3}
     ]  # fmt: skip
-    assert [m["content"] for m in lines[1].messages][3:] == [
+    assert [m["content"] for m in line["messages"]][3:] == [
         "blocks 3", "Action: 1", "seen 1", "Action: 2", "seen 2", "Action: 3"
     ]  # fmt: skip
-    assert weights(lines[1].messages) == [None, None, 0, None, 0, None, 0, None, 1]
+    assert weights(line["messages"]) == [None, None, 0, None, 0, None, 0, None, 1]
 
 
 def test_an_episode_as_one_conversation_keeps_its_mistakes_without_weight() -> None:
-    (line,) = lines_of(lesson(True, False, True), "episode")
-    assert [m["content"] for m in line.messages] == [
+    ((line, about),) = lines_of(lesson(True, False, True), "episode")
+    assert [m["content"] for m in line["messages"]] == [
         "act", "example", "Action: wait", "blocks 1", "Action: 1", "seen 1", "Action: 2", "seen 2",
         "Action: 3",
     ]  # fmt: skip
-    assert weights(line.messages) == [None, None, 0, None, 1, None, 0, None, 1]
-    assert line.about == {"task": "t", "condition": "D", "steps": 3, "not_learned": [2]}
+    assert weights(line["messages"]) == [None, None, 0, None, 1, None, 0, None, 1]
+    assert about == {"task": "t", "condition": "D", "steps": 3, "not_learned": [2]}
 
 
 @pytest.mark.parametrize("per", ["decision", "episode"])
@@ -73,7 +74,7 @@ def test_lost_episodes_teach_nothing(per: Per) -> None:
 
 
 def test_a_long_episode_may_give_a_few_decisions_from_all_of_it() -> None:
-    steps = [line.about["step"] for line in lines_of(lesson(*[True] * 9), "decision", most=3)]
+    steps = [about["step"] for _, about in lines_of(lesson(*[True] * 9), "decision", most=3)]
     assert len(steps) == 3
     assert steps[0] <= 3 < steps[1] <= 6 < steps[2]
     assert len([*lines_of(lesson(True, True), "decision", most=3)]) == 2
@@ -92,22 +93,16 @@ def test_both_files_have_the_same_lines(tmp_path: Path) -> None:
     assert len(about_file(out).read_text().splitlines()) == 2
 
 
-def test_an_interrupted_export_leaves_the_lines_of_whole_episodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dump = json.dumps
-    calls = iter(range(3))
+def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[Lesson]:
+        yield lesson(True, True)
+        raise KeyboardInterrupt
 
-    def breaks(*words: Any, **more: Any) -> str:
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return dump(*words, **more)
-
-    monkeypatch.setattr("rpms.evals.export_chat.json.dumps", breaks)
     out = tmp_path / "lines.jsonl"
+    write_chat([lesson(True)], out)
     with pytest.raises(KeyboardInterrupt):
-        write_chat([lesson(True), lesson(True, True)], out)
-    assert len(out.read_text().splitlines()) == len(about_file(out).read_text().splitlines()) == 1
+        write_chat(interrupted(), out)
+    assert [len(file.read_text().splitlines()) for file in tmp_path.iterdir()] == [1, 1]
 
 
 def test_a_run_gives_its_won_episodes(tmp_path: Path) -> None:

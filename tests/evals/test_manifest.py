@@ -70,18 +70,6 @@ def test_a_run_grows_by_tasks_arms_trials_and_repeats(tmp_path: Path) -> None:
     assert fewer == merged
 
 
-def test_code_that_changed_since_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
-    file = tmp_path / "my_stages.py"
-    file.write_text("stages = {'scf': lambda state: {}}")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    mine = replace(plan("D", 1), nodes={"D": {"*": "my_stages:stages"}})
-    first = make_manifest(mine)
-    assert first.swapped["D"]["nodes scf"]["path"] == "my_stages:stages"
-    file.write_text("stages = {'scf': lambda state: {}}  # changed")
-    changes = differences(first, make_manifest(mine))
-    assert len(changes) == 1 and changes[0].startswith("condition D nodes scf hash: ")
-
-
 def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path) -> None:
     mine, same, other = (tmp_path / name for name in ("mine.jsonl", "same.jsonl", "other.jsonl"))
     for file, source in ((mine, "x"), (same, "x"), (other, "y")):

@@ -55,16 +55,6 @@ def test_a_lost_task_is_tried_again_with_what_was_carried() -> None:
     assert plan.following(first, line("A", 0, False, failure_mode="model_error")) is None
 
 
-def test_a_run_goes_on_at_the_trial_it_had_reached() -> None:
-    plan = replace(two_by_two(), trials=3)
-    first, other = plan.jobs()[:2]
-    finished = {first.key: LOST, other.key: WON}
-    jobs, _ = remaining(plan, finished)
-    assert [job.key.trial for job in jobs] == [2, 1, 1] and jobs[0].before == LOST
-    finished[jobs[0].key] = LOST
-    assert remaining(plan, finished)[0][0].trial == 3
-
-
 def test_tasks_are_chosen_by_id_and_by_type() -> None:
     world = get_environment("alfworld")
     whole = world.tasks("generated_unseen", None)

@@ -10,7 +10,6 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.evals.manifest import make_manifest
-from rpms.evals.mechanisms import mechanism_table
 from rpms.evals.plan import make_plan
 from rpms.evals.protocol_card import apply_protocol, card_text, load_protocols, protocol_card
 from rpms.evals.report import read_report
@@ -19,7 +18,7 @@ from rpms.evals.run_folder import Run, read_run
 from rpms.nodes.prompt_examples import check_shown
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import contexts, write_run
+from tests.evals.sample_runs import write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 
@@ -79,16 +78,6 @@ def test_every_point_is_there(run: Run) -> None:
     assert protocol_card(turned)["tasks"] == card["tasks"] != protocol_card(fewer)["tasks"]
 
 
-def test_conditions_that_differ_are_told_apart(tmp_path: Path) -> None:
-    settings = contexts("A", "D")
-    settings["D"] |= {"examples": 0, "max_steps": 30, "action_list": True}
-    wins = {"A": [True], "D": [True]}
-    card = protocol_card(read_run(write_run(tmp_path, wins, conditions=settings)).manifest)
-    assert card["examples"] == "1 (A) | 0 (D)"
-    assert card["steps"] == "50 (A) | 30 (D)"
-    assert card["action list"] == "not shown (A) | shown (D)"
-
-
 def test_an_old_manifest_says_what_it_does_not_know(tmp_path: Path) -> None:
     """No settings, no hashes, contexts with hardly a field: older and foreign runs."""
     settings = {"A": {"rules": False, "memory": False}, "D": {"rules": True, "memory": True}}
@@ -107,7 +96,7 @@ def test_every_output_carries_the_card(run: Run) -> None:
     report = read_report(run.folder)
     text = card_text(protocol_card(run.manifest))
     assert len(report.tables) > 5
-    for table in [*report.tables, mechanism_table(run)]:
+    for table in report.tables:
         assert table.protocol == text == table.as_json()["protocol"]
         head = table.as_markdown().partition("\n| ")[0]
         assert head.splitlines()[4].startswith("Protocol: split: alfworld generated_unseen; tasks:")

@@ -14,7 +14,7 @@ from rpms.evals.plan import RunPlan
 from rpms.evals.progress import RunProgress
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import Run, local_pool
+from rpms.evals.runner import RunSession, local_pool
 from rpms.evals.workers import LOCAL, RayPool
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan
@@ -45,7 +45,7 @@ def test_a_run_begun_here_goes_on_on_a_cluster_and_a_killed_worker_loses_nothing
     tmp_path: Path, pool: RayPool
 ) -> None:
     folder, killed = tmp_path / "run", list[int]()
-    begun = Run(plan(), folder)
+    begun = RunSession(plan(), folder)
     begun.jobs = begun.jobs[:2]
     begun.play(local_pool(begun.plan, 0), 4, lambda progress: None)
     begun.close()

@@ -13,7 +13,6 @@ from rpms.envs import get_environment
 from rpms.evals.step_analysis import (
     ANY_GOAL,
     CAUSES,
-    KINDS,
     KNOWN_ACTION,
     NOT_RECORDED,
     NOTHING_REFUSED,
@@ -206,16 +205,6 @@ def test_a_lost_episode_counts_under_its_commonest_kind() -> None:
         kinds(*steps)
         assert failure_counts(steps, "timeout")["lost_by"] == kind
         assert failure_counts(steps, None)["lost_by"] == ""
-
-
-@given(st.lists(st.sampled_from([*KINDS, ""]), max_size=30), st.sampled_from(["timeout", None]))
-def test_every_refused_action_has_one_kind(lacked: list[str], mode: str | None) -> None:
-    steps = [{"lacked": kind, "failed": bool(kind)} for kind in lacked]
-    counts = failure_counts(steps, mode)
-    assert sum(counts["refused"].values()) == sum(map(bool, lacked))
-    assert counts["lost_by"] in ({*KINDS, NOTHING_REFUSED} if mode else {""})
-    if mode and any(lacked):
-        assert counts["refused"][counts["lost_by"]] == max(counts["refused"].values())
 
 
 def test_an_entry_comes_from_its_goal_or_names_its_source() -> None:

@@ -44,13 +44,11 @@ class Reflecting:
         return Answer(f"Plan: try way {number}.", usage=WRITTEN)
 
 
-def play(
-    server: OpenAIServer, out: Path, trials: int = 3, budget: int = 0, workers: int = 0
-) -> Report:
+def play(server: OpenAIServer, out: Path, trials: int = 3, budget: int = 0) -> Report:
     context = RunContext(
         model="openai:m", base_url=server.url, memory_method="reflexion", max_steps=STEPS
     )
-    execution = rpms.ExecutionOptions(workers=workers, concurrency=1, budget=Budget(tokens=budget))
+    execution = rpms.ExecutionOptions(workers=0, concurrency=1, budget=Budget(tokens=budget))
     return rpms.evaluate({"D": context}, out=out, limit=1, trials=trials, cache=False,
                          execution=execution, show=False)  # fmt: skip
 
@@ -127,10 +125,10 @@ def test_a_text_that_could_not_be_written_is_written_when_the_run_goes_on(
 def test_a_budget_counts_the_texts_written_between_trials(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
-    """Also in another process; the episodes alone would stay far below it."""
+    """The episodes alone would stay far below it."""
     openai_server.plays_by(Reflecting())
     with pytest.raises(RpmsError, match="budget of 1,000 tokens spent"):
-        play(openai_server, tmp_path, budget=1000, workers=1)
+        play(openai_server, tmp_path, budget=1000)
     assert [line["trial"] for line in lines_of(tmp_path)] == [1]
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["sessions"][0]["spent"]["tokens"] == STEPS * 107 + sum(WRITTEN)

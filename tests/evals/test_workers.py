@@ -182,7 +182,6 @@ def test_a_few_refused_prompts_never_stop_a_run(
 
 
 LASTING = {
-    "bad request": Answer(status=400, error="no such parameter (request req_NUMBER)"),
     "wrong key": Answer(status=401, error="wrong key (request req_NUMBER)"),
     "too long": Answer(
         status=400,
@@ -217,14 +216,3 @@ def test_what_fails_every_call_alike_stops_the_run_early(
         assert (line["failure_mode"], line["steps"]) == ("model_error", 0)
         assert str(answer.status) in line["error"]
         assert (answer.error.split("NUMBER")[0] in line["error"]) or "quota" in line["error"]
-
-
-@pytest.mark.engine
-def test_an_account_that_runs_empty_in_the_middle_stops_the_run_too(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(*[Answer()] * (2 * STEPS), LASTING["account empty"])
-    with pytest.raises(RpmsError, match=SAME):
-        play_short(plan(openai_server, 24), tmp_path, capacity=1)
-    endings = Counter(line["failure_mode"] for line in lines_of(tmp_path))
-    assert endings == {"timeout": 2, "model_error": 3}

@@ -13,7 +13,7 @@ from rpms.evals.comparison import compare_runs
 from rpms.evals.report import build_report, read_report
 from rpms.evals.report.behaviour import cause_of, cause_table, guard_table
 from rpms.evals.run_folder import Run, read_run
-from rpms.evals.step_analysis import UNREADABLE, Cause, decision_counts
+from rpms.evals.step_analysis import Cause, decision_counts
 from rpms.vocabulary.turn import Decision, Verdict
 from tests.evals.sample_runs import write_run
 
@@ -123,13 +123,10 @@ DECISIONS = [
 ]
 
 
-def test_only_vetoes_that_were_told_have_a_next_proposal() -> None:
+def test_what_a_guard_made_of_proposals_is_counted() -> None:
     counts = decision_counts(DECISIONS)
     assert (counts["proposals"], counts["asked_again"], counts["fell_back"]) == (8, 4, 1)
     assert counts["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
-    assert counts["after_veto"] == {"R-1": [2, 1, 1], "R-2": [1, 1, 0], UNREADABLE: [1, 0, 0]}
-    # A veto at the very end was never answered.
-    assert decision_counts(DECISIONS[:1])["after_veto"] == {}
 
 
 def test_what_rules_made_of_actions(tmp_path: Path) -> None:
