@@ -124,8 +124,8 @@ def fingerprint(root: Path) -> str:
 
 def main() -> int:
     """Install unless a former run did; the environment of ``make setup`` is in place already."""
-    stamp, wanted = ROOT / STAMP, fingerprint(ROOT)
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+    stamp, current = ROOT / STAMP, fingerprint(ROOT)
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == current:
         return 0
     os.chdir(ROOT)
     try:
@@ -133,7 +133,7 @@ def main() -> int:
     except SetupError as error:
         print(f"[setup] {error}", file=sys.stderr)
         return 1
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(current, encoding="utf-8")
     say("stock TextWorld is ready")
     return 0
 
