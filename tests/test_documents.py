@@ -91,3 +91,11 @@ def test_the_rules_shown_are_rules_of_ours() -> None:
     for line in "\n".join(shown).splitlines():
         bare = re.sub(r"\s+#.*", "", line).strip()
         assert " ".join(bare.split()) in " ".join(files.split()), line
+
+
+def test_the_readme_shows_an_episode_and_results_and_says_whose() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = [ROOT / name for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)]
+    assert {file.name for file in shown} == {"results.webp", "episode.webp"}
+    assert all(5_000 < file.stat().st_size < 150_000 for file in shown)
+    assert "built-in planner `sim`, which is no language model" in " ".join(text.split())

@@ -44,7 +44,7 @@ from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
 from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
-from rpms.graph.build import STAGES, RpmsGraph
+from rpms.graph.build import STAGES
 from rpms.memory_store import MemoryIndex, load_index
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
@@ -64,7 +64,6 @@ CONTEXT = RunContext.for_condition("D")
 SNAPSHOT = Path(cast(str, sys.modules["rpms.memory_store"].__file__)).with_name("snapshots")
 SIZES = (557, 10_000, 100_000, 1_000_000)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
-LOOPED = 5
 PROGRAMS = {
     "python -c pass": ("-c", "pass"),
     "import rpms": ("-c", "import rpms"),
@@ -144,22 +143,23 @@ class Script(GenericFakeChatModel):
 def bench_pipeline(games: int = 4, steps: int = 40) -> Iterator[Measured]:
     """The same actions through the whole agent and by the engine alone; each stage where it runs.
 
-    LangGraph's own share is that of the same graph with stages that do nothing.
+    What no stage takes is LangGraph's own share.
     """
     spent = Spent(float)
     tasks = WORLD.tasks("generated_unseen", games)[:games]
     asyncio.run(_play_all(tasks, steps, spent))
     each = {name: value / (len(tasks) * steps) for name, value in spent.items()}
+    engine, agent = each.pop("engine"), each.pop("agent")
     figures = {
-        "LangGraph between stages that do nothing": each.pop("langgraph"),
-        "agent without model and engine": each.pop("agent") - each["engine"],
-        "our engine, playing alone": each.pop("engine"),
+        "agent without model and engine": agent - engine,
+        "LangGraph between the stages": agent - sum(each.values()),
+        "our engine, playing alone": engine,
     }
     yield Measured("pipeline: one step, and each stage with what it calls", "ms", figures | each)
 
 
 async def _play_all(tasks: Sequence[Task], steps: int, spent: Spent) -> None:
-    empty, game = _empty(steps), AlfworldGame()
+    game = AlfworldGame()
     walks = [_walk(game, task, steps) for task in tasks]
     await _play(tasks[0], walks[0], Spent(float))  # loads rules, memory and templates
     for task, walk in zip(tasks, walks, strict=True):
@@ -167,9 +167,6 @@ async def _play_all(tasks: Sequence[Task], steps: int, spent: Spent) -> None:
         with spending(spent, "engine"):
             for action in walk:
                 game.step(action)
-        with spending(spent, "langgraph"):
-            async for _ in empty.astream({}, context=CONTEXT, stream_mode="updates"):
-                pass
         await _play(task, walk, spent)
 
 
@@ -207,22 +204,6 @@ async def _watched(
 ) -> Any:
     with spending(spent, name):
         return await stage.ainvoke(state, config)
-
-
-def _empty(steps: int) -> RpmsGraph:
-    """The same graph with stages that do nothing, that many times."""
-
-    async def reset_env(state: Any) -> Any:
-        return {"steps": 0, "done": False}
-
-    async def nothing(state: Any) -> Any:
-        return {"done": False}
-
-    async def env_step(state: Any) -> Any:
-        return {"steps": state["steps"] + 1, "done": state["steps"] + 1 >= steps}
-
-    stages: dict[str, Any] = dict.fromkeys(STAGES, nothing)
-    return build_graph(nodes={**stages, "reset_env": reset_env, "env_step": env_step})
 
 
 def bench_memory(sizes: Sequence[int] = SIZES, rounds: int = 20) -> Iterator[Measured]:
@@ -328,7 +309,7 @@ class SlowReply(BaseHTTPRequestHandler):
 def bench_throughput(
     latency: float = 1.0, episodes: int = 60, steps: int = 20, workers: int = 2
 ) -> Iterator[Measured]:
-    """A run with all episodes at once, and one episode in a plain loop, against one server."""
+    """A run with all episodes at once, against a server that is slow."""
     with (
         SlowServer(("127.0.0.1", 0), SlowReply) as server,
         TemporaryDirectory(prefix="rpms-bench-") as folder,
@@ -345,18 +326,11 @@ def bench_throughput(
         ended, first = time.time(), server.first
         if server.requests != episodes * steps:
             raise RpmsError(f"{server.requests} requests instead of {episodes * steps}")
-        graph = build_graph(model=open_model(context.model, base_url=address, timeout_s=60))
-        play = partial(run_episode, plan.tasks[0]["index"], split=plan.split, graph=graph)
-        play(context=context.with_(max_steps=1))  # loads client and game
-        looped = time.time()
-        play(context=context.with_(max_steps=LOOPED))
-        loop = (time.time() - looped) / LOOPED
         server.shutdown()
     yield Measured(f"throughput: {episodes} episodes of {steps} steps", "s", {
         "ideal: one reply per step": steps * latency,
         "a run, from the first request": ended - first,
         "start-up before that": first - began,
-        f"plain loop ({LOOPED} steps measured, multiplied)": loop * steps * episodes,
     })  # fmt: skip
 
 

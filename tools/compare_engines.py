@@ -18,8 +18,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,22 +61,6 @@ def note(engine: GameEngine | StockEngine, command: str | None) -> Seen:
     )  # fmt: skip
 
 
-def proposals(
-    rng: random.Random, walkthrough: Sequence[str], before: int, after: int
-) -> Generator[str | None, Seen, None]:
-    """Commands to play, None for a reset; ``send`` it what the game said last."""
-    seen = yield None
-    played: list[str] = []
-    for _ in range(before):
-        played.append(_propose(rng, seen, played))
-        seen = yield played[-1]
-    seen = yield None
-    for command in walkthrough:
-        seen = yield command
-    for _ in range(after):
-        seen = yield _propose(rng, seen, played)
-
-
 def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
     """Three of four valid, verbs taking turns: most commands of a game are walks."""
     chance = rng.random()
@@ -93,19 +76,19 @@ def play(
     engine: GameEngine | StockEngine, name: str, walkthrough: Sequence[str], before: int, after: int
 ) -> Iterator[Seen]:
     """One game as it goes; the same name always proposes the same."""
-    commands = proposals(random.Random(name), walkthrough, before, after)
-    command = next(commands)
-    while True:
-        seen = note(engine, command)
-        yield seen
-        try:
-            command = commands.send(seen)
-        except StopIteration:
-            return
+    rng, seen, played = random.Random(name), note(engine, None), list[str]()
+    yield seen
+    for _ in range(before):
+        played.append(_propose(rng, seen, played))
+        yield (seen := note(engine, played[-1]))
+    for command in (None, *walkthrough):
+        yield (seen := note(engine, command))
+    for _ in range(after):
+        yield (seen := note(engine, _propose(rng, seen, played)))
 
 
 def compare(file: Path, ours: GameEngine, stock: StockEngine, steps: int) -> tuple[int, str]:
-    """How many steps one game was compared for, and the first difference, if there is now."""
+    """How many steps one game was compared for, and the first difference, if there is one."""
     refused = ""
     try:
         ours.load(file)
@@ -154,24 +137,20 @@ def heading(game: Game, dialect: Dialect) -> dict[str, Any]:
 
 
 def transcript(seen: Iterable[Seen]) -> Iterator[list[Any]]:
-    """What was seen, each step by what changed; facts of a reset by their hash alnow."""
-    last: Seen | None = None
+    """What was seen, each step by what changed; facts of a reset by their hash alone."""
+    commands, known = tuple[str, ...](), set[str]()
     for now in seen:
-        facts = sorted(f"{fact.predicate}({', '.join(fact.args)})" for fact in now.facts)
+        facts = {f"{fact.predicate}({', '.join(fact.args)})" for fact in now.facts}
         line: list[Any] = [now.command, now.feedback, int(now.won), int(now.done)]
-        if now.command is None or last is None:
-            digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+        if now.command is None:
+            digest = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()[:16]
             line += [list(now.admissible), [], [digest], []]
         else:
-            known = {f"{fact.predicate}({', '.join(fact.args)})" for fact in last.facts}
-            line += [
-                [command for command in now.admissible if command not in last.admissible],
-                [command for command in last.admissible if command not in now.admissible],
-                [fact for fact in facts if fact not in known],
-                sorted(known.difference(facts)),
-            ]
+            line += [[command for command in now.admissible if command not in commands]]
+            line += [[command for command in commands if command not in now.admissible]]
+            line += [sorted(facts - known), sorted(known - facts)]
         yield line
-        last = now
+        commands, known = now.admissible, facts
 
 
 def record(home: tuple[Split, Dialect, int]) -> str:
@@ -210,41 +189,28 @@ def _text(entries: Iterable[Any]) -> str:
     return "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
 
 
-def write_transcripts(jobs: int) -> None:
-    """Record every home."""
-    require_stock()
-    homes, texts = recorded_homes(), list[str]()
-    with ProcessPoolExecutor(jobs) as pool:
-        for text in pool.map(record, homes):
-            texts.append(text)
-            print(f"\r{len(texts)} of {len(homes)} homes", end="", file=sys.stderr, flush=True)
-    OUT.write_text("".join(texts), encoding="utf-8")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, or record; the exit code."""
     parser = argparse.ArgumentParser(prog="compare_engines", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="game files, or folders with some")
     parser.add_argument("--steps", type=int, default=50, help="random steps per game")
     parser.add_argument("--record", action="store_true", help="write the transcripts of stock")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that record")
     options = parser.parse_args(arguments)
     if options.record == bool(options.files):
         parser.error("give files to compare, or --record")
     if options.record:
-        write_transcripts(options.jobs)
+        require_stock()
+        OUT.write_text("".join(map(record, recorded_homes())), encoding="utf-8")
         return 0
     ours, stock = GameEngine(), StockEngine()
-    games = steps = differing = 0
-    for file in find_games(options.files):
+    games, steps, differing = find_games(options.files), 0, 0
+    for file in games:
         count, difference = compare(file, ours, stock, options.steps)
-        games += 1
         steps += count
         if difference:
             differing += 1
             print(f"{file}: {difference}")
-        print(f"\r{games} games, {steps} steps, {differing} differing", end="", file=sys.stderr)
-    print(f"\n{games} games, {steps} steps, {differing} games with a difference")
+    print(f"{len(games)} games, {steps} steps, {differing} games with a difference")
     return 1 if differing else 0
 
 

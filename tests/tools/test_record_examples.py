@@ -33,9 +33,9 @@ def test_an_example_replays_word_for_word_and_wins(family: str, game: ScienceWor
     opening, *turns = recorded["messages"]
     assert game.reset(task) == opening["content"]
     won = False
-    for said, seen in zip(turns[::2], turns[1::2], strict=True):
-        assert (said["role"], seen["role"]) == ("assistant", "user")
-        outcome = game.step(read_reply(said["content"], ()).action)
-        assert outcome.observation == seen["content"]
+    for reply, answer in zip(turns[::2], turns[1::2], strict=True):
+        assert (reply["role"], answer["role"]) == ("assistant", "user")
+        outcome = game.step(read_reply(reply["content"], ()).action)
+        assert outcome.observation == answer["content"]
         won = outcome.won
     assert won

@@ -1,8 +1,6 @@
 """Stock TextWorld beside ours: which flags, which wheels, and what is said where it cannot be."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -78,28 +76,17 @@ def test_a_missing_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch) -
         stock_textworld.find_compilers({})
 
 
-def test_it_is_there_only_when_all_of_it_is(tmp_path: Path) -> None:
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / "tools").mkdir()
-    (tmp_path / stock_textworld.REQUIREMENTS).write_text("pytest==0.0.1\n")
+def test_it_is_installed_once_for_the_same_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[Clone] = []
+    monkeypatch.setattr(stock_textworld, "ROOT", tmp_path)
+    monkeypatch.setattr(stock_textworld, "install", installed.append)
+    monkeypatch.chdir(tmp_path)
+    for folder in (".venv", "tools"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "tools" / "stock_textworld.py").touch()
-    assert not stock_textworld.is_ready(tmp_path)
-    (tmp_path / stock_textworld.STAMP).write_text(stock_textworld.fingerprint(tmp_path))
-    assert not stock_textworld.is_ready(tmp_path)  # another version is installed
-    (tmp_path / stock_textworld.REQUIREMENTS).write_text(f"pytest=={pytest.__version__}\n")
-    assert not stock_textworld.is_ready(tmp_path)  # the pins are not those of the stamp
-    (tmp_path / stock_textworld.STAMP).write_text(stock_textworld.fingerprint(tmp_path))
-    assert stock_textworld.is_ready(tmp_path)
-
-
-def test_another_python_is_told_what_to_run(tmp_path: Path) -> None:
-    """It installs into the interpreter's environment, so that has to be the clone's own."""
-    for name in ("tools/__init__.py", "tools/bootstrap.py", "tools/stock_textworld.py"):
-        (tmp_path / "tools").mkdir(exist_ok=True)
-        shutil.copyfile(ROOT / name, tmp_path / name)
-    (tmp_path / stock_textworld.REQUIREMENTS).touch()
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.stock_textworld"],
-        cwd=tmp_path, env={}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "[setup] run this with: make textworld\n")
+    for pins in ("a==1", "a==2"):
+        (tmp_path / stock_textworld.REQUIREMENTS).write_text(pins)
+        assert (stock_textworld.main(), stock_textworld.main()) == (0, 0)
+    assert len(installed) == 2

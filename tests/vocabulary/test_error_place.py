@@ -22,7 +22,7 @@ def in_a_library() -> None:
     Point.model_validate({"x": "far"})
 
 
-def told_by_ours() -> None:
+def wrapped_by_ours() -> None:
     try:
         raise KeyError("foo")
     except KeyError as error:
@@ -45,15 +45,15 @@ def place(raising: Callable[[], object]) -> ErrorPlace | None:
     return place_of(caught.value.with_traceback(trace and trace.tb_next))
 
 
-@pytest.mark.parametrize("raising", [in_a_library, told_by_ours, again_and_again, of_many_words])
+@pytest.mark.parametrize("raising", [in_a_library, wrapped_by_ours, again_and_again, of_many_words])
 def test_the_last_line_of_their_own(raising: Callable[[], object]) -> None:
-    found = place(raising)
-    assert found and found["file"] == __file__ and found["stage"] == ""
+    location = place(raising)
+    assert location and location["file"] == __file__ and location["stage"] == ""
     lines, first = inspect.getsourcelines(raising)
-    assert first < found["line"] < first + len(lines)
-    assert f"in {raising.__name__}" in found["frames"]
-    assert max(len(found["frames"]), len(found["traceback"])) <= 2 * LONGEST
-    assert "site-packages" not in found["frames"] and "sk-a-key" not in found["traceback"]
+    assert first < location["line"] < first + len(lines)
+    assert f"in {raising.__name__}" in location["frames"]
+    assert max(len(location["frames"]), len(location["traceback"])) <= 2 * LONGEST
+    assert "site-packages" not in location["frames"] and "sk-a-key" not in location["traceback"]
 
 
 def test_what_is_nobodys_own_has_no_place_unless_any_will_do() -> None:

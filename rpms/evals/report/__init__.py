@@ -21,7 +21,6 @@ from rpms.evals.report.results import (
     main_table,
     pair_table,
     repeat_table,
-    setting_tables,
     square_table,
     trial_table,
     type_table,
@@ -33,7 +32,7 @@ from rpms.evals.tables import Table
 __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, square_table, type_table, pair_table, repeat_table, trial_table, setting_tables,
+    main_table, square_table, type_table, pair_table, repeat_table, trial_table,
     failure_table, cause_table, step_table, guard_table, refusal_table, prediction_table,
     token_table,
 )  # fmt: skip

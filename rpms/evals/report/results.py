@@ -1,4 +1,4 @@
-"""The tables about who won: main, by type, every pair, rules x memory, repeats, trials, settings.
+"""The tables about who won: main, by type, every pair, rules x memory, repeats, trials.
 
 pass^k is the chance that k independent repeats of a task all succeed, estimated without bias from
 the n that were played: C(wins, k) / C(n, k), averaged over tasks.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import comb
 from statistics import fmean
@@ -45,17 +44,8 @@ from rpms.evals.tables import (
     percent,
     points,
 )
-from rpms.vocabulary.context import declarations
 
 SQUARE = ("A", "B", "C", "D")
-VARIED = {
-    "arbitration": "Arbitration",
-    "scf": "State-consistent filtering (SCF)",
-    "memory_file": "Learning curve",
-    "memory_control": "Memory controls",
-}
-"""Settings with a table of their own where conditions differ in nothing else."""
-ROUNDS, NO_ROUND = "memory_file", 1000
 
 
 def main_table(run: Run) -> Table:
@@ -185,10 +175,10 @@ def pair_table(run: Run) -> Table | None:
             row += [p_value(paired.p_score), p_value(ranked)]
         row.append(counted([e for e, other in both if e.success and not other.success]))
         row.append(counted([e for other, e in both if e.success and not other.success]))
-        rows.append([*row, p_value(paired.p), p_value(p)])
+        rows.append([*row, p_value(paired.p), p_value(p), label(_difference(run, a, b))])
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
-    columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm"]
+    columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm", "differ in"]
     notes = [
         "Over the tasks that both conditions finished without an error. McNemar's test is exact "
         "and two-sided; Holm's columns correct for the number of pairs in this table."
@@ -196,6 +186,12 @@ def pair_table(run: Run) -> Table | None:
     return Table(
         "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
     )
+
+
+def _difference(run: Run, first: str, second: str) -> str:
+    """The settings that have another value, of those that have a meaning in both."""
+    a, b = (effective(run.manifest.conditions[name]) for name in (first, second))
+    return ", ".join(name for name in a if name in b and a[name] != b[name])
 
 
 def square_of(run: Run) -> list[str]:
@@ -320,92 +316,3 @@ def _won_by(run: Run, name: str) -> Iterator[Cell]:
         interval = wilson(won, len(judged)) if judged else None
         cell = percent(won / len(judged) if judged else None, interval, f"{won}/{len(judged)}")
         yield linked(cell, side)
-
-
-def setting_tables(run: Run) -> Iterator[Table]:
-    """A table for every setting that was varied alone: arbitration, SCF, rounds, controls."""
-    for field in VARIED:
-        comparable = varied(run, field)
-        for place, group in enumerate(comparable, start=1):
-            table = _setting_table(run, field, group)
-            if len(comparable) > 1:
-                title = f"{table.title}, {_switches(run, group[-1])}"
-                table = replace(table, id=f"{field}-{place}" if place > 1 else field, title=title)
-            yield table
-
-
-def varied(run: Run, field: str) -> list[list[str]]:
-    """Groups of conditions that differ in this setting alone, each in its natural order.
-
-    Which belong together follows from their settings in the manifest, not from their labels.
-    """
-    alike: dict[str, list[str]] = {}
-    for name, context in run.manifest.conditions.items():
-        others = effective(context)
-        if others.pop(field, None) is not None:
-            alike.setdefault(repr(sorted(others.items())), []).append(name)
-    values = declarations()[field].choices
-
-    def place(name: str) -> int:
-        value = str(run.manifest.conditions[name][field])
-        return values.index(value) if value in values else _round_of(name, value)
-
-    groups_ = [sorted(group, key=place) for group in alike.values() if len(group) > 1]
-    return [_with_round_zero(run, group) for group in groups_] if field == ROUNDS else groups_
-
-
-def _round_of(name: str, file: str) -> int:
-    """The number of the learning round, from the label or the snapshot's name."""
-    match = re.search(r"round\s*(\d+)", f"{name} {file}")
-    return int(match[1]) if match else NO_ROUND
-
-
-def _with_round_zero(run: Run, group: list[str]) -> list[str]:
-    """Round 0 is the same agent without memory, where the run has it."""
-    mine = run.manifest.conditions[group[0]]
-    for name, context in run.manifest.conditions.items():
-        same = all(context.get(key) == mine.get(key) for key in ("rules", "layout", "model"))
-        if same and not context.get("memory"):
-            return [name, *group]
-    return group
-
-
-def _setting_table(run: Run, field: str, group: Sequence[str]) -> Table:
-    metric = metric_of(run.manifest.env)
-    title, first = VARIED[field], run.judged(group[0])
-    rows = []
-    for name in group:
-        judged = run.judged(name)
-        change = [Cell(""), Cell("")]
-        if name != group[0]:
-            versus = pair(first, judged, metric)
-            p = versus.p_score if metric == "score" else versus.p
-            change = [gain(versus.difference, versus.interval, metric), p_value(p)]
-        rows.append([label(_value(run, name, field)), label(names(name)), figure(judged, metric),
-                     *change])  # fmt: skip
-    columns = [
-        "round" if field == ROUNDS else title.split(" (")[0].lower(), "condition",
-        "mean score" if metric == "score" else "success rate",
-        f"gain over {_value(run, group[0], field)}",
-        "Wilcoxon p" if metric == "score" else "McNemar p",
-    ]  # fmt: skip
-    notes = ["Gains and tests over the tasks that both finished; p values are not corrected."]
-    return Table(field, title, source_of(run), columns, rows, notes=notes, labels=2)
-
-
-def _switches(run: Run, name: str) -> str:
-    """Tells two tables of one setting apart."""
-    context = run.manifest.conditions[name]
-    return ", ".join(
-        f"{switch} {'on' if context.get(switch) else 'off'}" for switch in ("rules", "memory")
-    )
-
-
-def _value(run: Run, name: str, field: str) -> str:
-    context = run.manifest.conditions[name]
-    if field != ROUNDS:
-        return str(context[field])
-    if not context.get("memory"):
-        return "0 (no memory)"
-    number_ = _round_of(name, str(context[field]))
-    return str(number_) if number_ < NO_ROUND else str(context[field] or "shipped memory")

@@ -288,12 +288,21 @@ def test_the_prompt_has_coloured_blocks_marks_what_is_new_and_can_be_copied(open
     fresh = page.locator(".prompt-text ins")
     expect(fresh.first).to_have_text("  You are at shelf 2.")
     assert fresh.all_text_contents()[1:] == ["Action: look 1", "Nothing new. 1"]
-    page.get_by_role("button", name="Copy step as JSON").click()
-    expect(page.get_by_role("status").filter(has_text="copied")).to_be_visible()
     page.evaluate("document.body.append(document.createElement('textarea'))")
-    page.locator("body > textarea").focus()
-    press(page, "Control+V")
-    step = json.loads(page.locator("body > textarea").input_value())
+    field = page.locator("body > textarea")
+
+    def copied(title: str) -> str:
+        button = page.locator(f"button:text-is('{title}')")
+        button.click()
+        expect(button.locator("+ [role=status]")).to_have_text(" copied")
+        field.fill("")
+        press(page, "Control+V")
+        return field.input_value()
+
+    prompt = copied("Copy prompt")
+    assert prompt.startswith(f"system:\n{SYSTEM}") and "\n\nuser:\n" in prompt
+    press(page, "Escape")
+    step = json.loads(copied("Copy step as JSON"))
     assert (step["condition"], step["task"], step["step"]) == ("B", task_id(1), 2)
     assert step["prompt"][0] == {"role": "system", "content": SYSTEM}
     page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error()))")

@@ -27,7 +27,6 @@ from rpms.evals.report.results import (
     square_table,
     trial_table,
     type_table,
-    varied,
 )
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
@@ -246,7 +245,7 @@ def resumed(tmp_path: Path) -> Run:
 
 def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run, tmp_path: Path) -> None:
     report = build_report(resumed)
-    assert len({table.id for table in report.tables}) > 12
+    assert len({table.id for table in report.tables}) == 11
     for table in report.tables:
         assert BOTH in table.source and BOTH in table.as_markdown(), table.id
         assert LABEL in table.source and "generated_unseen" in table.source
@@ -297,47 +296,14 @@ def test_another_players_memory_is_called_that(
     assert f"learning data: {known}" in build_report(run).tables[0].protocol
 
 
-def test_settings_varied_alone_are_grouped_by_what_they_change(tmp_path: Path) -> None:
-    labels = ["A", "B", "C", "D", "D arbitration=none", "D scf=off", "C scf=off", "round 2",
-              "round 1"]  # fmt: skip
-    run = read_run(write_run(tmp_path, {label: [True] for label in labels}, logs=False))
-    assert varied(run, "arbitration") == [["D arbitration=none", "D"]]
-    assert varied(run, "scf") == [["C scf=off", "C"], ["D scf=off", "D"]]
-    assert varied(run, "memory_file") == [["B", "round 1", "round 2", "D"]]
-    tables = build_report(run).tables
-    assert {"arbitration", "scf", "scf-2", "memory_file"} <= {table.id for table in tables}
-    titles = [table.title for table in tables if table.id.startswith("scf")]
-    switches = [title.partition(", ")[2] for title in titles]
-    assert switches == ["rules off, memory on", "rules on, memory on"]
-
-
-def test_idle_settings_split_no_group_and_round_0_is_the_baseline(tmp_path: Path) -> None:
-    """Without memory the arbiter has nothing to do, whatever its mode says."""
-    own = contexts("A", "B", "C")
-    own["B"]["arbitration"] = "none"
-    own["A"]["memory_file"] = "elsewhere.jsonl"
-    conditions = {"C round 0": own["A"], "B": own["B"]} | {
-        f"C round {n}": {**own["C"], "memory_file": f"m.round{n}.jsonl"} for n in (1, 2)
-    }
-    wins = {label: [True] for label in conditions}
-    run = read_run(write_run(tmp_path, wins, logs=False, conditions=conditions))
-    assert varied(run, "arbitration") == []
-    assert varied(run, "memory_file") == [["C round 0", "C round 1", "C round 2"]]
-
-
-def test_the_tables_of_arbitration_and_controls(tmp_path: Path) -> None:
-    wins = {
-        "D": [True] * 8,
-        "D arbitration=none": [True] * 2 + [False] * 6,
-        "D memory_control=filler": [True] * 3 + [False] * 5,
-        "D memory_control=empty": [True] * 2 + [False] * 6,
-    }
-    tables = read_report(write_run(tmp_path, wins, logs=False)).as_json()["tables"]
-    none, both = tables["arbitration"]["rows"]
-    assert (none["arbitration"], both["arbitration"]) == ("none", "hard+soft")
-    assert both["gain over none"]["points"] == 75
-    assert both["McNemar p"] == pytest.approx(2 / 2**6)
-    whole, empty, text = tables["memory_control"]["rows"]
-    assert [row["memory controls"] for row in (whole, empty, text)] == ["none", "empty", "filler"]
-    assert empty["gain over none"]["points"] == -75
-    assert text["McNemar p"] == pytest.approx(2 / 2**5)
+def test_a_pair_says_in_what_it_differs(tmp_path: Path) -> None:
+    """Settings that mean nothing in one of the two are none: without memory, no arbiter."""
+    wins = {"B": [True] * 8, "D": [True] * 8, "D arbitration=none": [True] * 2 + [False] * 6,
+            "D memory_control=empty": [True] * 2 + [False] * 6}  # fmt: skip
+    pairs = rows(pair_table(read_run(write_run(tmp_path, wins, logs=False))))
+    assert [row["differ in"] for row in pairs] == [
+        "memory", "memory", "memory", "arbitration", "memory_control",
+        "arbitration, memory_control",
+    ]  # fmt: skip
+    assert pairs[3]["second - first"]["points"] == -75
+    assert pairs[3]["McNemar p"] == pytest.approx(2 / 2**6)

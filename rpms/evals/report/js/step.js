@@ -20,10 +20,7 @@ function fold(key, title, content) {
 
 const contentOf = (log, index) => String(log.messages[index] ?? "");
 
-// A step as it lies in the log, with the texts that the log keeps in a table put back.
-function rawPanel(e, step, log) {
-  const prompt = (step.prompt || []).map(([role, index]) => ({ role, content: contentOf(log, index) }));
-  const text = JSON.stringify({ condition: e.c, task: e.task, ...step, prompt }, null, 2);
+function copyButton(title, text) {
   const outcome = el("span", { role: "status", class: "muted" });
   const copy = async () => {
     try {
@@ -33,8 +30,17 @@ function rawPanel(e, step, log) {
       outcome.textContent = " not allowed here";
     }
   };
-  return panel("This step as data",
-    el("button", { type: "button", onclick: copy }, "Copy step as JSON"), outcome,
+  return [el("button", { type: "button", onclick: copy }, title), outcome];
+}
+
+const promptOf = (step, log) => (step.prompt || [])
+  .map(([role, index]) => ({ role, content: contentOf(log, index) }));
+
+// A step as it lies in the log, with the texts that the log keeps in a table put back.
+function rawPanel(e, step, log) {
+  const prompt = promptOf(step, log);
+  const text = JSON.stringify({ condition: e.c, task: e.task, ...step, prompt }, null, 2);
+  return panel("This step as data", copyButton("Copy step as JSON", text),
     fold("raw", "Raw JSON", () => el("pre", { class: "raw" }, text)));
 }
 
@@ -170,8 +176,8 @@ function blockKind(paragraph) {
   return heading && (BLOCK_KINDS.find(([, words]) => words.test(heading[1])) || ["other"])[0];
 }
 
-const promptLines = (step, log) => (step.prompt || [])
-  .flatMap(([, index]) => contentOf(log, index).split("\n")).filter((line) => line.trim());
+const promptLines = (step, log) => promptOf(step, log)
+  .flatMap(({ content }) => content.split("\n")).filter((line) => line.trim());
 
 function promptBlock(paragraph, kind, isNew) {
   return el("span", { class: `block b-${kind}` }, paragraph.split("\n").flatMap((line, i) =>
@@ -180,11 +186,11 @@ function promptBlock(paragraph, kind, isNew) {
 
 // Up to the line that ends the examples everything is an example.
 function promptMessages(step, log, isNew) {
-  const parts = (step.prompt || []).map(([role, index]) => [role, contentOf(log, index)]);
-  const ending = parts.findLastIndex(([, text]) => text.includes(data.new_task));
-  return parts.map(([role, text], number) => {
+  const parts = promptOf(step, log);
+  const ending = parts.findLastIndex(({ content }) => content.includes(data.new_task));
+  return parts.map(({ role, content }, number) => {
     let example = number <= ending;
-    const blocks = text.split("\n\n").map((paragraph) => {
+    const blocks = content.split("\n\n").map((paragraph) => {
       const kind = role === "system" ? "system" : example ? "example" : "task";
       if (number === ending && paragraph.includes(data.new_task)) example = false;
       return promptBlock(paragraph, (kind === "task" && blockKind(paragraph)) || kind, isNew);
@@ -214,8 +220,9 @@ function promptBody(step, log) {
     return before && count <= 0;
   };
   const messages = promptMessages(step, log, isNew);
+  const text = promptOf(step, log).map(({ role, content }) => `${role}:\n${content}`).join("\n\n");
   return [
-    promptLegend(messages),
+    promptLegend(messages), copyButton("Copy prompt", text),
     el("p", { class: "muted" }, before ? ["Lines that are new since the last step are ",
       el("ins", null, "marked"), "."]
       : "The first prompt of the episode: there is none to compare with."),
