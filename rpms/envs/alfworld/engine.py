@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,12 +100,16 @@ class Game:
         names = display_names(things)
         self.entities = {name: Entity(name, kind, names[name]) for name, kind in things.items()}
         self.names = {name: printed.strip() for name, printed in names.items()}
+        self.fact = lru_cache(maxsize=None)(self._fact)  # most facts stay true at every step
 
     def typed(self, atom: Atom) -> tuple[Signature, Arguments]:
         """A fact as TextWorld keeps it, with the declared type of each object."""
         objects = self.rules.problem.objects
         row = tuple((name, objects[name]) for name in atom[1])
         return (atom[0], tuple(kind for _, kind in row)), row
+
+    def _fact(self, predicate: str, row: Arguments) -> Fact:
+        return Fact(predicate, tuple(self.names.get(name, name) for name, _ in row))
 
     def key(self, atom: Atom) -> str:
         """A fact in few letters: objects by their place in the problem."""
@@ -265,11 +270,7 @@ class GameEngine:
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
         self._running()
-        names = self.game.names
-        return [
-            Fact(predicate, tuple(names.get(name, name) for name, _ in row))
-            for predicate, row in self._facts
-        ]
+        return [self.game.fact(predicate, row) for predicate, row in self._facts]
 
     def snapshot(self) -> Snapshot:
         """The state as plain data: which game, and every fact that was touched since its start."""
