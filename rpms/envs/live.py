@@ -33,7 +33,7 @@ T = TypeVar("T")
 World = Mapping[str, Any] | None
 
 # Games of plain data kept at hand; one that was let go costs a load, and loses nothing.
-KEPT = 256
+MOST_OPEN = 256
 
 _thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
 
@@ -188,7 +188,7 @@ def _a_game(env: str) -> LiveGame:
     world = get_environment(env)
     with _lock:
         mine = [name for name, live in _open.items() if live.env == env]
-        excess = len(mine) + 1 - (world.max_live or KEPT)
+        excess = len(mine) + 1 - (world.max_live or MOST_OPEN)
         for name in mine[: max(0, excess)]:
             _spare.setdefault(env, []).append(_open.pop(name).game)
         if _spare.get(env):

@@ -109,7 +109,7 @@ def test_a_state_that_belongs_elsewhere_is_refused(solved: Solved) -> None:
 def test_more_episodes_than_are_kept_at_hand(
     solved: Solved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "KEPT", 2)
+    monkeypatch.setattr(live, "MOST_OPEN", 2)
     players = [(Player(f"e{n}", task), plan) for n, (task, plan) in enumerate(solved)]
     for at in range(max(len(plan) for _, plan in players)):
         for player, plan in players:

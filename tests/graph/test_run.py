@@ -65,9 +65,9 @@ async def test_the_four_ways_of_running_give_the_same() -> None:
 
 async def test_many_in_flight_give_what_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """More episodes than the registry keeps open, so some are rebuilt on the way."""
-    monkeypatch.setattr(live, "KEPT", 2)
+    monkeypatch.setattr(live, "MOST_OPEN", 2)
     tasks = [(task, condition) for task in range(2) for condition in "AB"]
-    assert len(tasks) > live.KEPT
+    assert len(tasks) > live.MOST_OPEN
     contexts = [RunContext.for_condition(c, max_steps=4) for _, c in tasks]
     together = await asyncio.gather(
         *(arun_episode(t, context=c) for (t, _), c in zip(tasks, contexts, strict=True))

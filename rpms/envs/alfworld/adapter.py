@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, stock, truth
-from rpms.envs.alfworld.alfworld_package import Dialect, command_templates
+from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
@@ -43,9 +43,13 @@ _LOOSE: list[tuple[re.Pattern[str], str]] = [
         (r"^(?:check )?inventory$", "inventory"),
     )
 ]  # fmt: skip
-# What the blanks of the game's grammar stand for.
-_BLANKS = {"r": "place", "o": "object", "co": "object", "ko": "tool", "outerr": "object",
-           "outero": "place"}  # fmt: skip
+# Every command of the game, in the agent's wording; a place or an object may be the thing.
+COMMANDS = (
+    "go to {place}", "open {place}", "close {place}", "take {object} from {place}",
+    "put {object} in/on {place}", "inventory", "examine {thing}", "use {object}",
+    "heat {object} with {place}", "clean {object} with {place}", "cool {object} with {place}",
+    "slice {object} with {tool}", "look", "help",
+)  # fmt: skip
 
 
 def dialect_of(grammar: str) -> Dialect:
@@ -80,25 +84,6 @@ def read_action(text: str) -> str:
         if match := pattern.match(action):
             return match.expand(command)
     return action
-
-
-def agent_templates(grammar_templates: Iterable[str]) -> list[str]:
-    """The game's command templates in the agent's wording.
-
-    A command about one thing that takes an object as well as a place is about a ``{thing}``.
-    """
-    shapes: dict[str, list[str]] = {}
-    for template in grammar_templates:
-        plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
-        named = re.sub(r"\{(\w+)\}", lambda blank: f"{{{_BLANKS[blank[1]]}}}", plain)
-        spoken = read_action(named)
-        ways = shapes.setdefault(re.sub(r"\{\w+\}", "{}", spoken), [])
-        if spoken not in ways:
-            ways.append(spoken)
-    return [
-        ways[0] if len(ways) == 1 or shape.count("{}") > 1 else shape.replace("{}", "{thing}")
-        for shape, ways in shapes.items()
-    ]
 
 
 class WordedGame(LiveGame):
@@ -211,12 +196,12 @@ class Alfworld(Environment):
         return super().type_label(goal_type)
 
     def command_verbs(self) -> list[str]:
-        """Read from the grammar that ships with the engine."""
-        return sorted({read_action(text).split()[0] for text in command_templates()})
+        """Those that the engine's grammar has."""
+        return sorted({command.split()[0] for command in COMMANDS})
 
     def command_templates(self) -> list[str]:
-        """From the same grammar, in the agent's wording."""
-        return agent_templates(command_templates())
+        """All of them: a belief can speak about each."""
+        return list(COMMANDS)
 
     def splits(self) -> list[str]:
         """Generated homes first: they are there without any download."""

@@ -7,7 +7,6 @@ two used below take a few milliseconds, while the package's own environment modu
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib import import_module, resources
 from types import ModuleType
@@ -48,12 +47,6 @@ def grammar(dialect: Dialect) -> str:
                 raise _unexpected("alfred.twl2", new)
             text = text.replace(new, old)
     return text
-
-
-@cache
-def command_templates() -> tuple[str, ...]:
-    """The engine's own commands, such as ``take {o} from {r}``."""
-    return tuple(re.findall(r'template :: "([^"]+)"', grammar("move")))
 
 
 @cache

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,16 +49,11 @@ _Key = tuple[int, Row]
 """An operator: the number of its plan, and its objects."""
 
 
-class _Spoken(NamedTuple):
-    """An operator in the game's words."""
+class _Choice(NamedTuple):
+    """An operator, and the game's words for asking for it."""
 
     operator: Operator
-    feedback: Text
-    context: Context
-    effects: tuple[tuple[Signature, Signature, Arguments], ...]
-    """The signature a fact is added under, the one it is removed from, and its arguments."""
-    touched: tuple[tuple[str, Atom, Signature, Arguments], ...]
-    """What it may change, each with a short key for snapshots."""
+    command: str
 
 
 class Game:
@@ -104,12 +100,16 @@ class Game:
         names = display_names(things)
         self.entities = {name: Entity(name, kind, names[name]) for name, kind in things.items()}
         self.names = {name: printed.strip() for name, printed in names.items()}
+        self.fact = lru_cache(maxsize=None)(self._fact)  # most facts stay true at every step
 
     def typed(self, atom: Atom) -> tuple[Signature, Arguments]:
         """A fact as TextWorld keeps it, with the declared type of each object."""
         objects = self.rules.problem.objects
         row = tuple((name, objects[name]) for name in atom[1])
         return (atom[0], tuple(kind for _, kind in row)), row
+
+    def _fact(self, predicate: str, row: Arguments) -> Fact:
+        return Fact(predicate, tuple(self.names.get(name, name) for name, _ in row))
 
     def key(self, atom: Atom) -> str:
         """A fact in few letters: objects by their place in the problem."""
@@ -126,25 +126,6 @@ class Game:
         return Context(
             {hole[0]: self.entities[arg] for hole, arg in pairs},
             {hole: (arg, hole[1]) for hole, arg in pairs},
-        )
-
-    def describe(self, operator: Operator) -> _Spoken:
-        """Put an operator into the game's words.
-
-        As TextWorld does it, a fact replaces its own negation, and is replaced by it.
-        """
-        added = [self.typed(atom) for atom in operator.added]
-        removed = [self.typed(atom) for atom in operator.removed]
-        atoms = dict.fromkeys(operator.added + operator.removed)
-        return _Spoken(
-            operator=operator,
-            feedback=self.grammar.actions[operator.action].feedback,
-            context=self.context(operator.action, operator.args),
-            effects=(
-                *((signature, _denial(signature), row) for signature, row in added),
-                *((_denial(signature), signature, row) for signature, row in removed),
-            ),
-            touched=tuple((self.key(atom), atom, *self.typed(atom)) for atom in atoms),
         )
 
 
@@ -225,9 +206,8 @@ class GameEngine:
     def __init__(self) -> None:
         self._game: Game | None = None
         self._world: State | None = None
-        self._commands: dict[_Key, str | None] = {}
-        self._spoken: dict[_Key, _Spoken] = {}
-        self._choices: dict[str, _Key] = {}
+        self._known: dict[_Key, _Choice | None] = {}
+        self._choices: dict[str, _Choice] = {}
         self._touched: dict[str, int] = {}
 
     @property
@@ -265,31 +245,32 @@ class GameEngine:
     def step(self, command: str) -> EngineState:
         """Play one command; one that is not admissible changes nothing and says so."""
         world = self._running()
-        key = self._choices.get(command.strip())
-        if key is None:
+        choice = self._choices.get(command.strip())
+        if choice is None:
             return replace(self._state, feedback=NOTHING_HAPPENS)
+        operator, game = choice.operator, self.game
         with self._describing():
-            spoken = self._operator(key)
-            world.apply(spoken.operator)
-            for true, false, row in spoken.effects:
-                self._facts.put(false, row, False)
-                self._facts.put(true, row, True)
-            for mark, (name, args), signature, row in spoken.touched:
-                self._touched[mark] = (
-                    _TRUE * (args in world.relations[name].rows)
+            world.apply(operator)
+            # As TextWorld does it, a fact replaces its own negation, and is replaced by it.
+            for true, atoms in ((True, operator.added), (False, operator.removed)):
+                for signature, row in map(game.typed, atoms):
+                    self._facts.put(_denial(signature) if true else signature, row, False)
+                    self._facts.put(signature if true else _denial(signature), row, True)
+            for atom in (*operator.added, *operator.removed):
+                signature, row = game.typed(atom)
+                self._touched[game.key(atom)] = (
+                    _TRUE * (atom[1] in world.relations[atom[0]].rows)
                     + _TOLD * self._facts.holds(signature, row)
                     + _DENIED * self._facts.holds(_denial(signature), row)
                 )
-            return self._observe(self._writer.write(spoken.feedback, spoken.context))
+            feedback = game.grammar.actions[operator.action].feedback
+            context = game.context(operator.action, operator.args)
+            return self._observe(self._writer.write(feedback, context))
 
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
         self._running()
-        names = self.game.names
-        return [
-            Fact(predicate, tuple(names.get(name, name) for name, _ in row))
-            for predicate, row in self._facts
-        ]
+        return [self.game.fact(predicate, row) for predicate, row in self._facts]
 
     def snapshot(self) -> Snapshot:
         """The state as plain data: which game, and every fact that was touched since its start."""
@@ -318,7 +299,7 @@ class GameEngine:
     def close(self) -> None:
         """Let go of the game."""
         self._game = self._world = None
-        self._commands, self._spoken, self._choices = {}, {}, {}
+        self._known, self._choices = {}, {}
 
     def _begin(self) -> State:
         game = self.game
@@ -345,34 +326,26 @@ class GameEngine:
 
     def _observe(self, feedback: str) -> EngineState:
         world = self._running()
-        choices: dict[str, _Key] = {}
+        choices: dict[str, _Choice] = {}
         for key in world.applicable():
-            command = self._commands[key] if key in self._commands else self._command(key)
+            if key not in self._known:
+                self._known[key] = self._choice(key)
+            choice = self._known[key]
             # The same words may fit several operators; as in TextWorld, the first one answers.
-            if command is None or (command in choices and self._before(choices[command], key)):
-                continue
-            choices[command] = key
+            if choice is not None:
+                rival = choices.setdefault(choice.command, choice)
+                if choice.operator.order < rival.operator.order:
+                    choices[choice.command] = choice
         self._choices = choices
         won = world.won()
         self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
         return self._state
 
-    def _command(self, key: _Key) -> str | None:
-        """The words for an operator, which never change; None where there is no such operator."""
-        game = self.game
-        action = game.rules.plans[key[0]][0].name
-        self._commands[key] = None
-        if game.rules.changes_something(*key):
-            text = game.grammar.actions[action].command
-            self._commands[key] = self._writer.write(text, game.context(action, key[1]))
-        return self._commands[key]
-
-    def _before(self, first: _Key, other: _Key) -> bool:
-        return self._operator(first).operator.order <= self._operator(other).operator.order
-
-    def _operator(self, key: _Key) -> _Spoken:
-        if key not in self._spoken:
-            operator = self.game.rules.operator(*key)
-            assert operator is not None  # or it would have no words
-            self._spoken[key] = self.game.describe(operator)
-        return self._spoken[key]
+    def _choice(self, key: _Key) -> _Choice | None:
+        """What can be done to certain objects, in words that never change."""
+        operator = self.game.rules.operator(*key)
+        if operator is None:
+            return None
+        template = self.game.grammar.actions[operator.action].command
+        context = self.game.context(operator.action, operator.args)
+        return _Choice(operator, self._writer.write(template, context))

@@ -21,7 +21,8 @@ TRANSFORMS = {
     "cool": ("pick_cool_then_place_in_recep", "cool"),
 }
 GOAL_TYPES = [PLACE, LOOK, *(kind for kind, _ in TRANSFORMS.values()), TWO]
-_STATE_OF_VERB = {verb: state for state, (_, verb) in TRANSFORMS.items()}
+# Also by the verb, and by the other word for cool.
+_STATES = {**{verb: state for state, (_, verb) in TRANSFORMS.items()}, "hot": "hot", "cold": "cool"}
 
 _IN = r"(?:in/on|in|on|into|onto|to)"
 _ARTICLE = r"(?:(?:a|an|some|the|one) )?"
@@ -29,12 +30,12 @@ _OBJECT, _PLACE = rf"{_ARTICLE}(?P<o>\w+)", rf"{_IN} {_ARTICLE}(?P<d>\w+)"
 _TEMPLATES: list[tuple[str, re.Pattern[str]]] = [
     (kind, re.compile(f"^{pattern}$"))
     for kind, pattern in (
-        ("look", rf"(?:look at|examine) {_OBJECT} (?:under|with|using|by) the (?P<d>\w+)"),
-        ("two", rf"(?:find|get|take) two (?P<o>\w+) and put them {_PLACE}"),
-        ("two", rf"put two (?P<o>\w+) {_PLACE}"),
-        ("verb", rf"(?P<v>clean|heat|cool) {_OBJECT} and put it {_PLACE}"),
-        ("state", rf"put {_ARTICLE}(?P<s>clean|hot|cool|cold) (?P<o>\w+) {_PLACE}"),
-        ("place", rf"put {_OBJECT} {_PLACE}"),
+        (LOOK, rf"(?:look at|examine) {_OBJECT} (?:under|with|using|by) the (?P<d>\w+)"),
+        (TWO, rf"(?:find|get|take) two (?P<o>\w+) and put them {_PLACE}"),
+        (TWO, rf"put two (?P<o>\w+) {_PLACE}"),
+        ("", rf"(?P<s>clean|heat|cool) {_OBJECT} and put it {_PLACE}"),
+        ("", rf"put {_ARTICLE}(?P<s>clean|hot|cool|cold) (?P<o>\w+) {_PLACE}"),
+        (PLACE, rf"put {_OBJECT} {_PLACE}"),
     )
 ]
 
@@ -43,31 +44,20 @@ def parse_goal(sentence: str) -> GoalSpec:
     """Template parsing of the task sentence; a sentence of no known shape is an error."""
     text = " ".join(sentence.lower().split()).rstrip(" .")
     text = text.removeprefix("your task is to: ")
-    for shape, pattern in _TEMPLATES:
-        match = pattern.match(text)
-        if not match:
-            continue
-        fields = match.groupdict()
-        state: str | None = None
-        if shape == "look":
-            kind = LOOK
-        elif shape == "two":
-            kind = TWO
-        elif shape == "place":
-            kind = PLACE
-        else:
-            word = fields["s"] if shape == "state" else _STATE_OF_VERB[fields["v"]]
-            state = "cool" if word == "cold" else word
-            kind = TRANSFORMS[state][0]
-        return GoalSpec(
-            sentence=sentence.strip(),
-            type=kind,
-            object=fields["o"],
-            state=state,
-            count=2 if shape == "two" else 1,
-            destination=fields["d"],
-            signature=f"{kind}:{fields['o']}:{state or 'none'}:{fields['d']}",
-        )
+    for kind, pattern in _TEMPLATES:
+        if match := pattern.match(text):
+            thing, place = match["o"], match["d"]
+            state = None if kind else _STATES[match["s"]]
+            kind = TRANSFORMS[state][0] if state else kind
+            return GoalSpec(
+                sentence=sentence.strip(),
+                type=kind,
+                object=thing,
+                state=state,
+                count=2 if kind == TWO else 1,
+                destination=place,
+                signature=f"{kind}:{thing}:{state or 'none'}:{place}",
+            )
     raise RpmsError(
         f"cannot read the goal '{sentence.strip()}': it follows none of the ALFWorld task "
         "templates (put/clean/heat/cool/find two/look at ...)"
@@ -100,7 +90,7 @@ def _transformed(goal: GoalSpec, history: Sequence[Turn]) -> set[str]:
         match = re.match(r"(heat|cool|clean) (.+) with .+$", turn["action"])
         if not match or turn["failed"]:
             continue
-        if _STATE_OF_VERB[match[1]] == goal["state"]:
+        if _STATES[match[1]] == goal["state"]:
             ready.add(match[2])
         elif match[1] != "clean" and goal["state"] in ("hot", "cool"):
             ready.discard(match[2])

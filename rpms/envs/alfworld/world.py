@@ -309,25 +309,6 @@ class Ground:
             removed=tuple(removed),
         )
 
-    def changes_something(self, number: int, row: Row) -> bool:
-        """Whether a plan's operator exists at all, as a rule without working it out."""
-        action, clause, _ = self.plans[number]
-        values = None
-        for effect in action.effects:
-            if effect.condition or effect.literal.negated:
-                continue
-            same = [
-                literal
-                for literal in clause.literals
-                if literal.predicate == effect.literal.predicate and not literal.negated
-            ]
-            if not same:
-                return True
-            values = values or self._values(number, row)
-            if all(_ground(effect.literal, values) != _ground(literal, values) for literal in same):
-                return True
-        return self.operator(number, row) is not None
-
     def _values(self, number: int, row: Row) -> dict[str, str]:
         action, clause, _ = self.plans[number]
         names = [name for name, _ in action.parameters + clause.variables]
@@ -487,8 +468,13 @@ def _consequences(
         for effect in action.effects
         if not effect.literal.negated and effect.literal.predicate in mentioned
     ]
-    for clause in action.clauses:
+    bodies: list[set[Literal]] = []
+    for clause in sorted(action.clauses, key=lambda clause: len(clause.literals)):
         body = set(_positive(clause.literals))
+        # What asks for less of the same objects already leads to everything that this one does.
+        if not clause.variables and any(less <= body for less in bodies):
+            continue
+        bodies += [] if clause.variables else [body]
         variables = action.parameters + clause.variables
         if plain := [literal for condition, literal in effects if not condition]:
             yield sorted(body), plain, variables
@@ -504,20 +490,20 @@ class _Rule:
         self, body: list[Literal], heads: list[Literal], variables: Typed,
         relations: Relations, certain: Certain,
     ) -> None:  # fmt: skip
-        self._names = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
-        plan = make_plan(body, variables, self._names, relations, certain)
-        self._rows = plan.attach(relations)
-        self._heads = heads
+        names = list(dict.fromkeys(a for h in heads for a in h.args if a.startswith("?")))
+        self._rows = make_plan(body, variables, names, relations, certain).attach(relations)
+        self._heads = [
+            (head.predicate, _getter([names.index(a) if a in names else a for a in head.args]))
+            for head in heads
+        ]
         self.reads = {literal.predicate for literal in body} or set(relations)
 
     def fire(self, relations: Relations) -> Iterable[str]:
         """Add what follows; the predicates that gained a fact."""
         gained = set()
-        for row in self._rows():
-            values = dict(zip(self._names, row, strict=True))
-            for head in self._heads:
-                (name, args), _ = _ground(head, values)
-                if relations[name].put(args, true=True):
+        for row in set(self._rows()):
+            for name, args in self._heads:
+                if relations[name].put(args(row), true=True):
                     gained.add(name)
         return gained
 

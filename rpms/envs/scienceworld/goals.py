@@ -426,8 +426,8 @@ def _focus_order(sentence: str) -> list[Focus]:
     For a tertiary colour it says "focus on the green paint" although the green-blue paint counts:
     the intermediate colour comes first and the paint that was asked for second.
     """
-    _, verb, found = _match(sentence)
-    parts = found.groupdict()
+    _, verb, match = _match(sentence)
+    parts = match.groupdict()
     itself = Focus("{object}", parts["o"])
     if verb in ("measure-temperature", "measure-melting-point"):
         return [Focus("{object}", "thermometer"), itself]

@@ -154,16 +154,6 @@ def test_folders_are_named_as_the_official_ones(default_games: list[Game]) -> No
     assert len(set(numbers)) == len(numbers)
 
 
-def test_the_same_home_in_both_wordings() -> None:
-    new, old = (sample_home("generated_unseen", 9, dialect) for dialect in ("move", "put"))
-    new_game, old_game = json.loads(new.game_file), json.loads(old.game_file)
-    assert new_game["pddl_problem"] == old_game["pddl_problem"]
-    assert new.walkthrough[-1].startswith("move ")
-    assert old.walkthrough[-1] == re.sub(
-        r"move (.+) to (.+)", r"put \1 in/on \2", new.walkthrough[-1]
-    )
-
-
 def test_a_second_call_writes_nothing_and_damage_is_repaired(tmp_path: Path) -> None:
     paths = ensure_games("generated_seen", 3, root=tmp_path)
     assert [path.parent.name for path in paths] == [f"trial_GS{n:04}" for n in range(3)]

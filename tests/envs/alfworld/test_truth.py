@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame, dialect_of, to_game
+from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame, dialect_of, read_action, to_game
+from rpms.envs.alfworld.alfworld_package import grammar
 from rpms.envs.alfworld.engine import Fact
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.alfworld.truth import disagreements, true_belief
@@ -26,9 +28,9 @@ Walks = Callable[[int], list[Any]]
 
 @pytest.mark.engine
 def test_the_belief_never_parts_from_the_truth(chunk: int, walks: Walks) -> None:
-    found = walks(chunk)
-    assert sum(len(walk.steps) for walk in found) >= 5_000
-    parted = {walk.game.parent.name: walk.disagreements for walk in found if walk.disagreements}
+    played = walks(chunk)
+    assert sum(len(walk.steps) for walk in played) >= 5_000
+    parted = {walk.game.parent.name: walk.disagreements for walk in played if walk.disagreements}
     assert parted == {}
 
 
@@ -184,11 +186,11 @@ def test_all_demands_hold_exactly_where_the_engine_agrees() -> None:
     assert answers == {True, False}
 
 
-def test_templates_are_the_games_own() -> None:
-    templates = ENV.command_templates()
-    assert "put {object} in/on {place}" in templates
-    assert "examine {thing}" in templates
-    assert {one.split()[0] for one in templates} == set(ENV.command_verbs())
+def test_commands_are_the_games_own() -> None:
+    blank = re.compile(r"\[?\{[^}]+\}\]?")
+    templates = re.findall(r'template :: "([^"]+)"', grammar("move"))
+    own = {read_action(blank.sub("{}", template)) for template in templates}
+    assert {blank.sub("{}", command) for command in ENV.command_templates()} == own
 
 
 def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:

@@ -14,19 +14,19 @@ from rpms.envs.scienceworld.tasks import list_tasks
 
 
 @pytest.fixture(scope="session")
-def simulator() -> Iterator[Simulator]:
-    """A simulator to load tasks into."""
-    running = Simulator()
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="session")
 def game() -> Iterator[ScienceWorldGame]:
     """A game to reset."""
     running = ScienceWorldGame()
     yield running
     running.close()
+
+
+@pytest.fixture
+def simulator(game: ScienceWorldGame) -> Simulator:
+    """The same game's simulator, to load tasks into."""
+    if game._simulator is None:
+        game.reset(list_tasks("test", 1)[0])
+    return game._running()
 
 
 @pytest.fixture(scope="session")

@@ -121,29 +121,25 @@ def test_the_jvm_goes_when_its_parent_is_killed() -> None:
             os.kill(child, signal.SIGKILL)
 
 
-def test_a_jvm_goes_when_it_is_closed_and_when_it_is_forgotten() -> None:
+def test_a_jvm_goes_when_it_is_closed_and_when_it_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It starts although Java has something to say: "Picked up JAVA_TOOL_OPTIONS: ..."."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dquiet=no")
     jvm = Jvm(_jar())
+    assert jvm.call(lambda: jvm.classes.java.lang.System.getProperty("quiet")) == "no"
     assert jvm.alive()
     assert running(jvm.pid)
     jvm.close()
     assert not running(jvm.pid)
     assert not jvm.alive()
-    jvm = Jvm(_jar())
-    pid = jvm.pid
-    del jvm
+    pid = Jvm(_jar()).pid
     wait_until_gone([pid])
 
 
 def test_a_jvm_that_does_not_start_says_why() -> None:
     with pytest.raises(EnvironmentFault, match=r"did not start: .*NoSuchOption"):
         Jvm(_jar(), flags=["-XX:NoSuchOption=1"])
-
-
-def test_a_jvm_starts_although_java_has_something_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dquiet=no")  # "Picked up JAVA_TOOL_OPTIONS: ..."
-    jvm = Jvm(_jar())
-    assert jvm.call(lambda: jvm.classes.java.lang.System.getProperty("quiet")) == "no"
-    jvm.close()
 
 
 def test_flags_keep_the_order_of_sets_and_cap_the_heap(simulator: Simulator) -> None:
