@@ -122,6 +122,8 @@ def _progress() -> Callable[[Written], None]:
         nonlocal last
         if monotonic() - last > EVERY_S:
             last = monotonic()
-            say(f"rpms: {done.episodes} episodes, {done.targets} decisions", file=sys.stderr)
+            total = f" of {done.total}" if done.total else ""
+            count = f"{done.episodes}{total} episodes"
+            say(f"rpms: {count}, {done.targets} decisions", file=sys.stderr)
 
     return tell

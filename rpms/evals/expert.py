@@ -58,6 +58,7 @@ def refuse_judged(env: str, split: str) -> None:
 def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """The stage of that name: the best action with its reason, and now and then another.
 
+    How often another, the setting ``temperature`` says, as it would for a model.
     What is not to be learned, a mistake or a guess, is noted as a decision. The same episode gets
     the same replies, in whatever order it is played.
     """

@@ -44,12 +44,13 @@ Document = dict[str, Any]
 
 
 class Written(NamedTuple):
-    """How far the writing is."""
+    """How far the writing is; ``total`` episodes are to come, where that is known."""
 
     episodes: int = 0
     lost: int = 0
     lines: int = 0
     targets: int = 0
+    total: int = 0
 
 
 Tell = Callable[[Written], None]
@@ -141,10 +142,10 @@ def about_file(out: Path) -> Path:
 
 def write_chat(
     lessons: Iterable[Lesson], out: Path, per: Per = "decision", most: int = 0,
-    tell: Tell = lambda _: None,
+    tell: Tell = lambda _: None, total: int = 0,
 ) -> Written:  # fmt: skip
     """Write lessons as they come, holding one at a time; both files are whole or not there."""
-    done = Written()
+    done = Written(total=total)
     with whole_file(out) as chat, whole_file(about_file(out)) as meta:
         for lesson in lessons:
             lines = [*lines_of(lesson, per, most)]
@@ -156,6 +157,7 @@ def write_chat(
                 done.lost + (not lesson.won),
                 done.lines + len(lines),
                 done.targets + sum(message.get("weight", 0) for message in messages),
+                total,
             )
             tell(done)
     return done
@@ -227,7 +229,7 @@ def export_expert(
     pool = local_pool(plan, min(processes, len(jobs)))
     try:
         lessons = _expert_lessons(Dispatcher(pool, AT_ONCE, jobs).play(), jobs)
-        return write_chat(lessons, out, per, most, tell)
+        return write_chat(lessons, out, per, most, tell, len(jobs))
     finally:
         pool.close()
 

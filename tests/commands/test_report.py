@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rpms.commands import export
 from tests.command_line import Rpms
 from tests.evals.sample_runs import LABEL, contexts, episode, slug, write_run
 
@@ -88,7 +89,10 @@ def test_a_line_for_each_episode(tmp_path: Path, rpms: Rpms) -> None:
 
 
 @pytest.mark.engine
-def test_the_expert_plays_under_every_arm(tmp_path: Path, rpms: Rpms) -> None:
+def test_the_expert_plays_under_every_arm(
+    tmp_path: Path, rpms: Rpms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "EVERY_S", 0)  # a line for each episode
     words = ("export", "--expert", "--format", "chat", "--conditions", "A,D,D", "--limit", "7",
              "--mistakes", "0.2", "--arm", "short:condition=B,without_rules=universal",
              "--workers", "0")  # fmt: skip
