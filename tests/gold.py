@@ -9,16 +9,9 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.tasks import list_tasks
 from rpms.models.controls import Replay
 
-SCIENCE = Path(__file__).parent / "envs" / "scienceworld" / "gold.json"
-
 
 def household_gold(task: int, split: str = "generated_unseen") -> Replay:
     """The walkthrough that a generated game carries."""
     file = Path(list_tasks(split, task + 1)[task]["source"])
     actions = json.loads(file.read_text(encoding="utf-8"))["walkthrough"]
     return Replay(actions=[ENVIRONMENT.read_action(action) for action in actions])
-
-
-def science_gold(task: str) -> Replay:
-    """The recorded gold path of a task such as ``boil/21``, of the test split."""
-    return Replay(actions=json.loads(SCIENCE.read_text(encoding="utf-8"))[task], after="wait1")

@@ -70,6 +70,7 @@ class Clone:
     def __init__(self, root: Path, log: str = "setup.log") -> None:
         """All output of the commands goes to the log, so that the terminal can stay quiet."""
         self.root, self.venv = root, root / ".venv"
+        self.python = str(self.venv / "bin" / "python")
         self.log, self.stamp = self.venv / log, self.venv / "setup.json"
         # The scripts of a moved environment start nothing.
         version = ".".join(platform.python_version_tuple()[:2])
@@ -96,8 +97,7 @@ class Clone:
 
     def pip(self, what: str, *words: str, env: Mapping[str, str] | None = None) -> None:
         """Run the environment's pip, which honours the user's own pip configuration."""
-        python = str(self.venv / "bin" / "python")
-        self.must(what, python, "-m", "pip", "--no-input", *words, env=env)
+        self.must(what, self.python, "-m", "pip", "--no-input", *words, env=env)
 
     def installed(self) -> dict[str, str]:
         """What a former set-up recorded; nothing if there was none, or not here."""
@@ -105,7 +105,7 @@ class Clone:
             stamp = dict(json.loads(self.stamp.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return {}
-        there = stamp.get("home") == self.home and (self.venv / "bin" / "python").exists()
+        there = stamp.get("home") == self.home and Path(self.python).exists()
         return stamp if there else {}
 
     def fingerprint(self, part: str) -> str:
@@ -131,8 +131,7 @@ class Clone:
         # The resolved path outlives the folder just removed, should that have been active.
         self.must("creating .venv", os.path.realpath(sys.executable), "-m", "venv", str(self.venv))
         # Not worth a failure: where only the pinned packages can be had, the older one will do.
-        python = str(self.venv / "bin" / "python")
-        self.call([python, "-m", "pip", "--no-input", *INSTALL, PIP], self.env)
+        self.call([self.python, "-m", "pip", "--no-input", *INSTALL, PIP], self.env)
 
     def set_up(self, kind: str) -> None:
         """Bring the environment up to date and record what it now holds."""
@@ -151,7 +150,7 @@ class Clone:
             self.stamp.write_text(json.dumps(stamp), encoding="utf-8")
         # On all processors, where pip would use one; what is meant for other Pythons may fail.
         compiling = ["-m", "compileall", "-qq", "-j", "0", str(self.venv / "lib")]
-        self.call([str(self.venv / "bin" / "python"), *compiling], self.env)
+        self.call([self.python, *compiling], self.env)
         say("ready")
 
 

@@ -113,7 +113,7 @@ def install(clone: Clone) -> None:
     clone.pip("installing the packages", "install", "--no-deps", *rest)
     install_library(clone, cxx, special[0])
     say("playing one game to try it")
-    clone.must("the trial game", str(clone.venv / "bin" / "python"), "-c", TRIAL)
+    clone.must("the trial game", clone.python, "-c", TRIAL)
 
 
 def fingerprint(root: Path) -> str:

@@ -56,7 +56,8 @@ def in_plain_run() -> bool:
     The connections of the other belong to whichever event loop opened them, and a program may
     play some episodes plainly and some on a loop of its own.
     """
-    return asyncio.get_running_loop() is _loop()
+    # Asked of the cache first: a process that only awaits never needs that loop's thread.
+    return bool(_loop.cache_info().currsize) and asyncio.get_running_loop() is _loop()
 
 
 os.register_at_fork(after_in_child=_loop.cache_clear)  # threads stay behind in the parent
