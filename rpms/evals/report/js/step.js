@@ -13,6 +13,8 @@ function fold(key, title, content) {
   const fill = () => {
     if (node.open && node.childElementCount === 1) node.append(...[content()].flat(Infinity));
   };
+  // The click is at once, the toggle behind it: the next step may be drawn in between.
+  node.firstElementChild.addEventListener("click", () => openPanels.set(key, !node.open));
   node.addEventListener("toggle", () => { openPanels.set(key, node.open); fill(); });
   fill();
   return node;
