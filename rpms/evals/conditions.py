@@ -32,8 +32,8 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control", "theta",
-               "k", "ceiling"),
+    "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control",
+               "memory_form", "theta", "k", "ceiling"),
     "rules": ("arbitration",),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")

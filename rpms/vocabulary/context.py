@@ -35,6 +35,7 @@ Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
+MemoryForm = Literal["recorded", "roles", "grounded"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler"]
 Group = Literal["knowledge", "memory", "protocol", "model"]
 
@@ -134,6 +135,12 @@ class RunContext:
         "Order of the prompt blocks; cache_friendly keeps the beginning the same from step to "
         "step.",
     )] = "paper"
+    memory_form: Annotated[MemoryForm, Setting(
+        "Memory form", "memory",
+        "The words of a memory: recorded, as it was stored, in the names of the home it comes "
+        "from (the paper's); roles, as {object} and {destination}; grounded, in the names of this "
+        "home.",
+    )] = "grounded"
     theta: Annotated[float, Setting(
         "Retrieval threshold", "memory",
         "Least goal similarity of a memory, 0 to 1.",
