@@ -32,6 +32,9 @@ def learn(
     from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
     runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
     condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
+    without_manual: Annotated[
+        bool, typer.Option("--without-manual", help="Learn from what happened alone, by no rule.")
+    ] = False,
     allow: Annotated[
         str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
     ] = "",
@@ -47,5 +50,5 @@ def learn(
     learn_all(
         out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
         from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        execution=ExecutionOptions(workers, concurrency),
+        without_manual=without_manual, execution=ExecutionOptions(workers, concurrency),
     )  # fmt: skip

@@ -34,13 +34,16 @@ def stats(
     goals = Counter(
         entry.goal_signature.split(":")[0] for entry in entries if hasattr(entry, "goal_signature")
     )
+    helped = sum(getattr(entry, "manual", False) for entry in entries)
     if as_json:
-        print_json({**header.model_dump(), "goal_types": dict(sorted(goals.items()))})
+        more = {"goal_types": dict(sorted(goals.items())), "helped_by_manual": helped}
+        print_json({**header.model_dump(), **more})
         return
     console = open_console(highlight=False)
     about = f"{file}: {header.entries} entries, learned in {header.env}"
     console.print(escape(about), soft_wrap=True)
     console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
+    console.print(f"the manual helped to make {helped} of them")
     for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
         rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]
         if rows:

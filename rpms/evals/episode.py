@@ -138,7 +138,7 @@ class Recorder:
 
     def _note_prompt(self, state: EpisodeState) -> None:
         places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]
-        copied = ("recalls", "knowledge_tokens", "dropped_turns", "shortlist")
+        copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
             "prompt": places,

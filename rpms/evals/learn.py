@@ -26,9 +26,10 @@ from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
 from rpms.nodes.chat import reply_cache
-from rpms.nodes.manual import manual_for
+from rpms.nodes.manual import bare_manual, manual_for
 from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
 from rpms.nodes.memories.registry import takes_manual
+from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special
@@ -213,6 +214,7 @@ def learn(
     runs: str | PathLike[str] = "",
     condition: str = "",
     allow: str = "",
+    without_manual: bool = False,
     execution: ExecutionOptions = USUAL,
     show: bool = True,
 ) -> Header:
@@ -230,6 +232,7 @@ def learn(
         runs: where the episodes are kept; beside ``out`` by default.
         condition: what to play under, or to take from runs; Rules-only by default.
         allow: why anything but Rules-only on a learning split may be learned from.
+        without_manual: learn from what happened alone: no rule explains it.
         execution: processes and the like.
         show: say how it goes.
     """
@@ -238,9 +241,11 @@ def learn(
     target, base, scribe = Path(out), context or RunContext(), find_method(method)
     refuse_special(target)
     _check_writer(scribe, env, base)
+    # A mistake in it is told before anything is played.
+    manual = bare_manual(env) if without_manual else manual_for(env, base)
     if from_runs:
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
-        _write([target], scribe, env, base, experience, show)
+        _write([target], scribe, env, base, experience, manual, show)
         if failed := _name_failed(experience):
             say(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
         return read_header(target)
@@ -250,7 +255,6 @@ def learn(
     base.under(condition or RULES_ONLY)  # refused as it was typed
     label = condition_name(condition or RULES_ONLY)
     check_usual(env, split, round_context(base, 1, label).plain, allow)
-    manual_for(env, base)  # a mistake in it is told before anything is played
     # Every round is a run folder of its own: what is finished there is not played again.
     folders: list[Path] = []
     for number in range(1, rounds + 1):
@@ -264,7 +268,7 @@ def learn(
         each = rounds > 1 and scribe.name == OWN
         targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
         targets += [target] if number == rounds else []
-        _write(targets, scribe, env, base, experience, show)
+        _write(targets, scribe, env, base, experience, manual, show)
     if failed := _name_failed(experience):
         raise RpmsError(
             f"{failed} episodes ended in an error; what the others taught is kept. Run the same "
@@ -286,11 +290,11 @@ def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
 
 def _write(
     targets: Sequence[Path], method: MemoryMethod, env: str, base: RunContext,
-    experience: Experience, show: bool,
+    experience: Experience, manual: Manual, show: bool,
 ) -> None:  # fmt: skip
     if not targets:
         return
-    learned, writer = asyncio.run(_learn(method, env, base, experience))
+    learned, writer = asyncio.run(_learn(method, env, base, experience, manual))
     origin = Origin(experience.sources, experience.players, experience.rounds, writer)
     for target in targets:
         header = method.save(target, env, learned, origin)
@@ -307,10 +311,10 @@ def _write(
 
 
 async def _learn(
-    method: MemoryMethod, env: str, base: RunContext, experience: Experience
+    method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual
 ) -> tuple[Learned, str]:
     """What was learned, and the model that wrote it, if any did."""
-    rules = {"manual": manual_for(env, base)} if takes_manual(method) else {}
+    rules = {"manual": manual} if takes_manual(method.learn) else {}
     if not can_write(base.model):
         return await method.learn(experience.records, None, **rules), ""
     cache = reply_cache(base, str(default_file()))

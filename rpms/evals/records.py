@@ -211,8 +211,11 @@ class Episode(BaseModel):
     drift_steps: Count = 0
     checked_steps: Count = 0
     recalled: Count = 0
+    dropped_unsayable: Count = 0
     dropped_scf: Count = 0
     dropped_arbitration: Count = 0
+    dropped_merged: Count = 0
+    dropped_beyond_k: Count = 0
     dropped_budget: Count = 0
     warned: Count = 0
     proposals: Count = 0
@@ -367,6 +370,7 @@ class Step(TypedDict):
     lacked: NotRequired[str]
     rules: NotRequired[dict[str, list[str | StepSituation]]]
     recalls: NotRequired[list[StepRecall]]
+    unlisted: NotRequired[dict[str, Count]]
     prompt: NotRequired[list[tuple[str, Count]]]
     knowledge_tokens: NotRequired[Count]
     dropped_turns: NotRequired[Count]

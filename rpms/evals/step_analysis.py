@@ -42,7 +42,7 @@ from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.recall import FATES, Recall
 from rpms.vocabulary.turn import ERRORS, Decision, FailureMode
 
 Step = Mapping[str, Any]
@@ -231,15 +231,14 @@ def source_type(entry: Mapping[str, Any], read_type: Callable[[str], str]) -> st
 
 
 def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """What became of recalled memories, summed over the steps."""
+    """What became of the candidates, summed over the steps: the fates add up to ``recalled``."""
     recalls: list[Recall] = [recall for step in steps for recall in step.get("recalls", [])]
-    return {
-        "recalled": len(recalls),
-        "dropped_scf": sum(recall["dropped_by"] == "scf" for recall in recalls),
-        "dropped_arbitration": sum(recall["dropped_by"] == "arbitration" for recall in recalls),
-        "dropped_budget": sum(recall["dropped_by"] == "budget" for recall in recalls),
-        "warned": sum(bool(recall["warning"]) for recall in recalls),
-    }
+    fates = Counter(str(recall["dropped_by"]) for recall in recalls)
+    for step in steps:
+        fates.update(step.get("unlisted", {}))
+    dropped = {f"dropped_{fate.replace(' ', '_')}": fates[fate] for fate in FATES if fate}
+    warned = sum(bool(recall["warning"]) for recall in recalls if not recall["dropped_by"])
+    return {"recalled": fates.total(), **dropped, "warned": warned}
 
 
 def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:

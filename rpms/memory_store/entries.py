@@ -22,10 +22,15 @@ class _Entry(_Strict):
 
 
 class _Recorded(_Entry):
-    """Entries that remember the goal and the state they were recorded in."""
+    """Entries that remember the goal and the state they were recorded in.
+
+    ``manual`` says that the rules helped to make it: they explained the refusal, or told the way
+    from its detours.
+    """
 
     goal_signature: str = Field(min_length=1)
     state_signature: str = Field(min_length=1)
+    manual: bool = False
 
 
 class Success(_Recorded):

@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add
+from operator import add, or_
 from typing import Any
 
 from rpms.memory_store.entries import Entry, Use, parse_entry
@@ -86,7 +86,7 @@ def _add(entry: Data, other: Data) -> Data:
 
 def _example(data: Data) -> str:
     """Orders entries by the home they were recorded in, which says nothing about their worth."""
-    left_out = {"id", "uses", "kinds", "objects", "confidence", *_COUNTS}
+    left_out = {"id", "uses", "kinds", "objects", "confidence", "manual", *_COUNTS}
     example = {name: value for name, value in data.items() if name not in left_out}
     return json.dumps(example, sort_keys=True, ensure_ascii=False)
 
@@ -109,7 +109,7 @@ def _sum(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]
 
 
 _ADDED: dict[str, Callable[[Any, Any], Any]] = {
-    **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "objects": _sum
+    **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "objects": _sum, "manual": or_
 }  # fmt: skip
 
 

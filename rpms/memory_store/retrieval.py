@@ -44,11 +44,19 @@ Ranked = tuple[int, str, int, float]
 
 
 class Candidate(NamedTuple):
-    """An entry near the goal: d_gamma times its weight, and how often its like was seen."""
+    """An entry near the goal.
+
+    Attributes:
+        entry: as plain data.
+        score: d_gamma times its weight.
+        seen: how often its like was seen.
+        entries: how many entries of the memory it speaks for: those that say the same.
+    """
 
     entry: dict[str, Any]
     score: float
     seen: int
+    entries: int = 1
 
 
 class MemoryIndex:
@@ -69,10 +77,12 @@ class MemoryIndex:
                 self._categories[kind] |= {name}
         self._rows: list[bytes] = []
         self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
+        self._weights: dict[GoalSignature, Counter[float]] = defaultdict(Counter)
         self._schemas: dict[str, list[tuple[float, str, int]]] = defaultdict(list)
         self._looked: Counter[str] = Counter()
         self._held: dict[str, Counter[str]] = {}
         self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
+        self._totals: dict[tuple[GoalSignature, float], int] = {}
 
     def __len__(self) -> int:
         """How many entries there are."""
@@ -104,7 +114,9 @@ class MemoryIndex:
             for kind, count in entry.objects.items():
                 self._held.setdefault(kind, Counter())[entry.place] += count
             return
-        group = self._groups.setdefault(self._read_goal(entry.goal_signature), {})
+        goal = self._read_goal(entry.goal_signature)
+        group = self._groups.setdefault(goal, {})
+        self._weights[goal][entry.retrieval_weight] += 1
         if isinstance(entry, Success):
             about, count = entry.sub_goal_type, entry.success_count
         else:
@@ -120,22 +132,38 @@ class MemoryIndex:
             for rows in group.values():
                 rows.sort()
         self._cache.clear()
+        self._totals.clear()
 
     def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         """Snippets and lessons with d_gamma * weight >= theta, best first.
 
         Up to ``CHOICE`` times k of each bucket, equal experience of several goals as one: which k
-        of each type fit this home and this moment is for the asker to say.
+        of each type fit this home and this moment is for the asker to say. The rest is counted.
         """
         key = (goal, theta, k)
         if key not in self._cache:
             self._cache[key] = self._find(*key)
         return self._cache[key]
 
-    def schemas(self, actions: Iterable[str], k: int) -> list[Candidate]:
+    def unlisted(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
+        """How many entries near enough ``recall`` does not list, by what becomes of them."""
+        if (goal, theta) not in self._totals:
+            self._totals[goal, theta] = sum(
+                count
+                for signature, weights in self._weights.items()
+                if (score := self.nearness(goal, signature))
+                for weight, count in weights.items()
+                if score * weight >= theta
+            )
+        listed = self.recall(goal, theta, k)
+        spoken_for = sum(candidate.entries for candidate in listed)
+        merged, beyond = spoken_for - len(listed), self._totals[goal, theta] - spoken_for
+        return {fate: n for fate, n in {"merged": merged, "beyond k": beyond}.items() if n}
+
+    def schemas(self, actions: Iterable[str]) -> list[Candidate]:
         """The most reliable schema of each of these actions."""
         rows = [self._schemas[action][0][2] for action in actions if action in self._schemas]
-        entries = [self._entry(row) for row in rows[:k]]
+        entries = [self._entry(row) for row in rows]
         return [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
@@ -185,7 +213,7 @@ class MemoryIndex:
             if known is None:
                 merged[same] = Candidate(entry, -score, -negated)
             else:
-                merged[same] = known._replace(seen=known.seen - negated)
+                merged[same] = known._replace(seen=known.seen - negated, entries=known.entries + 1)
         return _ranked(merged.values())
 
     def _entry(self, row: int) -> dict[str, Any]:

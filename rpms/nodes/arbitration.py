@@ -2,7 +2,8 @@
 
 An entry's advice is played through in imagination, from the current belief and with Tier-3
 effects. A definite violation or a forbidden pattern is a hard conflict; something the belief
-does not settle is a soft one. A lesson that warns against the very action the procedure demands
+does not settle is a soft one. Advice whose things are not known here yet can only be held to what
+is so for every thing of its kind. A lesson that warns against the very action the procedure demands
 now, although its preconditions hold, is a conflict too. Rules always win: memory is removed or
 annotated, never a rule.
 """
@@ -18,6 +19,7 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
+    already_done,
     can_work,
     check_action,
     forbidden_by,
@@ -30,7 +32,7 @@ from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.recall import NOTE, Recall
+from rpms.vocabulary.recall import NOTE, Recall, drop
 
 
 class Conflict(NamedTuple):
@@ -59,15 +61,11 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
 
 def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
     """Hard conflicts are removed where the mode removes, and warned about where it only warns."""
-    settled = recall.copy()
     if conflict.hard and "hard" in mode:
-        settled["dropped_by"] = "arbitration"
-        settled["reason"] = conflict.reason
-        settled["rule"] = conflict.rule
-    elif "soft" in mode:
-        settled["warning"] = conflict.reason
-        settled["rule"] = conflict.rule
-    return settled
+        return drop(recall, "arbitration", conflict.reason, conflict.rule)
+    if "soft" in mode:
+        return {**recall, "warning": conflict.reason, "rule": conflict.rule}
+    return recall
 
 
 def find_conflict(
@@ -79,6 +77,8 @@ def find_conflict(
 ) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
+    if recall["advice"]["by_kind"]:
+        return kind_conflict(actions, belief, goal, manual) if kind == "success" else None
     if kind == "success":
         return snippet_conflict(actions, belief, goal, manual)
     if kind in ("failure", "critical_failure"):
@@ -93,23 +93,27 @@ def snippet_conflict(
 ) -> Conflict | None:
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
-    What later steps leave open will be seen on the way, and whether a walk leads anywhere is found
-    out by walking: neither is worth a warning now. After an action that nothing is known of,
-    nothing can be imagined.
+    A step that is done already is passed over. What later steps leave open will be seen on the
+    way, and whether a walk leads anywhere is found out by walking: neither is worth a warning now.
+    After an action that nothing is known of, nothing can be imagined.
     """
     imagined = belief
     soft: Conflict | None = None
-    for number, action in enumerate(actions):
+    first = True
+    for action in actions:
         rule = forbidden_by(manual, action, goal)
         if rule:
             return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+        if already_done(manual, action, imagined):
+            continue
         diagnosis = check_action(manual, action, imagined)
         if diagnosis.verdict in ("fails", "no_such_action"):
             return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
         unsure = zip(diagnosis.unsure_predicates, diagnosis.unsure, strict=True)
         matters = [words for text, words in unsure if parse_predicate(text).positive]
-        if number == 0 and matters:
+        if first and matters:
             soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}")
+        first = False
         if not diagnosis.rule:
             break
         imagined = simulate(manual, action, imagined)
@@ -126,6 +130,20 @@ def note_conflict(
     a text about this very home is held against now, and no more than warned about.
     """
     actions = recall["advice"]["actions"]
+    if conflict := kind_conflict(actions, belief, goal, manual):
+        return conflict
+    if recall["entry"]["here"] and actions:
+        diagnosis = check_action(manual, actions[0], belief)
+        if diagnosis.verdict == "fails":
+            words = diagnosis.violated[0]
+            return Conflict(False, diagnosis.rule, f"'{actions[0]}' needs now: {words}")
+    return None
+
+
+def kind_conflict(
+    actions: Sequence[str], belief: Belief, goal: GoalSpec, manual: Manual
+) -> Conflict | None:
+    """The first action that is forbidden for this goal, or impossible with things of that kind."""
     known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
     kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
     for action in actions:
@@ -134,11 +152,6 @@ def note_conflict(
         rule, words = never_works(manual, action, kinds)
         if rule:
             return Conflict(True, rule, f"'{action}' needs: {words}")
-    if recall["entry"]["here"] and actions:
-        diagnosis = check_action(manual, actions[0], belief)
-        if diagnosis.verdict == "fails":
-            words = diagnosis.violated[0]
-            return Conflict(False, diagnosis.rule, f"'{actions[0]}' needs now: {words}")
     return None
 
 

@@ -20,7 +20,7 @@ from rpms.rules.manual import SITUATION
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.recall import Recall, surviving
+from rpms.vocabulary.recall import Recall, drop, surviving
 from rpms.vocabulary.turn import Choice, Message
 
 _SHARED = Path(__file__).parent / "templates"
@@ -57,7 +57,9 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     return Blocks(
         rules=_fixed_rules(env, state["rules"], goal["type"]) if context.rules else "",
         situation=_situation(env, state["rules"]) if context.rules else "",
-        goal=render(env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"]),
+        goal=render(
+            env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"], rules=context.rules
+        ),
         state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory,
     )
@@ -68,16 +70,16 @@ def within_ceiling(
 ) -> tuple[Blocks, list[Recall]]:
     """The blocks in at most ``ceiling`` tokens, and the memories with those marked that had to go.
 
-    The least useful memories go first, from the end of the list; rules and state stay.
+    The memory method selects first. Then the least useful memories go, from the end of the list;
+    rules and state stay.
     """
-    recalls = list(state.get("recalls", []))
-    blocks = knowledge_blocks(state, context, env)
+    recalls = find_method(context.memory_method).select(state.get("recalls", []), context)
+    blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
     while context.memory and shown and tokens(blocks) > context.ceiling:
         number = shown.pop()
-        recalls[number] = recalls[number].copy()
-        recalls[number]["dropped_by"] = "budget"
-        recalls[number]["reason"] = f"the blocks may take {context.ceiling} tokens"
+        reason = f"the blocks may take {context.ceiling} tokens"
+        recalls[number] = drop(recalls[number], "budget", reason)
         blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
     return blocks, recalls
 

@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.manual import manual_for
+from rpms.nodes.manual import known_manual
 from rpms.nodes.reply import Reply, read_action
 from rpms.nodes.stage import compute
 from rpms.nodes.state import EpisodeState
@@ -42,7 +42,7 @@ async def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
 
 def _read(state: EpisodeState, runtime: Runtime[RunContext]) -> Reply:
     """Thought and action of the reply; an action that was chosen since is played instead."""
-    manual = manual_for(state["env"], settings(runtime.context))
+    manual = known_manual(state["env"], settings(runtime.context))
     thought, action = read_action(state["reply"], state["env"], manual)
     return Reply(thought, state["action"] or action)
 

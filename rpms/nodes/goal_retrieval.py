@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.nodes.manual import manual_for
+from rpms.nodes.manual import known_manual
 from rpms.nodes.memories.grounding import GroundingContext
 from rpms.nodes.memories.method import RecallRequest
 from rpms.nodes.memories.registry import find_method
@@ -15,7 +15,7 @@ from rpms.vocabulary.errors import RpmsError
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read goal, sub-goal and belief; return the candidates, best first, with their scores."""
+    """Read goal, sub-goal and belief; return every candidate with its score, best first."""
     context = settings(runtime.context)
     method = find_method(context.memory_method)
     carried = state.get("carried") or {}
@@ -25,8 +25,10 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'{method.name}'; carry on with what after_trial returned for this method"
         )
     keys = get_environment(state["env"]).keys
-    manual = manual_for(state["env"], context)
-    now = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"], keys)
+    known = known_manual(state["env"], context)
+    now = GroundingContext(
+        known, state["goal"], state["sub_goal"], state["belief"], keys, context.memory_form
+    )
     begun = bool(state.get("history"))
     request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
-    return EpisodeState(recalls=method.recall(request))
+    return EpisodeState(recalls=method.recall(request), unlisted=method.unlisted(request))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rpms.envs import get_environment
 from rpms.policy import ABOUT_CONDITIONS, WORDS
 from rpms.rules import Manual, match_action, read_manual
-from rpms.rules.ablate import ids_of, leave_out, names_in
+from rpms.rules.ablate import ids_of, leave_out, names_in, syntax_only
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, parse_predicate
@@ -35,6 +35,20 @@ Problem = tuple[str, str, str]
 def manual_for(env: str, context: RunContext) -> Manual:
     """R as this run has it: every stage that asks the rules asks these."""
     return load_manual(env, context.rules_dir, context.without_rules)
+
+
+def known_manual(env: str, context: RunContext) -> Manual:
+    """What may be known where rules can be off: with them R, without the syntax of the commands.
+
+    Memory asks this one, so that it is the same whatever the rules would say. The guard asks R: it
+    lets the rules judge under any condition.
+    """
+    return manual_for(env, context) if context.rules else bare_manual(env)
+
+
+def bare_manual(env: str) -> Manual:
+    """The commands of a world, which its system prompt shows to everybody."""
+    return syntax_only(read_manual(get_environment(env).rules))
 
 
 def load_manual(env: str, rules_dir: str = "", without: str = "") -> Manual:

@@ -136,6 +136,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         sub_goal: where the agent is within the goal.
         rules: R_active, while rules are on.
         recalls: the candidates with their fates, while memory is on.
+        unlisted: candidates that are too many to be listed: how many, by fate.
         prompt: p_t, exactly as sent.
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
         dropped_turns: earlier turns left out of this prompt for want of room.
@@ -160,6 +161,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     sub_goal: SubGoal
     rules: ActiveRules
     recalls: list[Recall]
+    unlisted: dict[str, int]
     prompt: list[Message]
     knowledge_tokens: int
     dropped_turns: int

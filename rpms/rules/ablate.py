@@ -9,10 +9,11 @@ stages need to run at all: the names of sub-goals and kinds of things.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TypeVar
 
 from rpms.rules.manual import TIERS, Manual
-from rpms.rules.schema import Named
+from rpms.rules.schema import ActionRule, DomainTier, EnvironmentTier, Named, UniversalTier
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import nearest
 
@@ -72,6 +73,21 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
         ),
         extra={name: remaining(rules) for name, rules in manual.extra.items()},
         without=manual.without | gone,
+    )
+
+
+@lru_cache(maxsize=64)
+def syntax_only(manual: Manual) -> Manual:
+    """The commands and nothing about them: what the system prompt shows under every condition."""
+    forms = [
+        ActionRule(id=rule.id, name=rule.name, syntax=rule.syntax, preconditions=[], effects=[])
+        for rule in manual.actions
+    ]
+    return Manual(
+        UniversalTier(tier="universal", rules=[]),
+        DomainTier(tier="domain", procedures={}, rules=[]),
+        EnvironmentTier(tier="environment", actions=forms),
+        without=frozenset((*TIERS, *(rule.id for rule in forms))),
     )
 
 

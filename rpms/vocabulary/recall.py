@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from typing_extensions import TypedDict
 
-Stage = Literal["", "scf", "arbitration", "budget"]
+Fate = Literal["", "unsayable", "scf", "arbitration", "merged", "beyond k", "budget"]
+FATES: tuple[Fate, ...] = get_args(Fate)
+"""What becomes of a candidate, in the order in which it may; the empty one is shown."""
 BLANK = re.compile(r"\{([^{}]+)\}")
 """A role where another home has a name of its own: ``{object}``."""
 NOTE = "note"
@@ -15,18 +17,23 @@ NOTE = "note"
 
 
 class Advice(TypedDict):
-    """What an entry says in this home and at this moment, in names that exist here.
-
-    The state filter and the arbiter judge these words, and the prompt prints them.
+    """What an entry says in this home and at this moment.
 
     Attributes:
-        actions: what to do, or for a lesson what not to do.
+        actions: what to do, or for a lesson what not to do, in names that exist here: this is what
+            the state filter and the arbiter judge.
+        printed: the same in the run's ``memory_form``, as the prompt prints it; where that is
+            ``grounded``, what is judged is what is printed.
+        by_kind: the actions name kinds of things, because nothing here is known to play a part in
+            them: only what is so for the whole kind can be held against them.
         needs: conditions, in words.
         then: what follows, in words.
         places: where to look, best first.
     """
 
     actions: list[str]
+    printed: list[str]
+    by_kind: bool
     needs: list[str]
     then: list[str]
     places: list[str]
@@ -43,8 +50,8 @@ class Recall(TypedDict):
         advice: what it says here and now.
         score: retrieval score, d_gamma times the entry's weight.
         count: how often its like was seen.
-        dropped_by: the stage that removed it, empty while it is still in.
-        reason: why it was removed.
+        dropped_by: its fate; empty while it is still in, and shown if that stays so.
+        reason: why it was dropped.
         warning: the arbiter's note for an entry that stays in.
         rule: id of the rule behind the removal or the warning.
     """
@@ -53,7 +60,7 @@ class Recall(TypedDict):
     advice: Advice
     score: float
     count: int
-    dropped_by: Stage
+    dropped_by: Fate
     reason: str
     warning: str
     rule: str
@@ -67,15 +74,25 @@ def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) 
     )  # fmt: skip
 
 
+def drop(recall: Recall, fate: Fate, reason: str, rule: str = "") -> Recall:
+    """The candidate with its fate; the one that was passed on stays as it is."""
+    return {**recall, "dropped_by": fate, "reason": reason, "rule": rule or recall["rule"]}
+
+
 def new_advice(
     actions: list[str],
     *,
+    printed: list[str] | None = None,
+    by_kind: bool = False,
     needs: list[str] | None = None,
     then: list[str] | None = None,
     places: list[str] | None = None,
 ) -> Advice:
-    """Advice with nothing but what is given."""
-    return Advice(actions=actions, needs=needs or [], then=then or [], places=places or [])
+    """Advice with nothing but what is given; printed as it is judged unless said otherwise."""
+    return Advice(
+        actions=actions, printed=actions if printed is None else printed, by_kind=by_kind,
+        needs=needs or [], then=then or [], places=places or [],
+    )  # fmt: skip
 
 
 def surviving(recalls: list[Recall]) -> list[Recall]:

@@ -1,55 +1,54 @@
 """Putting a memory into words: names of this home for roles, and words for conditions.
 
-What comes out is what state filter and arbiter judge and what the prompt prints. A memory that
-cannot be said in names that exist here, or that has nothing left to say, is no candidate. The words
-for conditions are a memory's own, none of them the manual's.
+The run's ``memory_form`` says in which names a memory is printed: those of the home it was
+``recorded`` in, ``roles``, or those of this home (``grounded``). Whatever the form, filter and
+arbiter judge what it would mean here, in names of this home. Nothing is dropped or shortened by
+being put into words: what cannot be said in names that exist here comes with the reason. Words,
+roles and conditions are the memory's own; of the manual only the syntax of commands is used.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from rpms.nodes.memories.roles import (
     NAMED_OBJECT,
     OBJECT,
     blanks,
     fill,
-    goes_nowhere,
     is_place,
     lift,
     parts,
-    tool_kind,
 )
-from rpms.rules import Manual, already_done, imagine, match_action, needed_actions, refers_to
-from rpms.rules.predicates import (
-    ARGUMENT,
-    Predicate,
-    World,
-    evaluate,
-    is_predicate,
-    parse_predicate,
-)
+from rpms.rules import Manual, match_action, refers_to
+from rpms.rules.predicates import ARGUMENT, Predicate, World, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
+from rpms.rules.semantics import blank_syntax
+from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
 
 # So often a parameter must have stood for one kind to be held to stand for it always.
 USES_OF_ONE_KIND = 3
 _UNKNOWN = "?"
+# A memory's conditions are spoken of in its own words, none of them a world's.
+_NO_WORLD = World({}, {})
 
 
 @dataclass(frozen=True)
 class GroundingContext:
     """All that filling-in looks at.
 
-    ``players`` holds who plays the roles asked for so far, and ``undone`` what is left to do of
-    the advice looked at so far: the memories of one moment ask for the same few.
+    ``manual`` is what memory may know of the rules: with rules off the syntax of commands alone.
+    ``players`` holds who plays the roles asked for so far: the memories of one moment ask for the
+    same few.
     """
 
     manual: Manual
@@ -57,8 +56,8 @@ class GroundingContext:
     sub_goal: SubGoal
     belief: Belief
     keys: Keys = PAPER
+    form: MemoryForm = "grounded"
     players: dict[str, str] = field(default_factory=dict, compare=False)
-    undone: dict[tuple[str, ...], list[str]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def gamma(self) -> GoalSignature:
@@ -66,155 +65,144 @@ class GroundingContext:
         return self.keys.goal(self.goal["signature"])
 
     @cached_property
-    def upcoming(self) -> tuple[str, ...]:
-        """The actions that complete this sub-goal and those after it, in order."""
-        return _from_here(self.manual, self.goal["type"], self.sub_goal["name"])
-
-    @cached_property
     def places(self) -> list[str]:
         """The places of this home, ``drawer 10`` behind ``drawer 9``."""
         return sorted(self.belief["places"], key=in_order)
 
 
-def ground(entry: Mapping[str, Any], now: GroundingContext) -> Advice | None:
-    """What an entry says here and now; None if nothing can be said."""
-    if entry["type"] == "success":
-        return _snippet(entry, now)
+class Wording(NamedTuple):
+    """What an entry says here, and what keeps it from being said in names of this home."""
+
+    advice: Advice
+    unsayable: str = ""
+
+
+def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
+    """What an entry says here and now, whole."""
     if entry["type"] == "schema":
         return _schema(entry, now)
-    return _lesson(entry, now)
+    recorded = entry.get("actions") or [entry["failed_action"]]
+    lifted = _lifted(entry, recorded, now)
+    wording = _said(recorded, lifted, now)
+    if entry["type"] == "success":
+        return wording
+    # A lesson is about its last action alone.
+    advice = wording.advice
+    last = new_advice(
+        advice["actions"][-1:], printed=advice["printed"][-1:], by_kind=advice["by_kind"],
+        needs=_reasons(entry, now.manual, advice["printed"][-1:]),
+    )  # fmt: skip
+    return Wording(last, wording.unsayable)
 
 
-def _snippet(entry: Mapping[str, Any], now: GroundingContext) -> Advice | None:
-    lifted = _lifted(entry, now)
+def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext) -> Wording:
+    """Actions in the run's form, and what they come to here."""
     names = fill_roles(now, (role for template in lifted for role in blanks(template)))
-    if not lifted or names.get(OBJECT) == _UNKNOWN:
-        return None
-    actions = tuple(fill(template, names) for template in lifted)
-    if actions not in now.undone:
-        now.undone[actions] = _left_to_do(now, actions)
-    steps = now.undone[actions]
-    if not steps or any(_UNKNOWN in action for action in steps):
-        return None
-    return new_advice(list(steps))
+    strangers = [role for role, name in names.items() if name == _UNKNOWN]
+    by_kind = bool(strangers) or not lifted
+    if by_kind:
+        kinds = {role: _kind_of_role(role, now.goal) for role in names}
+        filled = [fill(template, kinds) for template in lifted or recorded]
+        actions = [action for action in filled if _UNKNOWN not in action]
+    else:
+        actions = [fill(template, names) for template in lifted]
+    forms = {"recorded": recorded, "roles": lifted or recorded, "grounded": actions}
+    advice = new_advice(actions, printed=list(forms[now.form]), by_kind=by_kind)
+    if now.form != "grounded" or not by_kind:
+        return Wording(advice)
+    return Wording(advice, _unsayable(strangers))
 
 
-def _lesson(entry: Mapping[str, Any], now: GroundingContext) -> Advice | None:
-    """A refusal that would happen here and now: what was missing then is missing again."""
-    lifted = (_lifted(entry, now) or [""])[-1]
-    action = fill(lifted, fill_roles(now, blanks(lifted)))
-    if not action or _UNKNOWN in action or goes_nowhere(now.manual, action, now.belief):
-        return None
-    if not entry.get("violated"):
-        return new_advice([action], needs=[entry["corrective_rule"]])
-    missing = _still_missing(entry["violated"], action, now)
-    return new_advice([action], needs=missing) if missing else None
+def _unsayable(strangers: Sequence[str]) -> str:
+    if not strangers:
+        return "it is about things that play no part in a goal"
+    return f"nothing here is known as {', '.join(f'{{{role}}}' for role in strangers)}"
 
 
-def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Advice | None:
-    rule = next((r for r in now.manual.actions if r.name == entry["action_type"]), None)
-    if rule is None:
-        return None
+def _kind_of_role(role: str, goal: GoalSpec) -> str:
+    """The kind of thing that would play a role, where no such thing is known yet."""
+    if role.endswith("'s place"):
+        return _UNKNOWN
+    if role in (OBJECT, NAMED_OBJECT):
+        return goal["object"]
+    return role.removeprefix("a ") if role.startswith("a ") else goal["destination"]
+
+
+def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -> list[str]:
+    """Why it was refused, in the words it was stored with, about the names that are printed."""
+    words: str = entry["corrective_rule"]
+    matched = match_action(manual, printed[0]) if printed else None
+    if matched is None:
+        return [words]
+    reasons = words.removeprefix(f"{blank_syntax(matched[0])}: ")
+    for parameter, name in matched[1].items():
+        reasons = reasons.replace(f"<{parameter}>", name)
+    return reasons.split("; ")
+
+
+def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
+    """What an action needs and does, told by its uses, of the things that it would be about here.
+
+    Which parameter is a place, and where its thing has to be, is what was so at every use that
+    worked: a memory may know that, whatever the rules say.
+    """
+    uses = entry.get("uses", [])
+    if not uses:  # written by hand, in words
+        general = entry["action_template"].replace("{", "<").replace("}", ">")
+        return Wording(
+            new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
+        )
+    held = [use["before"] for use in uses if use["worked"]]
+    always = sorted(text for text in (held[0] if held else ()) if all(b.get(text) for b in held))
+    rule = _rule(entry["action_template"], tuple(always), tuple(entry["effects"]))
     kinds = {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
-    roles = parts(rule, now.gamma, kinds)
-    if not all(roles.values()):
-        return None
-    names = fill_roles(now, (str(role) for role in roles.values()))
-    filled = {parameter: names[str(role)] for parameter, role in roles.items()}
-    if _UNKNOWN in filled.values():
-        return None
-    action = rule.syntax.format(**filled)
-    if not entry.get("uses"):  # written by hand, in words
-        return new_advice([action], needs=entry["preconditions"], then=entry["effects"])
-    if not entry["preconditions"] and not entry["effects"]:
-        return None
-    worked = [use["before"] for use in entry["uses"] if use["worked"]]
-    still = {text for text in entry["effects"] if all(held.get(text) for held in worked)}
-    world = now.manual.world
-    return new_advice(
-        [action],
-        needs=[in_words(text, filled, world) for text in entry["preconditions"]],
-        then=[in_words(t, filled, world, still=t in still) for t in entry["effects"]],
+    roles = {n: role or f"a {kinds[n]}" for n, role in parts(rule, now.gamma, kinds).items()}
+    template = rule.syntax.format(**{name: f"{{{role}}}" for name, role in roles.items()})
+    said = _said([blank_syntax(rule)], [template], now)
+    if said.unsayable:
+        return said
+    by_form: dict[str, Mapping[str, str]] = {
+        "recorded": {name: f"<{name}>" for name in roles},
+        "roles": {name: f"{{{role}}}" for name, role in roles.items()},
+        "grounded": {name: fill(f"{{{role}}}", now.players) for name, role in roles.items()},
+    }
+    names = by_form[now.form]
+    still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
+    needs = [in_words(text, names, _NO_WORLD) for text in entry["preconditions"]]
+    then = [in_words(t, names, _NO_WORLD, still=t in still) for t in entry["effects"]]
+    return Wording({**said.advice, "needs": needs, "then": then})
+
+
+@lru_cache(maxsize=256)
+def _rule(syntax: str, needs: tuple[str, ...], effects: tuple[str, ...]) -> ActionRule:
+    return ActionRule(
+        id="M-SCHEMA-001", name=syntax, syntax=syntax, preconditions=[*needs], effects=[*effects]
     )
 
 
-def _lifted(entry: Mapping[str, Any], now: GroundingContext) -> Sequence[str]:
+def _lifted(
+    entry: Mapping[str, Any], recorded: Sequence[str], now: GroundingContext
+) -> Sequence[str]:
     """What an entry says with roles for names; one written by hand may have left that to us."""
     if lifted := entry.get("lifted"):
         return [lifted] if isinstance(lifted, str) else lifted
-    actions = entry.get("actions") or [entry["failed_action"]]
-    return _lift_once(now.manual, now.keys.goal(entry["goal_signature"]), tuple(actions)) or ()
+    return _lift_once(now.manual, now.keys.goal(entry["goal_signature"]), tuple(recorded)) or ()
 
 
 _lift_once = lru_cache(maxsize=4096)(lift)
-
-
-def _left_to_do(now: GroundingContext, actions: Sequence[str]) -> list[str]:
-    """The steps whose effects do not hold yet and that the rest still needs.
-
-    A step that serves a sub-goal which lies behind the agent is done too: not every change can be
-    seen in the belief. If the last one is done there is nothing left to say.
-    """
-    if _passed(now, actions[-1]):
-        return []
-    steps, before = [action for action in actions if not _passed(now, action)], list[str]()
-    while steps and steps != before:
-        before, undone, imagined = steps, list[str](), copy_belief(now.belief)
-        for action in steps:
-            if not already_done(now.manual, action, imagined):
-                undone.append(action)
-                imagine(now.manual, action, imagined)
-        steps = needed_actions(now.manual, undone, now.upcoming)
-    return steps
-
-
-def _passed(now: GroundingContext, action: str) -> bool:
-    matched = match_action(now.manual, action)
-    if matched is None:
-        return False
-    name = matched[0].name
-    return name not in now.upcoming and name in _advances(now.manual, now.goal["type"]).values()
-
-
-# The same for a whole sub-goal.
-@lru_cache(maxsize=1024)
-def _from_here(manual: Manual, goal_type: str, sub_goal: str) -> tuple[str, ...]:
-    advances = _advances(manual, goal_type)
-    steps = list(advances)
-    start = steps.index(sub_goal) if sub_goal in steps else 0
-    return tuple(dict.fromkeys(list(advances.values())[start:]))
-
-
-def _advances(manual: Manual, goal_type: str) -> Mapping[str, str]:
-    """Each sub-goal of a type of goal with the action that completes it, in order."""
-    steps = manual.domain.procedures.get(goal_type, [])
-    return {step: manual.domain.advances.get(step, "") for step in steps}
-
-
-def _still_missing(violated: Sequence[str], action: str, now: GroundingContext) -> list[str]:
-    """What an action was refused for, in words, as far as it does not hold now either."""
-    world, matched = now.manual.world, match_action(now.manual, action)
-    if matched is None or not all(is_predicate(text, world) for text in violated):
-        return []  # learned by another manual: nobody can tell whether it is missing again
-    names = matched[1]
-    return [
-        reason(text, names, world)
-        for text in violated
-        if evaluate(parse_predicate(text), now.belief, world, names) is False
-    ]
 
 
 def _usual_kind(
     entry: Mapping[str, Any], rule: ActionRule, parameter: str, now: GroundingContext
 ) -> str:
     """What a parameter stands for under this goal, going by what it stood for before."""
-    seen = entry.get("kinds", {}).get(parameter, {})
+    seen: Counter[str] = Counter(entry.get("kinds", {}).get(parameter, {}))
     by_goal = [now.goal["object"], now.goal["destination"]]
     if not is_place(rule, parameter):
         return next((kind for kind in by_goal if kind in seen), by_goal[0])
-    if len(seen) == 1 and sum(seen.values()) >= USES_OF_ONE_KIND:
-        return str(next(iter(seen)))
-    return tool_kind(rule, parameter) or by_goal[1]
+    if len(seen) == 1 and seen.total() >= USES_OF_ONE_KIND:
+        return next(iter(seen))
+    return by_goal[1]
 
 
 def fill_roles(now: GroundingContext, roles: Iterable[str]) -> dict[str, str]:

@@ -46,7 +46,9 @@ class Start(NamedTuple):
 def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> list[Entry]:
     """M from trajectories: what each of them teaches, merged.
 
-    ``manual`` is what refusals are explained by; the one shipped with their world by default.
+    ``manual`` is what refusals are explained and detours known by; the one shipped with their world
+    by default. Entries say whether it helped to make them. With nothing but the syntax of commands
+    a refusal stays unexplained, and a way is told with all its detours.
     """
     played = list(records)
     keys = get_environment(played[0]["env"]).keys if played else PAPER
@@ -90,7 +92,9 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
                     "failure_message": f"score = {record['score']:.0f}, terminated",
                     "corrective_rule": FATAL.format(record["score"]),
                 }
-            yield {**signed, "failed_action": action, "lifted": lifted[-1], **why}
+            helped = bool(why.get("violated"))
+            lesson = {"failed_action": action, "lifted": lifted[-1], "manual": helped, **why}
+            yield {**signed, **lesson}
         if turn["failed"]:
             continue
         yield from _finds(belief, known)
@@ -131,10 +135,12 @@ def _reached(
 ) -> bool:
     """Whether this action completed the sub-goal it served.
 
-    The last action of a won episode did, even if the belief cannot tell.
+    The last action of a won episode did, even if the belief cannot tell. Where nothing says which
+    action serves it, the one that brought the goal further did.
     """
     matched = match_action(manual, action)
-    served = matched is not None and manual.domain.advances.get(before["name"]) == matched[0].name
+    serving = manual.domain.advances
+    served = matched is not None and serving.get(before["name"], "") in (matched[0].name, "")
     won = record["success"] and number == len(record["history"])
     return served and (won or after["progress"] > before["progress"])
 
@@ -158,6 +164,7 @@ def _snippet(
     yield {
         **signed,
         "type": "success",
+        "manual": matched is not None and manual.knows(matched[0]),
         "sub_goal_type": step["name"],
         "precondition": precondition,
         "actions": actions,

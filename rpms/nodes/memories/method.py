@@ -30,7 +30,7 @@ class RecallRequest(NamedTuple):
 
     Attributes:
         env: the world.
-        now: goal, sub-goal, belief and the manual.
+        now: goal, sub-goal, belief, and what may be known of the rules.
         context: the run's settings: which memory file, theta, k.
         carried: what earlier trials of this very task left behind; empty in the first.
         store: the deployment's store, where there is one.
@@ -84,6 +84,17 @@ class MemoryMethod(ABC):
     def recall(self, request: RecallRequest) -> list[Recall]:
         """What is remembered for this step, best first; the last goes first for want of room."""
 
+    def unlisted(self, request: RecallRequest) -> dict[str, int]:
+        """Candidates too many to be listed one by one: how many, by their fate."""
+        return {}
+
+    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
+        """What the prompt has room for in principle; asked behind the state filter and the arbiter.
+
+        Whatever is left out stays in the list, with its fate.
+        """
+        return list(recalls)
+
     @abstractmethod
     def check(self, env: str, context: RunContext) -> None:
         """Refuse a memory that is missing, or of another method or world, before the first step."""
@@ -109,5 +120,8 @@ class MemoryMethod(ABC):
     async def carry(
         self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
-        """What goes on to the next trial of this task, as plain data; nothing for a frozen one."""
+        """What goes on to the next trial of this task, as plain data; nothing for a frozen one.
+
+        One that takes ``manual`` as well is given what the run may know of the rules.
+        """
         return {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Signature, iscoroutinefunction, isfunction, signature
 from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
+from rpms.nodes.manual import known_manual
 from rpms.nodes.memories.clin import Clin
 from rpms.nodes.memories.expel import ExpeL
 from rpms.nodes.memories.method import MemoryMethod
@@ -91,9 +92,9 @@ def _form(name: str) -> str:
     return f"write '{word} {name}({', '.join(signature(ours).parameters)})'"
 
 
-def takes_manual(method: MemoryMethod) -> bool:
-    """Whether a method learns by the run's rules, too."""
-    return "manual" in signature(method.learn).parameters
+def takes_manual(function: Callable[..., Any]) -> bool:
+    """Whether a method's ``learn`` or ``carry`` goes by the run's rules, too."""
+    return "manual" in signature(function).parameters
 
 
 def check_memory(env: str, context: RunContext) -> None:
@@ -131,10 +132,12 @@ async def after_trial(
     method = find_method(context.memory_method)
     if not context.memory or not method.cumulative:
         return {}
+    rules = {"manual": known_manual(env, context)} if takes_manual(method.carry) else {}
     if not method.needs_model:
-        return {**await method.carry(carried, record, _nobody), "method": method.name}
+        following = await method.carry(carried, record, _nobody, **rules)
+        return {**following, "method": method.name}
     writer = Writer(env, context, method.name, cache)
-    following = await method.carry(carried, record, writer)
+    following = await method.carry(carried, record, writer, **rules)
     before = carried.get("spent", {})
     spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
     return {**following, "method": method.name, "spent": spent}

@@ -30,7 +30,8 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
     """The actions with roles for names; None if an individual in them plays no part in the goal.
 
     Each step is told with the walk to where it is done: that two of them were done at one spot was
-    chance, and where the agent stood at first is another home's matter.
+    chance, and where the agent stood at first is another home's matter. Of an action that nothing
+    is known of, whatever the goal does not name is one of its kind.
     """
     walk = next((rule for rule in manual.actions if _walks(rule)), None)
     lifted: list[str] = []
@@ -53,6 +54,8 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
                 continue
             if _alone(rule, parameter):
                 role = _purpose(manual, goal, text, actions[number + 1 :]) or role
+            if role is None and not manual.knows(rule):
+                role = f"a {kinds[parameter]}"
             if role is None:
                 return None
             filled[parameter] = f"{{{role}}}"

@@ -1,7 +1,7 @@
 """Our own memory: entries whose goal resembles this one (Eq. 4), said for this home.
 
-Three steps, each of its own: ``retrieve`` has the index's candidates, by goal alone;
-``put_into_words`` fills them in for the home and the moment; ``choose`` makes equal ones one and
+``recall`` has the candidates, by goal alone, and what each of them says here; nothing is left out.
+State filter and arbiter judge them all. Of those that are left, ``select`` makes equal ones one and
 lets the best k of each type go on.
 """
 
@@ -38,7 +38,7 @@ from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
-from rpms.vocabulary.recall import Recall, new_advice, new_recall
+from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 from rpms.vocabulary.turn import EpisodeRecord
 
 # Beyond that many places a hint where to look is no hint any more.
@@ -60,16 +60,28 @@ class RpmsMemory(MemoryMethod):
     needs_file = False
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """The best k of each type, filled in for this home; this task's own trials come first."""
-        now, context = request.now, request.context
-        recalls = recall(find_memory(request), now, context)
+        """Every candidate, put into words; what this task's own trials taught comes first."""
+        indexes = self._indexes(request)
+        return _ordered(r for index in indexes for r in recall(index, request.now, request.context))
+
+    def unlisted(self, request: RecallRequest) -> dict[str, int]:
+        """Entries that say what a listed one says, and those that a long list leaves behind."""
+        counts: Counter[str] = Counter()
+        for index in self._indexes(request):
+            context = request.context
+            counts.update(index.unlisted(request.now.gamma, context.theta, context.k))
+        return dict(counts)
+
+    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
+        """Equal ones as one, and the best k of each type."""
+        return list(best(merged(recalls), context.k))
+
+    def _indexes(self, request: RecallRequest) -> list[MemoryIndex]:
+        frozen = find_memory(request)
         if not (entries := request.carried.get("entries")):
-            return recalls
-        index = _carried(request.env, json.dumps(entries), _categories(now.manual))
-        earlier = recall(index, now, context)
-        known = [(other["entry"]["type"], other["advice"]) for other in earlier]
-        new = [r for r in recalls if (r["entry"]["type"], r["advice"]) not in known]
-        return _ordered([*earlier, *new])
+            return [frozen]
+        known = _categories(request.now.manual)
+        return [_carried(request.env, json.dumps(entries), known), frozen]
 
     def check(self, env: str, context: RunContext) -> None:
         """A file that is named must be there; else the shipped one, or none, will do."""
@@ -87,67 +99,84 @@ class RpmsMemory(MemoryMethod):
         return Learned(learn(records, manual))
 
     async def carry(
-        self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
+        self,
+        carried: Mapping[str, Any],
+        record: EpisodeRecord,
+        ask: Ask,
+        manual: Manual | None = None,
     ) -> dict[str, Any]:
         """What this task's trials taught so far, beside the frozen memory."""
         known = [parse_entry(entry) for entry in carried.get("entries", [])]
         keys = get_environment(record["env"]).keys
-        merged = merge_entries([*known, *learn([record])], keys)
+        merged = merge_entries([*known, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
 
 
-def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> list[Recall]:
-    """The best k of each type that can be said here, and where to look for what is not seen yet."""
-    worded = put_into_words(retrieve(index, now, context), now)
-    return _ordered([*where_to_look(index, now), *choose(worded, now, context.k)])
+def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
+    """Where to look for what is not seen yet, and every candidate, best first within its type."""
+    yield from where_to_look(index, now)
+    for entry, score, count, _ in retrieve(index, now, context):
+        advice, unsayable = ground(entry, now)
+        recalled = new_recall(entry, score, count, advice)
+        yield drop(recalled, "unsayable", unsayable) if unsayable else recalled
 
 
 def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Candidate]:
-    """Snippets and lessons of goals near enough, and the schemas of what is to be done."""
-    yield from index.recall(now.gamma, context.theta, context.k)
-    yield from index.schemas(now.upcoming, context.k)
+    """Snippets and lessons of goals near enough, and the schemas of what completes their steps.
 
-
-def put_into_words(candidates: Iterable[Candidate], now: GroundingContext) -> Iterator[Recall]:
-    """What each candidate says here; those that cannot be said are none."""
-    for entry, score, count in candidates:
-        if advice := ground(entry, now):
-            yield new_recall(entry, score, count, advice)
-
-
-def choose(recalls: Iterable[Recall], now: GroundingContext, k: int) -> Iterator[Recall]:
-    """Equal ones as one, no snippet that is only the beginning of another, the best k of each type.
-
-    Equal are those that say the same and were recorded in states which COMPAT takes for one.
+    The schema for the step at hand comes first; what that is, the snippets tell.
     """
-    distinct: dict[tuple[str, str, tuple[str, ...], tuple[str, ...]], Recall] = {}
-    for recalled in recalls:
-        entry, advice = recalled["entry"], recalled["advice"]
-        state = now.keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
-        key = (entry["type"], state, tuple(advice["actions"]), tuple(advice["needs"]))
-        if key in distinct:
-            distinct[key]["count"] += recalled["count"]
-        else:
-            distinct[key] = recalled
-    beginnings = {
-        (state, actions[:length])
-        for kind, state, actions, _ in distinct
-        if kind == "success"
-        for length in range(1, len(actions))
-    }
-    whole = [
-        recalled
-        for (kind, state, actions, _), recalled in distinct.items()
-        if kind != "success" or (state, actions) not in beginnings
-    ]
+    near = index.recall(now.gamma, context.theta, context.k)
+    yield from near
+    snippets = [c.entry for c in near if c.entry["type"] == "success"]
+    snippets.sort(key=lambda entry: entry["sub_goal_type"] != now.sub_goal["name"])
+    completing = (entry["precondition"].get("action_type", "") for entry in snippets)
+    yield from index.schemas(dict.fromkeys(completing))
+
+
+def merged(recalls: Sequence[Recall]) -> list[Recall]:
+    """Of those still in: what prints the same once, and no snippet that only begins another."""
+    speaker: dict[tuple[object, ...], int] = {}
+    after = list(recalls)
+    for number, recalled in enumerate(recalls):
+        if recalled["dropped_by"]:
+            continue
+        first = speaker.setdefault(_content(recalled), number)
+        if first != number:
+            same = after[first]
+            after[first] = {**same, "count": same["count"] + recalled["count"]}
+            after[number] = drop(recalled, "merged", f"says the same as {same['entry']['id']}")
+    longer: dict[tuple[object, ...], str] = {}
+    snippets = [n for n in speaker.values() if after[n]["entry"]["type"] == "success"]
+    for number in snippets:
+        printed = after[number]["advice"]["printed"]
+        for length in range(1, len(printed)):
+            longer.setdefault(tuple(printed[:length]), after[number]["entry"]["id"])
+    for number in snippets:
+        if whole := longer.get(tuple(after[number]["advice"]["printed"])):
+            after[number] = drop(after[number], "merged", f"is the beginning of {whole}")
+    return after
+
+
+def _content(recalled: Recall) -> tuple[object, ...]:
+    entry, advice = recalled["entry"], recalled["advice"]
+    said = (tuple(advice[part]) for part in ("printed", "needs", "then", "places"))
+    return entry["type"], *said
+
+
+def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
+    """The first k of each type that are still in go on."""
     chosen: Counter[str] = Counter()
-    for recalled in sorted(whole, key=lambda r: (-r["score"], -r["count"], r["entry"]["id"])):
-        chosen[recalled["entry"]["type"]] += 1
-        if chosen[recalled["entry"]["type"]] <= k:
-            yield recalled
+    for recalled in recalls:
+        kind = recalled["entry"]["type"]
+        chosen[kind] += not recalled["dropped_by"]
+        if not recalled["dropped_by"] and chosen[kind] > k and kind != "found":
+            recalled = drop(recalled, "beyond k", f"{k} of its type are better")
+        yield recalled
 
 
 def _ordered(recalls: Iterable[Recall]) -> list[Recall]:
+    """By type, best first; what comes first of equal ones stays first."""
     return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
 
@@ -171,7 +200,8 @@ def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]
             here = [place for place in unsearched if kind_of(place) == sort][: MOST_PLACES - total]
             if here:
                 held, looked = counts[sort]
-                places.append(f"{', '.join(here)} ({held} of {looked} held one)")
+                names = here if now.form == "grounded" else [f"a {sort}"]
+                places.append(f"{', '.join(names)} ({held} of {looked} held one)")
                 total += len(here)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}
