@@ -268,7 +268,7 @@ def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
     manual = load_manual(WORLD.name)
     began = time.perf_counter()
     moment = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
-    state["recalls"] = recall(index, moment, CONTEXT)
+    state["recalls"] = list(recall(index, moment, CONTEXT))
     state["recalls"] = scf(state, runtime)["recalls"]
     arbitration(state, runtime)
     return time.perf_counter() - began

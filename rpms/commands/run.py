@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from rpms.graph.run import StepEvent
     from rpms.nodes.state import EpisodeOutput
-    from rpms.vocabulary.recall import Recall
 
 
 OUTPUTS = (
@@ -73,7 +72,7 @@ def run(
         if "turn" in event:
             _print_step(console, cast("StepEvent", event))
             if memories:
-                _print_memories(console, cast("StepEvent", event)["recalls"])
+                _print_memories(console, cast("StepEvent", event))
         else:
             result = event
     _print_end(console, result)
@@ -139,24 +138,27 @@ def _print_step(console: Console, event: StepEvent) -> None:
     console.print(f"     [{style}]{escape(turn['observation'])}[/]\n")
 
 
-def _print_memories(console: Console, recalls: list[Recall]) -> None:
+def _print_memories(console: Console, event: StepEvent) -> None:
     """Every candidate's fate: its score, what dropped it and why, or the warning it carries."""
     from rpms.vocabulary.recall import NOTE
 
-    for recall in recalls:
+    for recall in event["recalls"]:
         kind, advises = recall["entry"]["type"], recall["advice"]
-        advice = " -> ".join(advises["actions"]) or "; ".join(advises["places"])
+        advice = " -> ".join(advises["printed"]) or "; ".join(advises["places"])
         if kind == NOTE:
             kind, advice = recall["entry"]["kind"], recall["entry"]["text"].partition("\n")[0]
         text = escape(f"{kind} {recall['score']:.2f} {advice}")
         if recall["dropped_by"]:
             rule = f" by {recall['rule']}" if recall["rule"] else ""
-            fate = f"[red]dropped in {recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
+            fate = f"[red]{recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
         elif recall["warning"]:
             fate = f"[yellow]warned by {recall['rule']}: {escape(recall['warning'])}[/]"
         else:
             fate = "[green]used[/]"
         console.print(f"     {text}\n       {fate}")
+    if unlisted := event["unlisted"]:
+        counts = ", ".join(f"{count} {fate}" for fate, count in unlisted.items())
+        console.print(f"     and {sum(unlisted.values())} more: {counts}")
 
 
 def _print_end(console: Console, result: EpisodeOutput) -> None:

@@ -230,13 +230,18 @@ def source_type(entry: Mapping[str, Any], read_type: Callable[[str], str]) -> st
     return str(entry.get("source") or ANY_GOAL)
 
 
+def fate_field(fate: str) -> str:
+    """The field of an episode's line that counts a fate."""
+    return f"dropped_{fate.replace(' ', '_')}"
+
+
 def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """What became of the candidates, summed over the steps: the fates add up to ``recalled``."""
     recalls: list[Recall] = [recall for step in steps for recall in step.get("recalls", [])]
     fates = Counter(str(recall["dropped_by"]) for recall in recalls)
     for step in steps:
         fates.update(step.get("unlisted", {}))
-    dropped = {f"dropped_{fate.replace(' ', '_')}": fates[fate] for fate in FATES if fate}
+    dropped = {fate_field(fate): fates[fate] for fate in FATES if fate}
     warned = sum(bool(recall["warning"]) for recall in recalls if not recall["dropped_by"])
     return {"recalled": fates.total(), **dropped, "warned": warned}
 

@@ -29,6 +29,7 @@ class StepEvent(TypedDict):
     memories: int
     dropped: int
     recalls: list[Recall]
+    unlisted: dict[str, int]
     knowledge_tokens: int
     decision: Decision | None
 

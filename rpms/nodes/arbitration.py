@@ -93,9 +93,9 @@ def snippet_conflict(
 ) -> Conflict | None:
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
-    A step that is done already is passed over. What later steps leave open will be seen on the
-    way, and whether a walk leads anywhere is found out by walking: neither is worth a warning now.
-    After an action that nothing is known of, nothing can be imagined.
+    A step that is done already is passed over, with a warning. What later steps leave open will be
+    seen on the way, and whether a walk leads anywhere is found out by walking: neither is worth a
+    warning now. After an action that nothing is known of, nothing can be imagined.
     """
     imagined = belief
     soft: Conflict | None = None
@@ -105,13 +105,16 @@ def snippet_conflict(
         if rule:
             return Conflict(True, rule, f"'{action}' is forbidden for this goal")
         if already_done(manual, action, imagined):
+            # The world would refuse it, and the rest may be worth following all the same.
+            done = check_action(manual, action, imagined)
+            soft = soft or Conflict(False, done.rule, f"'{action}' is not needed now")
             continue
         diagnosis = check_action(manual, action, imagined)
         if diagnosis.verdict in ("fails", "no_such_action"):
             return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
         unsure = zip(diagnosis.unsure_predicates, diagnosis.unsure, strict=True)
         matters = [words for text, words in unsure if parse_predicate(text).positive]
-        if first and matters:
+        if first and matters and soft is None:
             soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}")
         first = False
         if not diagnosis.rule:

@@ -111,15 +111,16 @@ def broken(fault: EnvironmentFault, stage: str = "env_step") -> EpisodeState:
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
     """What a viewer of the running episode gets to see of one step."""
-    recalls = state["recalls"]
+    recalls, unlisted = state["recalls"], state["unlisted"]
     return {
         "turn": turn,
         "belief": state["belief"],
         "sub_goal": state["sub_goal"],
         "rules": sum(len(lines) for lines in state["rules"].values()),
         "memories": sum(not recall["dropped_by"] for recall in recalls),
-        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls),
+        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls) + sum(unlisted.values()),
         "recalls": recalls,
+        "unlisted": unlisted,
         "knowledge_tokens": state["knowledge_tokens"],
         "decision": state["decisions"][-1] if state["decisions"] else None,
     }

@@ -87,10 +87,10 @@ def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[s
 
 def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) -> None:
     index = MemoryIndex.of([parse_entry(paper_entries[2])])
-    assert [candidate.entry["id"] for candidate in index.schemas(["take", "cool"], 3)] == [
+    assert [candidate.entry["id"] for candidate in index.schemas(["take", "cool"])] == [
         "schema_000222"
     ]
-    assert index.schemas(["take", "heat"], 3) == []
+    assert index.schemas(["take", "heat"]) == []
     assert index.schemas(["take", "cool"], 0) == []
 
 

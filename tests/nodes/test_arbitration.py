@@ -175,8 +175,8 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
         "actions": ["put mug 2 in/on fridge 3"],
     }  # fmt: skip
     moment = GroundingContext(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
-    advice = ground(entry, moment)
-    assert advice is not None and advice["actions"] == ["put cup 1 in/on fridge 1"]
+    advice = ground(entry, moment).advice
+    assert advice["actions"] == ["go to fridge 1", "put cup 1 in/on fridge 1"]
     sentence = "cool some cup and put it in countertop"
     judged = judge(new_recall(entry, 1.0, 1, advice), sentence, now)
     assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-COOL-001")

@@ -50,8 +50,9 @@ def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:
     write_snapshot(file, "alfworld", [near, entry("far", "pick_and_place_simple:egg:none:fridge")])
     recalls = recall("put a pen in desk", memory_file=str(file))
     assert [(r["entry"]["id"], r["score"]) for r in recalls] == [("near", 1.0)]
-    assert recalls[0]["advice"]["actions"] == ["take pen 1 from shelf 1"]
-    assert recall("put a pen in desk", memory_file=str(file), seen=False) == []
+    assert recalls[0]["advice"]["actions"][-1] == "take pen 1 from shelf 1"
+    (unseen,) = recall("put a pen in desk", memory_file=str(file), seen=False)
+    assert (unseen["dropped_by"], bool(unseen["reason"])) == ("unsayable", True)
     assert recall("put a pen in desk", memory_file=str(file), k=0) == []
     write_snapshot(file, "elsewhere", [])
     for name, why in ((file, "learned in elsewhere"), (tmp_path / "x", "cannot read memory file")):
@@ -101,7 +102,7 @@ def test_a_store_that_grows_is_seen_by_the_next_episode() -> None:
     assert len(recall("put a pen in desk", store)) == 2
 
 
-def test_schemas_come_for_the_actions_still_to_come() -> None:
+def test_schemas_come_for_what_completes_the_steps_of_such_goals() -> None:
     recalls = recall("put a hot apple in fridge")
     actions = [r["advice"]["actions"][0] for r in recalls if r["entry"]["type"] == "schema"]
     assert sorted(text.split()[0] for text in actions) == ["heat", "put", "take"]

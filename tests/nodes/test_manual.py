@@ -167,7 +167,7 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
 
 
 def test_after_an_action_left_out_nothing_is_imagined() -> None:
-    advice = snippet("go to sofa 1", "take apple 1 from sofa 1")
+    advice = snippet("go to sofa 1", "take mug 1 from sofa 1")
     now = state(HOLDING, recalls=[advice])
     for without, dropped in (("", "arbitration"), ("O-ACT-001", "")):
         (recall,) = arbitration(now, under("", without_rules=without))["recalls"]
@@ -182,12 +182,12 @@ def test_the_grammar_of_replies(own: Path) -> None:
     assert allowed_syntaxes("alfworld", off) == held[1]
 
 
-@pytest.mark.parametrize("mine", [True, False])
-def test_the_reading_of_replies(mine: bool, own: Path, play_script: Play) -> None:
-    """A bare line is an action only if it begins like one."""
+@pytest.mark.parametrize(("condition", "mine"), [("B", True), ("B", False), ("A", True)])
+def test_the_reading_of_replies(condition: str, mine: bool, own: Path, play_script: Play) -> None:
+    """A bare line is an action only if it begins like one; no rules are asked where none are on."""
     script = [("Well, then.\nyodel", "Nothing happens."), ("Action: look", "Nothing happens.")]
-    *_, last = play_script("A", script, rules_dir=str(own) if mine else "")
-    assert last["history"][0]["action"] == ("yodel" if mine else "")
+    *_, last = play_script(condition, script, rules_dir=str(own) if mine else "")
+    assert last["history"][0]["action"] == ("yodel" if mine and condition == "B" else "")
 
 
 def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

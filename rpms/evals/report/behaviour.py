@@ -17,12 +17,14 @@ from rpms.evals.step_analysis import (
     NOTHING_REFUSED,
     Cause,
     cause_rank,
+    fate_field,
     find_cause,
 )
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
+from rpms.vocabulary.recall import FATES
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 AGENT_FAILURES = {
@@ -144,6 +146,31 @@ def step_table(run: Run) -> Table:
     ]
     title = "Steps, invalid actions and belief drift"
     return Table("steps", title, source_of(run), columns, rows, notes=notes)
+
+
+def fate_table(run: Run) -> Table | None:
+    """What became of the memories near the goal; None where no condition recalls any."""
+    used = [n for n in run.conditions if any(e.recalled for e in run.judged(n))]
+    if not used:
+        return None
+    fates = [fate for fate in FATES if fate]
+    rows = []
+    for name in used:
+        judged = run.judged(name)
+        total = sum(e.recalled for e in judged)
+        dropped = [sum(getattr(e, fate_field(fate)) for e in judged) for fate in fates]
+        warned = [e for e in judged if e.warned]
+        parts = [_part(n, total) for n in (*dropped, total - sum(dropped))]
+        spoken = linked(_part(sum(e.warned for e in warned), total), warned)
+        rows.append([label(names(name)), count(total), *parts, spoken])
+    notes = [
+        "Entries at or above theta at each step, and the share that ended so: unsayable in names "
+        "of this place, dropped by the state filter (scf) or the arbiter, merged with one that "
+        "says the same, beyond the best k of their type, or out of the token budget. The shares "
+        "and what was shown add up to 100%; warned are those of the shown that carry a warning.",
+    ]
+    columns = ["condition", "candidates", *fates, "shown", "warned"]
+    return Table("fates", "What became of memories", source_of(run), columns, rows, notes=notes)
 
 
 def guard_table(run: Run) -> Table | None:

@@ -153,8 +153,9 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
             new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
         )
     held = [use["before"] for use in uses if use["worked"]]
-    always = sorted(text for text in (held[0] if held else ()) if all(b.get(text) for b in held))
-    rule = _rule(entry["action_template"], tuple(always), tuple(entry["effects"]))
+    always = {text for text in (held[0] if held else ()) if all(b.get(text) for b in held)}
+    needs = sorted(always.union(entry["preconditions"]))
+    rule = _rule(entry["action_template"], tuple(needs), tuple(entry["effects"]))
     kinds = {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
     roles = {n: role or f"a {kinds[n]}" for n, role in parts(rule, now.gamma, kinds).items()}
     template = rule.syntax.format(**{name: f"{{{role}}}" for name, role in roles.items()})
@@ -168,9 +169,9 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     }
     names = by_form[now.form]
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
-    needs = [in_words(text, names, _NO_WORLD) for text in entry["preconditions"]]
     then = [in_words(t, names, _NO_WORLD, still=t in still) for t in entry["effects"]]
-    return Wording({**said.advice, "needs": needs, "then": then})
+    conditions = [in_words(text, names, _NO_WORLD) for text in entry["preconditions"]]
+    return Wording({**said.advice, "needs": conditions, "then": then})
 
 
 @lru_cache(maxsize=256)

@@ -140,7 +140,7 @@ def _reached(
     """
     matched = match_action(manual, action)
     serving = manual.domain.advances
-    served = matched is not None and serving.get(before["name"], "") in (matched[0].name, "")
+    served = matched is not None and (not serving or serving.get(before["name"]) == matched[0].name)
     won = record["success"] and number == len(record["history"])
     return served and (won or after["progress"] > before["progress"])
 

@@ -202,7 +202,7 @@ def test_a_step_shows_everything_that_led_to_it(opened: Open) -> None:
     expect(view).to_contain_text("Your hands are empty at shelf 3.")
     expect(view.locator("section", has_text="True state")).to_contain_text("microwave 1")
     expect(view.locator(".crumbs")).to_contain_text("Side by side with B rules, A baseline")
-    memories = view.locator("section", has_text="Memories (3 recalled, 2 dropped)")
+    memories = view.locator("section", has_text="Memories (3 recalled, 1 shown)")
     for words in ("it may be closed", "the hand is full", "forbidden by the manual", "D-HEAT-001"):
         expect(memories).to_contain_text(words)
     view.get_by_text("Universal (1)").click()

@@ -36,7 +36,7 @@ function chooser(first, second, task) {
 function stepCell(e, step, number, open) {
   if (!step) return el("td", { class: "muted" }, "(ended)");
   const recalls = step.recalls || [];
-  const dropped = recalls.filter((r) => r.dropped_by).length;
+  const shown = recalls.filter((r) => !r.dropped_by).length;
   const rules = Object.values(step.rules || {}).flat().length;
   return el("td", null,
     el("div", { class: "action" }, step.action || "(no action could be read)"),
@@ -46,7 +46,7 @@ function stepCell(e, step, number, open) {
       step.thought ? el("p", { class: "text" }, step.thought) : null,
       el("p", { class: "muted" }, (step.state_lines || []).join("; ")),
       el("p", { class: "muted" },
-        `${rules} rules, ${recalls.length} memories recalled, ${dropped} dropped`),
+        `${rules} rules, ${shown} of ${recalls.length} memories shown`),
       el("ul", { class: "plain" }, recalls.map(memoryLine)),
       el("a", { href: episodeLink(e, number) }, "Open this step")) : null);
 }

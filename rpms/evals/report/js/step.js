@@ -137,14 +137,14 @@ function rulesPanel(step) {
 }
 
 function advice(recall) {
-  const { actions = [], places = [], needs = [], then = [] } = recall.advice || {};
-  const what = actions.join(" \u2192 ") || places.join("; ");
+  const { actions = [], printed = actions, places = [], needs = [], then = [] } = recall.advice || {};
+  const what = printed.join(" \u2192 ") || places.join("; ");
   const why = [...needs, ...then.map((text) => `then ${text}`)];
   return why.length ? `${what}: ${why.join("; ")}` : what;
 }
 
 function memoryLine(recall) {
-  const [kind, fate, why] = recall.dropped_by ? ["bad", `dropped: ${recall.dropped_by}`, recall.reason]
+  const [kind, fate, why] = recall.dropped_by ? ["bad", recall.dropped_by, recall.reason]
     : recall.warning ? ["warn", "warned", recall.warning] : ["good", "used", ""];
   return el("li", { class: recall.dropped_by ? "dropped" : null },
     el("div", { class: "fate" }, el("span", { class: `badge ${kind}` }, fate),
@@ -153,12 +153,23 @@ function memoryLine(recall) {
     why || recall.rule ? el("div", { class: "why" }, ruleId(recall.rule), why) : null);
 }
 
+// Those that somebody judged come first; the others are many, and mostly say the same.
+const JUDGED = ["", "scf", "arbitration", "budget"];
+
 function memoryPanel(step) {
   const recalls = step.recalls || [];
   if (!recalls.length) return panel("Memories", el("p", { class: "muted" }, "None recalled."));
-  const dropped = recalls.filter((r) => r.dropped_by).length;
-  return panel(`Memories (${recalls.length} recalled, ${dropped} dropped)`,
-    el("ul", { class: "plain" }, recalls.map(memoryLine)));
+  const judged = recalls.filter((r) => JUDGED.includes(r.dropped_by));
+  const rest = recalls.filter((r) => !JUDGED.includes(r.dropped_by));
+  const counts = new Map(Object.entries(step.unlisted || {}));
+  for (const r of rest) counts.set(r.dropped_by, (counts.get(r.dropped_by) || 0) + 1);
+  const others = [...counts].map(([fate, n]) => `${n} ${fate}`).join(", ");
+  const total = judged.length + [...counts.values()].reduce((sum, n) => sum + n, 0);
+  const shown = judged.filter((r) => !r.dropped_by).length;
+  return panel(`Memories (${total} recalled, ${shown} shown)`,
+    el("ul", { class: "plain" }, judged.map(memoryLine)),
+    rest.length ? fold("memories", others, () => el("ul", { class: "plain" }, rest.map(memoryLine)))
+      : others ? el("p", { class: "muted" }, others) : null);
 }
 
 // The prompt as the model read it: one text, its blocks in colours, what is new marked.

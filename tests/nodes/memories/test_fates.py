@@ -1,0 +1,142 @@
+"""Nothing vanishes: every candidate at or above theta has a fate, and the fates add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.runtime import Runtime
+
+from rpms.envs import get_environment
+from rpms.memory_store import read_snapshot
+from rpms.memory_store.entries import Finds, Schema
+from rpms.nodes import arbitration, goal_retrieval, prompt_build, scf
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories.rpms import open_memory
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.recall import FATES
+from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT
+
+Play = Callable[..., list[EpisodeState]]
+WORLDS = ("alfworld", "scienceworld")
+SETTINGS: list[dict[str, Any]] = [
+    {"scf": state, "arbitration": rules, "memory_form": form, "k": k}
+    for (state, rules), form, k in product(
+        [("off", "none"), ("occupancy", "hard+soft"), ("preconditions", "hard")],
+        ("recorded", "roles", "grounded"),
+        (1, 3),
+    )
+]
+SETTINGS += [{"theta": 0.0, "k": 0}, {"ceiling": 900}, {"theta": 1.0}]
+
+
+@pytest.fixture
+def states(play_script: Play) -> Callable[[str], list[EpisodeState]]:
+    """Every moment of an episode of either world, before anything is recalled."""
+
+    def play(env: str) -> list[EpisodeState]:
+        if env == "alfworld":
+            return play_script("B")
+        return play_script("B", SCRIPT, BOIL, OPENING)
+
+    return play
+
+
+def recalled(state: EpisodeState, context: RunContext) -> EpisodeState:
+    """The memory stages as the graph runs them, over the memory that is shipped."""
+    now = EpisodeState(**state)
+    runtime = Runtime(context=context)
+    now |= goal_retrieval(now, runtime)
+    if context.scf != "off":
+        now |= scf(now, runtime)
+    if context.rules and context.arbitration != "none":
+        now |= arbitration(now, runtime)
+    return EpisodeState(**{**now, **prompt_build(now, runtime)})
+
+
+def near(env: str, state: EpisodeState, context: RunContext) -> int:
+    """How many entries are at or above theta, counted one by one."""
+    world = get_environment(env)
+    index = open_memory(env, "", manual=manual_for(env, context))
+    goal = world.keys.goal(state["goal"]["signature"])
+    _, entries = read_snapshot(world.memory)
+    scores = [
+        index.nearness(goal, world.keys.goal(entry.goal_signature)) * entry.retrieval_weight
+        for entry in entries
+        if not isinstance(entry, Schema | Finds)
+    ]
+    return sum(score >= context.theta and score > 0 for score in scores)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("env", WORLDS)
+def test_the_fates_add_up_to_the_candidates(
+    env: str, settings: dict[str, Any], states: Callable[[str], list[EpisodeState]]
+) -> None:
+    context = RunContext.for_condition("D", **settings)
+    for state in states(env):
+        now = recalled(state, context)
+        listed, unlisted = now["recalls"], now["unlisted"]
+        about_goals = [r for r in listed if r["entry"]["type"] not in ("schema", "found")]
+        assert len(about_goals) + sum(unlisted.values()) == near(env, state, context)
+        assert {r["dropped_by"] for r in listed} <= {*FATES} and {*unlisted} <= {*FATES}
+        assert all(bool(r["dropped_by"]) == bool(r["reason"]) for r in listed)
+        shown = Counter(r["entry"]["type"] for r in listed if not r["dropped_by"])
+        assert all(n <= context.k for kind, n in shown.items() if kind != "found")
+        fates = {r["dropped_by"] for r in listed}
+        if context.scf == "off":
+            assert "scf" not in fates
+        if context.arbitration == "none":
+            assert "arbitration" not in fates and not any(r["warning"] for r in listed)
+        if context.memory_form != "grounded":
+            assert "unsayable" not in fates
+        for recall in listed:
+            advice = recall["advice"]
+            if not recall["dropped_by"] and recall["entry"]["type"] != "found":
+                assert all(action in str(now["prompt"]) for action in advice["printed"])
+            if context.memory_form == "grounded":
+                assert advice["printed"] == advice["actions"]
+
+
+def test_every_fate_occurs(states: Callable[[str], list[EpisodeState]]) -> None:
+    """So that the sums above are about something."""
+    fates = {
+        recall["dropped_by"]
+        for env, ceiling, mode in product(WORLDS, (1200, 900), ("off", "occupancy"))
+        for state in states(env)
+        for recall in recalled(state, RunContext(ceiling=ceiling, scf=mode, k=1))["recalls"]
+    }
+    assert fates == {*FATES}
+
+
+@pytest.mark.parametrize("env", WORLDS)
+@pytest.mark.parametrize("form", ["recorded", "grounded"])
+def test_without_rules_nothing_reads_the_manual(
+    env: str, form: str, states: Callable[[str], list[EpisodeState]], tmp_path: Path
+) -> None:
+    """The same prompts with tiers 2 and 3 taken away, and with other people's in their place."""
+    (tmp_path / "domain.yaml").write_text(
+        "replaces: true\nprocedures: {}\nidle: yodel\ncategories: {all: [apple, mug, water]}\n"
+        "rules: [{id: X-ALL-001, for: [all], text: Yodel first.}]\n"
+    )
+    (tmp_path / "environment.yaml").write_text(
+        "replaces: true\nactions:\n  - {id: X-ACT-001, name: yodel, syntax: yodel, "
+        "preconditions: [hand_empty], effects: []}\n"
+    )
+    others: list[dict[str, Any]] = [
+        {"without_rules": "domain,environment"},
+        {"rules_dir": str(tmp_path)},
+    ]
+    assert manual_for(env, RunContext(**others[1])).actions[0].syntax == "yodel"
+    for mode in ("occupancy", "preconditions"):
+        usual = RunContext.for_condition("C", memory_form=form, scf=mode, theta=0.4)
+        prompts = [recalled(state, usual)["prompt"] for state in states(env)]
+        assert any("[Past Experience" in str(prompt) for prompt in prompts)
+        for other in others:
+            context = usual.with_(**other)
+            assert [recalled(state, context)["prompt"] for state in states(env)] == prompts
