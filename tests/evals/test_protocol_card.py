@@ -46,7 +46,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
     with pytest.raises(RpmsError, match="react is played with max_steps=49, not 30"):
         apply_protocol("react", RunContext(max_steps=30))
     assert apply_protocol("react", RunContext(max_steps=49))[1].max_steps == 49
-    assert apply_protocol("paper", RunContext())[1] == RunContext()
+    assert apply_protocol("paper", RunContext())[1] == RunContext(memory_form="recorded")
 
 
 KEYS = [

@@ -91,7 +91,6 @@ def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) ->
         "schema_000222"
     ]
     assert index.schemas(["take", "heat"]) == []
-    assert index.schemas(["take", "cool"], 0) == []
 
 
 def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> None:
