@@ -32,9 +32,10 @@ def blocks_of(state: EpisodeState, condition: str) -> Blocks:
 
 def test_each_condition_has_its_blocks(play_script: Play) -> None:
     state = play_script("D")[5]
-    present = {c: [n for n, t in blocks_of(state, c)._asdict().items() if t] for c in "ABCD"}
+    present = {c: [n for n, t in blocks_of(state, c)._asdict().items() if t] for c in "ASBCD"}
     assert present == {
         "A": [],
+        "S": ["goal", "state"],
         "B": ["rules", "situation", "goal", "state"],
         "C": ["goal", "state", "memory"],
         "D": ["rules", "situation", "goal", "state", "memory"],
