@@ -113,8 +113,7 @@ class RunContext:
     )] = True
     state_block: Annotated[bool, Setting(
         "State", "knowledge",
-        "Show goal, sub-goal and belief even without rules and memory; with either they are "
-        "always shown.",
+        "Show goal, sub-goal and belief; rules and memory bring them along anyway.",
         option=None,
     )] = False
     scf: Annotated[Scf, Setting(

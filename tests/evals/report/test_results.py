@@ -123,6 +123,14 @@ def test_the_square_stands_on_the_state_where_that_was_played(paper: Run, tmp_pa
     assert "The four conditions: S+verify; B+verify; C+verify; D+verify." in guarded.notes
 
 
+@pytest.mark.engine
+def test_the_square_of_a_real_run(real_run: Path) -> None:
+    table = square_table(read_run(real_run))
+    assert table and "(D - S) - (B - S) - (C - S)" in table.notes[0]
+    assert "The four conditions" not in table.notes[-1]
+    assert render_page(read_report(real_run)).count("S state") > 5
+
+
 def test_errors_are_left_out_and_said(tmp_path: Path) -> None:
     """A lost three episodes to a bad key: its rate stands on the other seven, as do its pairs."""
     broken = {"failure_mode": "model_error", "error": "401"}
