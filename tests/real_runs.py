@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rpms.commands.main import app
 
-CONDITIONS = "A,B,C,D"
+CONDITIONS = "A,S,B,C,D"
 TASKS = 4
 Play = Callable[..., Path]
 
@@ -41,7 +41,7 @@ def play_once(tmp_path_factory: pytest.TempPathFactory) -> Play:
 
 @pytest.fixture(scope="session")
 def real_run(play_once: Play) -> Path:
-    """The built-in planner in four generated homes, under every condition of the paper."""
+    """The built-in planner in four generated homes, under every condition of the ablation."""
     words = ["--split", "generated_unseen", "--conditions", CONDITIONS, "--limit", str(TASKS)]
     return play_once("alfworld", *words, "--spread")
 

@@ -33,7 +33,7 @@ def evaluate(
     env: EnvOption,
     split: SplitOption = "",
     conditions: Annotated[
-        str, typer.Option(help="By comma, as B or B+verify; A,B,C,D by default.")
+        str, typer.Option(help="By comma, as B or B+verify; A,S,B,C,D by default.")
     ] = "",
     preset: Annotated[
         str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")

@@ -48,7 +48,9 @@ def run(
     task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
     condition: Annotated[
         str,
-        typer.Option(help="A baseline, B rules, C memory, D full, E policy; B+verify has a guard."),
+        typer.Option(
+            help="A baseline, S state, B rules, C memory, D full, E policy; B+verify has a guard."
+        ),
     ] = "D",
     *,
     settings: RunContext,

@@ -24,7 +24,7 @@ from rpms.evals.protocol_card import agree, apply_protocol
 from rpms.graph.build import Swapped
 from rpms.models.opening import is_own
 from rpms.rules.loader import checked
-from rpms.vocabulary.context import RunContext, condition_name, declarations
+from rpms.vocabulary.context import ABLATION, RunContext, condition_name, declarations
 from rpms.vocabulary.errors import BadSetting, RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.imports import is_path, load_object, path_of
@@ -182,7 +182,7 @@ def choose_arms(
     if preset:
         contexts = preset_contexts(preset, base)
     elif conditions or not arms:
-        contexts = letters(condition_names(conditions or "A,B,C,D"), base)
+        contexts = letters(condition_names(conditions) or ABLATION, base)
     variants = {label: Variant(context) for label, context in contexts.items()}
     for label, variant in (parse_arm(text, base) for text in arms):
         if label in variants:

@@ -42,7 +42,9 @@ _PLAIN = re.compile(r"[\w.+/:-]+")
 def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that have any effect."""
     idle = {name for switch, idle in IDLE.items() if not context.get(switch) for name in idle}
-    if not (context.get("rules") or context.get("memory")):
+    if context.get("rules") or context.get("memory"):
+        idle.add("state_block")  # they bring it along
+    elif not context.get("state_block"):
         idle.add("layout")  # the baseline has no blocks to put in order
     if context.get("guard") != "verify":
         idle |= {"reasks", "fall_back"}

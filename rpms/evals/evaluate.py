@@ -28,7 +28,7 @@ from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory, check_trials
 from rpms.nodes.prompt_examples import check_shown
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, say
 from rpms.vocabulary.turn import ERRORS
@@ -67,7 +67,7 @@ USUAL = ExecutionOptions()
 
 
 def evaluate(
-    arms: Mapping[str, Arm] | Sequence[str] = ("A", "B", "C", "D"),
+    arms: Mapping[str, Arm] | Sequence[str] = ABLATION,
     *,
     out: str | PathLike[str],
     env: str = FIRST_WORLD,

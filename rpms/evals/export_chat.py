@@ -28,7 +28,7 @@ from rpms.evals.run_folder import Run
 from rpms.evals.runner import Dispatcher, local_pool
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import whole_file
 from rpms.vocabulary.imports import path_of
@@ -212,7 +212,7 @@ def export_expert(
     """
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judged(env, split)
-    mix = [parse_arm(text, base) for text in [*conditions, *arms] or ["A", "B", "C", "D"]]
+    mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
     for _, variant in mix:  # a wrong file is an answer at once
         manual_for(env, variant.settings())
         check_memory(env, variant.settings())

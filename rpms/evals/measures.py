@@ -112,13 +112,13 @@ def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval 
 
 
 def interaction(
-    a: Sequence[float], b: Sequence[float], c: Sequence[float], d: Sequence[float]
+    ground: Sequence[float], b: Sequence[float], c: Sequence[float], d: Sequence[float]
 ) -> tuple[float, Interval | None]:
-    """(D - A) - (B - A) - (C - A) over the same tasks, with its paired bootstrap interval.
+    """(D - ground) - (B - ground) - (C - ground) over the same tasks, with its paired interval.
 
     Above 0, rules and memory together give more than the sum of what each gives alone.
     """
-    contrasts = [w - x - y + z for w, x, y, z in zip(d, b, c, a, strict=True)]
+    contrasts = [w - x - y + z for w, x, y, z in zip(d, b, c, ground, strict=True)]
     if not contrasts:
         return 0.0, None
     return float(np.mean(contrasts)), mean_interval(contrasts)

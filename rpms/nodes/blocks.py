@@ -43,9 +43,9 @@ def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment)
     """What RPMS adds to the baseline prompt.
 
     Goal and state accompany whichever knowledge is on: rules are checked against the state,
-    and memories were selected by it. With both off nothing is added.
+    and memories were selected by it. With both off they stand alone, or nothing is added.
     """
-    if not (context.rules or context.memory):
+    if not (context.rules or context.memory or context.state_block):
         return Blocks("", "", "", "", "")
     goal = state["goal"]
     recalls = surviving(state["recalls"]) if context.memory else []

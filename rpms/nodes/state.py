@@ -76,7 +76,7 @@ class EpisodeOutput(TypedDict, total=False):
 
     Attributes:
         task_id: the task that was played.
-        condition: A, B, C or D, by which knowledge was on.
+        condition: the letter, by which knowledge was on.
         success: the environment said won; nothing else counts.
         score: the environment's final score.
         steps: actions taken, including refused ones and unreadable replies.

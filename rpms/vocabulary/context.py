@@ -48,14 +48,17 @@ PATIENCE_S = 300.0
 CEILING = 1200
 """Tokens that the knowledge blocks may take together, as in the paper."""
 
-# The 2x2 ablation of the paper, and E, which goes past it.
+# The 2x2 ablation of the paper; S, what B, C and D have in common; and E, which goes past it.
 CONDITIONS: dict[str, dict[str, Any]] = {
-    "A": {"rules": False, "memory": False, "guard": "off"},
-    "B": {"rules": True, "memory": False, "guard": "off"},
-    "C": {"rules": False, "memory": True, "guard": "off"},
-    "D": {"rules": True, "memory": True, "guard": "off"},
-    "E": {"rules": True, "memory": True, "guard": "policy"},
+    "A": {"rules": False, "memory": False, "state_block": False, "guard": "off"},
+    "S": {"rules": False, "memory": False, "state_block": True, "guard": "off"},
+    "B": {"rules": True, "memory": False, "state_block": False, "guard": "off"},
+    "C": {"rules": False, "memory": True, "state_block": False, "guard": "off"},
+    "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
+    "E": {"rules": True, "memory": True, "state_block": False, "guard": "policy"},
 }
+ABLATION = ("A", "S", "B", "C", "D")
+"""What is played where nobody says: the paper's four, and the state that three of them share."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,11 @@ class RunContext:
         "Retrieve, filter and arbitrate past experience.",
         option=None,
     )] = True
+    state_block: Annotated[bool, Setting(
+        "State", "knowledge",
+        "Show goal, sub-goal and belief; rules and memory bring them along anyway.",
+        option=None,
+    )] = False
     scf: Annotated[Scf, Setting(
         "State-consistent filtering", "memory",
         "Which memories fit the state; occupancy is the paper's.",
@@ -261,7 +269,7 @@ class RunContext:
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
-        """A, B, C or D of the 2x2 ablation, or E, or ``B+verify``; other settings as given."""
+        """A, S, B, C or D of the ablation, or E, or ``B+verify``; other settings as given."""
         return cls(**settings).under(condition)
 
     def under(self, condition: str) -> RunContext:
@@ -281,17 +289,18 @@ class RunContext:
             raise RpmsError(f"condition '{condition}': {letter} has guard {own} already")
         guard = named if plus else own if own != "off" else self.guard
         try:
-            return self.with_(rules=toggles["rules"], memory=toggles["memory"], guard=guard)
+            return self.with_(**{**toggles, "guard": guard})
         except BadSetting as error:
             raise RpmsError(f"condition '{condition}': {error}") from None
 
     @property
     def condition(self) -> str:
         """The letter of the condition this context belongs to."""
-        if self.rules and self.memory and self.guard == "policy":
-            return "E"
-        letters = {(True, True): "D", (True, False): "B", (False, True): "C", (False, False): "A"}
-        return letters[self.rules, self.memory]
+        if self.rules and self.memory:
+            return "E" if self.guard == "policy" else "D"
+        if self.rules or self.memory:
+            return "B" if self.rules else "C"
+        return "S" if self.state_block else "A"
 
     @property
     def name(self) -> str:

@@ -186,7 +186,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
         write_snapshot(tmp_path / f"m.{method}.jsonl", "alfworld", [note], method=method)
     assert rpms(*words).code == 0
     episodes = {line["condition"]: line for line in lines(tmp_path / "run")}
-    assert len(episodes) == 16 and not any(line["error"] for line in episodes.values())
+    assert len(episodes) == 17 and not any(line["error"] for line in episodes.values())
     assert all(
         line["recalled"] for name, line in episodes.items() if name.endswith(("expel", "awm"))
     )

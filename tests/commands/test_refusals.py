@@ -30,7 +30,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--model openai:gpt-4o-mini": "set OPENAI_API_KEY",
         "--model=local:/no/such.gguf": "no/such.gguf",
         "--model local:": "unknown model",
-        "--condition F": "unknown condition 'F'; choose from A, B, C, D, E",
+        "--condition F": "unknown condition 'F'; choose from A, S, B, C, D, E",
         "--condition B+constrain": "guard='constrain' is called 'policy' now",
         "--condition E+verify": "E has guard policy already",
         "--scf maybe": "--scf maybe is not possible; choose from off, occupancy",

@@ -93,7 +93,7 @@ def test_every_setting_is_an_option_of_the_same_kind(command: str) -> None:
     hints = get_type_hints(RunContext)
     for name, declared in declarations().items():
         if not declared.option:
-            assert name in ("rules", "memory") and name not in options
+            assert name in ("rules", "memory", "state_block") and name not in options
             continue
         option, setting = options[name], declared.setting
         assert declared.option in option.opts

@@ -164,7 +164,7 @@ def step_log(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def rules(condition: str, number: int) -> dict[str, Any]:
-    if condition[0] in "AC":
+    if condition[0] in "ASC":
         return {"universal": [], "domain": [], "environment": [], "situation": []}
     situation = [{"id": "S-002", "text": f"Your hands are empty at shelf {number}."}]
     return {"universal": ["U-STATE-003"], "domain": ["D-HEAT-001"], "environment": ["E-ACT-005"],
@@ -172,7 +172,7 @@ def rules(condition: str, number: int) -> dict[str, Any]:
 
 
 def recalls(condition: str) -> list[dict[str, Any]]:
-    if condition[0] in "AB":
+    if condition[0] in "ASB":
         return []
     entry = {"id": "m1", "type": "success", "actions": ["go to fridge 1", "take mug 1 from it"],
              "goal_signature": "pick:mug:shelf"}  # fmt: skip

@@ -55,6 +55,12 @@ def test_an_arm_of_the_command_line(
     assert label == "B" and arm.settings() == RunContext(k=1).under("B")
 
 
+def test_who_names_no_arm_gets_the_ablation() -> None:
+    _, arms = choose_arms(TaskSelection(), RunContext(k=1))
+    assert list(arms) == ["A", "S", "B", "C k=1", "D k=1"]
+    assert [arm.settings().name for arm in arms.values()] == ["A", "S", "B", "C", "D"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -80,6 +80,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
     # Only what has an effect is told.
     ("A,B,D", {"scf": "off", "theta": 0.8, "layout": "cache_friendly"},
      ["A", "B layout=cache_friendly", "D scf=off layout=cache_friendly theta=0.8"]),
+    ("A,S,S+verify", {"scf": "off", "layout": "cache_friendly"},
+     ["A", "S layout=cache_friendly", "S+verify layout=cache_friendly"]),
     ("A,B,D", {"ceiling": 900, "memory_method": "reflexion"},
      ["A", "B", "D ceiling=900 memory_method=reflexion"]),
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
@@ -100,7 +102,7 @@ def test_labels_of_letters(conditions: str, settings: dict[str, Any], labels: li
 def test_a_sweep_tells_what_the_whole_run_was_given_besides() -> None:
     contexts = preset_contexts("scf", RunContext(k=1, guard="verify"))
     assert list(contexts)[:2] == ["D+verify scf=off k=1", "D+verify scf=occupancy k=1"]
-    assert list(preset_contexts("2x2", RunContext())) == list("ABCD")
+    assert list(preset_contexts("2x2", RunContext())) == list("ASBCD")
 
 
 def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path) -> None:
@@ -136,13 +138,13 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
      {f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")}),
     ("scf", "scf", {**{f"D scf={mode}": mode for mode in ("off", "occupancy", "preconditions")},
                     **{f"C scf={mode}": mode for mode in ("off", "occupancy")}}),
-    ("2x2", "condition", {letter: letter for letter in "ABCD"}),
+    ("2x2", "condition", {letter: letter for letter in "ASBCD"}),
     ("memory_controls", "memory_control",
      {"D": "none", **{f"D memory={name}": name for name in CONTROLS if name != "none"}}),
     ("tiers", "without_rules",
      {**{"B": "", "D": ""}, **{f"{letter} without_rules={name}": name
                                for letter in "BD" for name in TIERS}}),
-    ("verify", "guard", {label: guard for letter in "ABCD"
+    ("verify", "guard", {label: guard for letter in "ASBCD"
                          for label, guard in ((letter, "off"), (f"{letter}+verify", "verify"))}),
 ])  # fmt: skip
 def test_a_sweep_changes_what_its_labels_say(
@@ -161,7 +163,7 @@ def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path) -> None
     alone = preset_contexts("memory_rounds", base)
     assert list(curve) == [f"round {number}" for number in range(4)]
     assert list(alone) == [f"C round {number}" for number in range(4)]
-    assert curve["round 0"].condition == "B" and alone["C round 0"].condition == "A"
+    assert curve["round 0"].condition == "B" and alone["C round 0"].condition == "S"
     for number in (1, 2, 3):
         file = str(tmp_path / f"m.round{number}.jsonl")
         contexts = curve[f"round {number}"], alone[f"C round {number}"]
@@ -179,7 +181,7 @@ def test_what_a_sweep_lacks_is_named(preset: str, message: str, tmp_path: Path) 
         preset_contexts(preset, BASE)
     with pytest.raises(RpmsError, match=r"no memory of round 2: .*m\.round2\.jsonl"):
         round_file(str(tmp_path / "m.jsonl"), 2)
-    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E"):
+    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, S, B, C, D, E"):
         letters(["A", "F"], BASE)
 
 
@@ -195,7 +197,7 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     contexts = preset_contexts("rivals", base)
     files = {label: Path(context.memory_file).name for label, context in contexts.items()}
     others = [name for name in METHODS if name != "rpms"]
-    assert list(contexts) == [*"ABCD", *(f"{c} memory={name}" for name in others for c in "CD")]
+    assert list(contexts) == [*"ASBCD", *(f"{c} memory={name}" for name in others for c in "CD")]
     assert files["A"] == files["B"] == files["D memory=reflexion"] == files["C memory=clin"] == ""
     assert files["D"] == "m.rpms.jsonl" and files["C memory=expel"] == "m.expel.jsonl"
     for label, context in contexts.items():

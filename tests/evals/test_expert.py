@@ -45,15 +45,16 @@ def test_every_mistake_is_followed_by_recovery_and_none_is_a_target(tmp_path: Pa
 
 @pytest.mark.engine
 def test_memory_is_followed_where_it_is_shown(tmp_path: Path) -> None:
-    lines, about = taught(tmp_path, "AC", 8)
-    followed = {"A": 0, "C": 0}
+    lines, about = taught(tmp_path, "SC", 8)
+    followed = {"S": 0, "C": 0}
     for line, row in zip(lines, about, strict=True):
+        assert "[Current State]" in "".join(m["content"] for m in line["messages"])
         replies = [m["content"] for m in line["messages"] if m.get("weight")]
         followed[row["condition"]] += "was found in such places before" in "".join(replies)
         for text in replies:
             reply = read_action(text, "alfworld", load_manual("alfworld"))
             assert text == f"Thought: {reply.thought}\nAction: {reply.action}"
-    assert followed["A"] == 0 < followed["C"]
+    assert followed["S"] == 0 < followed["C"]
 
 
 @pytest.mark.engine

@@ -32,9 +32,10 @@ def blocks_of(state: EpisodeState, condition: str) -> Blocks:
 
 def test_each_condition_has_its_blocks(play_script: Play) -> None:
     state = play_script("D")[5]
-    present = {c: [n for n, t in blocks_of(state, c)._asdict().items() if t] for c in "ABCD"}
+    present = {c: [n for n, t in blocks_of(state, c)._asdict().items() if t] for c in "ASBCD"}
     assert present == {
         "A": [],
+        "S": ["goal", "state"],
         "B": ["rules", "situation", "goal", "state"],
         "C": ["goal", "state", "memory"],
         "D": ["rules", "situation", "goal", "state", "memory"],
@@ -48,9 +49,10 @@ def test_tokens_are_counted_as_langchain_counts_them(texts: list[str]) -> None:
 
 
 def test_what_controls_print(play_script: Play) -> None:
-    """Without a memory D reads as B; filler takes the place of the block, letter for letter."""
-    prompts = [state["prompt"] for state in play_script("D", memory_control="empty")]
-    assert prompts == [state["prompt"] for state in play_script("B")]
+    """Without a memory D reads as B and C as S; filler takes the block's place, by the letter."""
+    for letter, other in ("DB", "CS"):
+        prompts = [state["prompt"] for state in play_script(letter, memory_control="empty")]
+        assert prompts == [state["prompt"] for state in play_script(other)]
     printed = 0
     for state in play_script("D"):
         real = blocks_of(state, "D")

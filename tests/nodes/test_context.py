@@ -15,10 +15,15 @@ from rpms.vocabulary.errors import RpmsError
     [("A", False, False), ("B", True, False), ("C", False, True), ("D", True, True)],
 )
 def test_conditions(letter: str, rules: bool, memory: bool) -> None:
-    context = RunContext.for_condition(letter)
+    context = RunContext.for_condition("S").under(letter)
     assert (context.rules, context.memory) == (rules, memory)
     assert context.condition == letter
     assert RunContext(rules=rules, memory=memory).condition == letter
+    # The state alone is S, and with rules or memory it is no condition of its own.
+    alone = RunContext(rules=rules, memory=memory, state_block=True)
+    assert alone.condition == (letter if rules or memory else "S")
+    assert context.under("S") == RunContext.for_condition("S")
+    assert RunContext.for_condition("s+Verify").name == "S+verify"
 
 
 def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
@@ -58,13 +63,13 @@ def test_impossible_values_are_refused(change: dict[str, object], message: str) 
 
 
 def test_unknown_condition() -> None:
-    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, B, C, D, E, with"):
+    with pytest.raises(RpmsError, match="unknown condition 'F'; choose from A, S, B, C, D, E"):
         RunContext.for_condition("F")
-    assert list(CONDITIONS) == ["A", "B", "C", "D", "E"]
+    assert list(CONDITIONS) == ["A", "S", "B", "C", "D", "E"]
 
 
 @pytest.mark.parametrize("guard", ["off", "verify", "offer", "policy"])
-@pytest.mark.parametrize("letter", "ABCD")
+@pytest.mark.parametrize("letter", "ASBCD")
 def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> None:
     context = RunContext.for_condition(f"{letter}+{guard}", guard="offer")
     assert context == RunContext(guard="offer").under(letter).with_(guard=guard)
@@ -104,7 +109,7 @@ def test_only_what_was_named_changes_an_episode_that_began() -> None:
     assert RunContext(max_steps=0).over(begun) == RunContext.for_condition("A")
     assert RunContext(True).over(begun) == RunContext.for_condition("B", max_steps=4)
     full = pickle.loads(pickle.dumps(RunContext.for_condition("D", k=3).with_(max_steps=9)))
-    assert full.named == {"rules", "memory", "guard", "k", "max_steps"}
+    assert full.named == {"rules", "memory", "state_block", "guard", "k", "max_steps"}
     assert full.over(begun) == RunContext(max_steps=9)
     assert full.over(None) is full and full.over(full.plain) is full
 

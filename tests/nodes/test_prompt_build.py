@@ -136,7 +136,7 @@ def without_blocks(prompt: list[Message], blocks: list[str]) -> list[Message]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("condition", ["B", "C", "D"])
+@pytest.mark.parametrize("condition", ["S", "B", "C", "D"])
 @pytest.mark.parametrize("env", WORLDS)
 def test_the_baseline_is_the_prompt_minus_the_blocks(
     env: str, condition: str, layout: str, play: Play
@@ -153,7 +153,19 @@ def test_the_baseline_is_the_prompt_minus_the_blocks(
         assert state["knowledge_tokens"] <= CEILING
 
 
-@pytest.mark.parametrize("condition", ["A", "B", "C", "D"])
+@pytest.mark.parametrize("env", WORLDS)
+def test_the_state_alone_is_what_memory_and_rules_bring_along(env: str, play: Play) -> None:
+    """Goal and state of C and D, word for word, and nothing else of theirs."""
+    for state in play(env, "D"):
+        alone, memory, full = (
+            knowledge_blocks(state, RunContext.for_condition(c), WORLDS[env]) for c in "SCD"
+        )
+        assert alone.goal and alone.state and alone == memory._replace(memory="")
+        assert alone == full._replace(rules="", situation="", memory="")
+    assert [s["condition"] for s in play(env, "S")] == ["S"] * len(play(env, "A"))
+
+
+@pytest.mark.parametrize("condition", ["A", "S", "B", "C", "D"])
 def test_in_cache_friendly_all_but_the_newest_message_is_kept(
     condition: str, play_script: Play
 ) -> None:

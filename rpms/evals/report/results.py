@@ -44,8 +44,15 @@ from rpms.evals.tables import (
     percent,
     points,
 )
+from rpms.vocabulary.context import RunContext
 
-SQUARE = ("A", "B", "C", "D")
+GROUNDS = {
+    "S": "Rules off and memory off is S, the state alone, which B, C and D show too: the gains are "
+    "those of rules and memory.",
+    "A": "Rules off and memory off is A, since no condition S was played: A lacks the state that "
+    "B, C and D show, and part of each gain over A may be the state's.",
+}
+"""What rules and memory stand on, the better one first, and what that means for the gains."""
 
 
 def main_table(run: Run) -> Table:
@@ -190,36 +197,40 @@ def pair_table(run: Run) -> Table | None:
 
 def _difference(run: Run, first: str, second: str) -> str:
     """The settings that have another value, of those that have a meaning in both."""
-    a, b = (effective(run.manifest.conditions[name]) for name in (first, second))
+    usual = RunContext().plain  # of settings younger than the run
+    a, b = (effective({**usual, **run.manifest.conditions[name]}) for name in (first, second))
     return ", ".join(name for name in a if name in b and a[name] != b[name])
 
 
-def square_of(run: Run) -> list[str]:
-    """A, B, C and D: as such, or the only four of these letters with the same changes to each."""
-    if set(SQUARE) <= set(run.conditions):
-        return list(SQUARE)
-    corners_of = {
-        letter: [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter]
-        for letter in SQUARE
-    }
-    if any(len(mine) != 1 for mine in corners_of.values()):
-        return []
-    corners = [mine[0] for mine in corners_of.values()]
+def square_of(run: Run, ground: str) -> list[str]:
+    """Ground, B, C and D: as such, or the only four of these letters with the same changes."""
+    square = [ground, "B", "C", "D"]
+    if set(square) <= set(run.conditions):
+        corners = square
+    else:
+        labels_of = (
+            [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter] for letter in square
+        )
+        corners = [labels[0] for labels in labels_of if len(labels) == 1]
     settings = [effective(run.manifest.conditions[name]) for name in corners]
-    names_ = {name for each in settings for name in each} - {"rules", "memory"}
+    # People may call an arm S as they like.
+    if len(corners) < len(square) or settings[0].get("state_block", False) != (ground == "S"):
+        return []
+    names_ = {name for each in settings for name in each} - {"rules", "memory", "state_block"}
     alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names_)
-    return corners if alike else []
+    return corners if corners == square or alike else []
 
 
 def square_table(run: Run) -> Table | None:
-    """Rules x memory with the interaction term; None unless A, B, C and D are all there."""
-    corners = square_of(run)
-    if not corners:
+    """Rules x memory with the interaction term; None unless B, C, D and what they stand on are."""
+    squares = {ground: corners for ground in GROUNDS if (corners := square_of(run, ground))}
+    if not squares:
         return None
+    ground, corners = next(iter(squares.items()))
     metric = metric_of(run.manifest.env)
     sides = [by_task(run.judged(name)) for name in corners]
     tasks = shared_tasks(*sides)
-    a, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
+    g, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
 
     def step(values: Sequence[float], base: Sequence[float]) -> Cell:
         gained = mean([x - y for x, y in zip(values, base, strict=True)])
@@ -229,19 +240,21 @@ def square_table(run: Run) -> Table | None:
         value = average(values)
         return number(value) if metric == "score" else percent(value)
 
-    together, interval = interaction(a, b, c, d)
+    together, interval = interaction(g, b, c, d)
     rows = [
-        [label("memory off"), level(a), level(b), step(b, a)],
+        [label("memory off"), level(g), level(b), step(b, g)],
         [label("memory on"), level(c), level(d), step(d, c)],
-        [label("gain of memory"), step(c, a), step(d, b), gain(together, interval, metric)],
+        [label("gain of memory"), step(c, g), step(d, b), gain(together, interval, metric)],
     ]
     unit = "points of score" if metric == "score" else "percentage points"
     notes = [
         f"Over the {len(tasks)} tasks that all four conditions finished. The last cell is the "
-        "interaction (D - A) - (B - A) - (C - A): above 0, rules and memory together give more "
-        f"than the sum of each alone. Gains in {unit}; intervals by paired bootstrap over tasks.",
+        f"interaction (D - {ground}) - (B - {ground}) - (C - {ground}): above 0, rules and memory "
+        f"together give more than the sum of each alone. Gains in {unit}; intervals by paired "
+        "bootstrap over tasks.",
+        GROUNDS[ground],
     ]
-    if corners != list(SQUARE):
+    if corners != [ground, *"BCD"]:
         notes.append(f"The four conditions: {'; '.join(corners)}.")
     return Table(
         "square", "Rules x memory", source_of(run),

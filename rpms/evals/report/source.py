@@ -11,7 +11,10 @@ from rpms.evals.run_folder import Run
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.safe_text import redact
 
-LETTERS = {"A": "A baseline", "B": "B rules", "C": "C memory", "D": "D full", "E": "E policy"}
+LETTERS = {
+    "A": "A baseline", "S": "S state", "B": "B rules", "C": "C memory", "D": "D full",
+    "E": "E policy",
+}  # fmt: skip
 
 
 def source_of(run: Run) -> str:

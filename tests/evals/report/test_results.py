@@ -30,6 +30,7 @@ from rpms.evals.report.results import (
 )
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Table
+from rpms.vocabulary.context import RunContext
 from tests.evals.sample_runs import LABEL, contexts, episode, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.
@@ -91,6 +92,43 @@ def test_the_square_adds_up(paper: Run) -> None:
         on["gain of rules"]["points"] - off["gain of rules"]["points"]
     )
     assert both["low"] < both["points"] < both["high"]
+
+
+def test_the_square_stands_on_the_state_where_that_was_played(paper: Run, tmp_path: Path) -> None:
+    """Else on the baseline, and it says so; an arm that is only called S is no state alone."""
+    baseline = square_table(paper)
+    assert baseline and any("no condition S was played" in note for note in baseline.notes)
+    wins = {"A": [False] * 4, "S": [True, False] * 2, "B": [True] * 3 + [False],
+            "C": [True, True, False, False], "D": [True] * 4}  # fmt: skip
+    run = read_run(write_run(tmp_path / "run", wins, logs=False))
+    table = square_table(run)
+    assert table
+    off, on, gain = rows(table)
+    assert (off["rules off"]["share"], on["rules on"]["share"]) == (0.5, 1.0)
+    assert (off["gain of rules"]["points"], gain["rules off"]["points"]) == (25.0, 0.0)
+    assert (on["gain of rules"]["points"], gain["rules on"]["points"]) == (50.0, 25.0)
+    assert gain["gain of rules"]["points"] == 25.0
+    notes = " ".join(table.notes)
+    assert "(D - S) - (B - S) - (C - S)" in notes and "S, the state alone" in notes
+    assert [row[0].text for row in main_table(run).rows][:3] == ["A baseline", "S state", "B rules"]
+    differ = {(row["first"], row["second"]): row["differ in"] for row in rows(pair_table(run))}
+    assert differ["A baseline", "S state"] == "state_block"
+    assert differ["S state", "B rules"] == differ["A baseline", "B rules"] == "rules"
+    named = contexts(*wins) | {"S": RunContext.for_condition("C", memory_control="empty").plain}
+    other = read_run(write_run(tmp_path / "named", wins, logs=False, conditions=named))
+    assert rows(square_table(other))[0]["rules off"]["share"] == 0.0
+    wins = {f"{letter}+verify": side for letter, side in wins.items()}
+    guarded = square_table(read_run(write_run(tmp_path / "guarded", wins, logs=False)))
+    assert guarded and rows(guarded)[0]["rules off"]["share"] == 0.5
+    assert "The four conditions: S+verify; B+verify; C+verify; D+verify." in guarded.notes
+
+
+@pytest.mark.engine
+def test_the_square_of_a_real_run(real_run: Path) -> None:
+    table = square_table(read_run(real_run))
+    assert table and "(D - S) - (B - S) - (C - S)" in table.notes[0]
+    assert "The four conditions" not in table.notes[-1]
+    assert render_page(read_report(real_run)).count("S state") > 5
 
 
 def test_errors_are_left_out_and_said(tmp_path: Path) -> None:
