@@ -161,7 +161,9 @@ def test_the_state_alone_is_what_memory_and_rules_bring_along(env: str, play: Pl
             knowledge_blocks(state, RunContext.for_condition(c), WORLDS[env]) for c in "SCD"
         )
         assert alone.goal and alone.state and alone == memory._replace(memory="")
-        assert alone == full._replace(rules="", situation="", memory="")
+        # Which step of ScienceWorld's procedures comes next belongs to the rules.
+        goal = alone.goal if env == "scienceworld" else full.goal
+        assert alone == full._replace(rules="", situation="", memory="", goal=goal)
     assert [s["condition"] for s in play(env, "S")] == ["S"] * len(play(env, "A"))
 
 
