@@ -39,19 +39,26 @@ class Blocks(NamedTuple):
     memory: str
 
 
-def knowledge_blocks(state: EpisodeState, context: RunContext, env: Environment) -> Blocks:
+def knowledge_blocks(
+    state: EpisodeState,
+    context: RunContext,
+    env: Environment,
+    recalls: Sequence[Recall] | None = None,
+) -> Blocks:
     """What RPMS adds to the baseline prompt.
 
     Goal and state accompany whichever knowledge is on: rules are checked against the state,
     and memories were selected by it. With both off they stand alone, or nothing is added.
+    ``recalls`` are shown in the place of the state's.
     """
     if not (context.rules or context.memory or context.state_block):
         return Blocks("", "", "", "", "")
     goal = state["goal"]
-    recalls = surviving(state["recalls"]) if context.memory else []
+    candidates = state["recalls"] if recalls is None else recalls
+    shown = surviving(candidates) if context.memory else []
     lines = env.describe_belief(state["belief"], goal)
     method = find_method(context.memory_method)
-    memory = method.render(recalls, partial(render, env.prompts)) if recalls else ""
+    memory = method.render(shown, partial(render, env.prompts)) if shown else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(
@@ -73,14 +80,16 @@ def within_ceiling(
     The memory method selects first. Then the least useful memories go, from the end of the list;
     rules and state stay.
     """
-    recalls = find_method(context.memory_method).select(state.get("recalls", []), context)
-    blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
+    recalls = list(state.get("recalls", []))
+    if context.memory:
+        recalls = find_method(context.memory_method).select(recalls, context)
+    blocks = knowledge_blocks(state, context, env, recalls)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
     while context.memory and shown and tokens(blocks) > context.ceiling:
         number = shown.pop()
         reason = f"the blocks may take {context.ceiling} tokens"
         recalls[number] = drop(recalls[number], "budget", reason)
-        blocks = knowledge_blocks(EpisodeState(**{**state, "recalls": recalls}), context, env)
+        blocks = knowledge_blocks(state, context, env, recalls)
     return blocks, recalls
 
 

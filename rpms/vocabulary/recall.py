@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from typing_extensions import TypedDict
@@ -95,6 +96,6 @@ def new_advice(
     )  # fmt: skip
 
 
-def surviving(recalls: list[Recall]) -> list[Recall]:
+def surviving(recalls: Sequence[Recall]) -> list[Recall]:
     """Those that no stage has dropped."""
     return [recall for recall in recalls if not recall["dropped_by"]]
