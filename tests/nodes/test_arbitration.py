@@ -34,6 +34,10 @@ def snippet(*actions: str) -> Recall:
     return new_recall({"type": "success"}, 1.0, 1, new_advice(list(actions)))
 
 
+def of_kinds(*actions: str, kind: str = "success") -> Recall:
+    return new_recall({"type": kind}, 1.0, 1, new_advice(list(actions), by_kind=True))
+
+
 def lesson(action: str) -> Recall:
     return new_recall({"type": "failure"}, 1.0, 1, new_advice([action]))
 
@@ -78,6 +82,16 @@ UNSETTLED = "its preconditions hold now"
         (snippet("take apple 1 from countertop 1"), COOL, UNSURE, "O-ACT-004", "", "countertop 1"),
         (snippet("go to countertop 1", "take apple 1 from countertop 1"), COOL,
          belief(location="fridge 1"), "", "", ""),
+        # What is done already can be passed over; what follows is judged all the same.
+        (snippet("go to fridge 1", "cool apple 1 with fridge 1"), COOL, HOLDING,
+         "O-ACT-001", "", "'go to fridge 1' is not needed now"),
+        (snippet("go to fridge 1", "heat apple 1 with microwave 1"), COOL, HOLDING,
+         "O-ACT-006", "be at microwave 1", ""),
+        # Where nothing here is known to be meant, what holds for the whole kind counts, no more.
+        (of_kinds("cool apple with fridge", "go to countertop"), COOL, UNSURE, "", "", ""),
+        (of_kinds("cool apple with cabinet"), COOL, UNSURE, "O-ACT-007", "fridge", ""),
+        (of_kinds("put apple in/on fridge"), COOL, UNSURE, "O-COOL-001", "forbidden", ""),
+        (of_kinds("cool apple with fridge", kind="failure"), COOL, HOLDING, "", "", ""),
         # A lesson against what a rule demands, against what is merely possible, about another
         # thing, and one that agrees with the rules.
         (lesson("cool apple 1 with fridge 1"), COOL, HOLDING,
@@ -244,9 +258,9 @@ def filtered(recalls: list[Recall], now: Belief, mode: str = "occupancy") -> lis
     return scf(state, runtime)["recalls"]  # type: ignore[arg-type]
 
 
-def in_state(signature: str, action: str) -> Recall:
+def in_state(signature: str, *actions: str) -> Recall:
     entry = {"type": "success", "state_signature": signature}
-    return new_recall(entry, 1.0, 1, new_advice([action]))
+    return new_recall(entry, 1.0, 1, new_advice([*actions]))
 
 
 FULL = in_state("holding=mug 2", "go to cabinet 1")
@@ -267,6 +281,28 @@ def test_hand_occupancy_must_match(
     first, *others = filtered([unfit, fit, SCHEMA], belief(holding=held))
     assert first["dropped_by"] == "scf" and reason in first["reason"]
     assert others == [fit, SCHEMA] and unfit["dropped_by"] == "", "the input is not changed"
+
+
+NEAR = belief(location="fridge 1", holding=["mug 1"])
+
+
+@pytest.mark.parametrize(
+    ("recall", "reason"),
+    [
+        (in_state("holding=mug 2", "go to fridge 1"), "'go to fridge 1' is done already"),
+        # Begun already, and worth going on with; begun, and then impossible.
+        (in_state("holding=mug 2", "go to fridge 1", "cool mug 1 with fridge 1"), ""),
+        (in_state("holding=mug 2", "go to fridge 1", "take mug 2 from fridge 1"), "cannot work"),
+        (lesson("heat mug 1 with microwave 1"), ""),  # still impossible
+        (lesson("cool mug 1 with fridge 1"), "'cool mug 1 with fridge 1' can work now"),
+    ],
+)
+def test_preconditions_mode_asks_what_the_state_makes_of_the_advice(
+    recall: Recall, reason: str
+) -> None:
+    assert not filtered([recall], NEAR)[0]["dropped_by"]
+    (checked,) = filtered([recall], NEAR, "preconditions")
+    assert reason in checked["reason"] and bool(reason) == (checked["dropped_by"] == "scf")
 
 
 def test_preconditions_mode_asks_whether_the_first_action_can_work() -> None:

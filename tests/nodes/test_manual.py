@@ -203,8 +203,10 @@ def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.Mo
     for served, in_place in ((None, True), ("a server", False)):
         runtime = under(own)
         runtime.server_info = served
-        now = state(HOLDING, spec=None, episode_id="", score=0.0, format_errors=0,
-                    invalid_actions=0, rules={}, recalls=[], unlisted={}, knowledge_tokens=0)  # fmt: skip
+        now = state(
+            HOLDING, spec=None, episode_id="", score=0.0, format_errors=0, invalid_actions=0,
+            rules={}, recalls=[], unlisted={}, knowledge_tokens=0,
+        )  # fmt: skip
         asyncio.run(module.env_step(now, runtime))
         assert seen.pop() == in_place
 

@@ -9,7 +9,9 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
-from rpms.nodes.manual import load_manual
+from rpms.memory_store import merge_entries
+from rpms.nodes.manual import bare_manual, load_manual
+from rpms.nodes.memories.grounding import UNEXPLAINED
 from rpms.nodes.memories.lessons import learn, lessons
 from rpms.rules.ablate import leave_out
 from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
@@ -256,3 +258,15 @@ def test_refusals_are_explained_by_the_manual_one_gives() -> None:
     failures = [lesson for lesson in lessons(record(), manual) if lesson["type"] == "failure"]
     assert failures and all(lesson["violated"] == [] for lesson in failures)
     assert learn([record()], manual) != learn([record()]) == learn([record()], MANUAL)
+
+
+def test_an_entry_says_whether_the_manual_helped_and_can_do_without() -> None:
+    helped, alone = learn([record()]), learn([record()], bare_manual("alfworld"))
+    assert all(e.manual for e in helped if e.type in ("success", "failure"))
+    assert alone and not any(getattr(entry, "manual", False) for entry in alone)
+    assert {e.type for e in alone} == {e.type for e in helped}
+    lessons_alone = [e for e in alone if e.type == "failure"]
+    assert {(*e.violated, e.corrective_rule) for e in lessons_alone} == {(UNEXPLAINED,)}
+    ways = {e.sub_goal_type: e.actions for e in alone if e.type == "success"}
+    assert ways["take_object"][0] == "go to desk 1", "a detour that no rule tells from the way"
+    assert merge_entries([*alone, *helped]) == merge_entries([*helped, *alone])
