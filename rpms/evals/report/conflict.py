@@ -1,0 +1,103 @@
+"""The table of what arbitration made of wrong advice that was planted beside the memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rpms.evals.measures import average
+from rpms.evals.records import Episode
+from rpms.evals.report.source import names, source_of
+from rpms.evals.run_folder import Run, read_log
+from rpms.evals.tables import Cell, Table, count, label, percent
+from rpms.memory_store.plants import PLANTS, plant_kind
+from rpms.vocabulary.files import stamp_of
+
+JUDGED = ("success", "failure", "critical_failure")
+"""What the arbiter holds against the rules; schemas and finds advise nothing."""
+UNJUDGED = ("unsayable", "scf")
+"""Fates that an entry meets before the arbiter sees it; every other one comes after."""
+LEARNED = "learned"
+ADVICE = {**{kind: f"planted: {kind}" for kind in PLANTS}, LEARNED: LEARNED}
+CACHED_LOGS = 20_000
+"""In memory: a run that is watched is read again and again."""
+
+
+def conflict_table(run: Run) -> Table | None:
+    """Planted and learned advice before the arbiter; None where nothing was planted."""
+    controls = [run.settings(name).get("memory_control") for name in run.conditions]
+    if "conflict" not in controls:
+        return None
+    rows = [row for name in run.conditions for row in _rows(run, name)]
+    notes = [
+        "Advice that came before the arbiter (snippets and lessons), counted once for each step. "
+        "Planted: rule, what a rule forbids by its making; corrupted, spoiled as by the control of "
+        "that name; goal, of a sub-goal that this type of goal does not have. Not everything that "
+        "is corrupted or foreign contradicts a rule at every moment. Learned: the memory as it is, "
+        "where a removal is sound advice lost, unless it could not be followed just then.",
+        "In the prompt: neither removed nor without room, warned of or not. Entries: the same by "
+        "entry and episode; caught every time, those that never passed without a word.",
+    ]
+    columns = ["condition", "success", "advice", "before the arbiter", "removed", "warned",
+               "in the prompt", "entries", "caught every time"]  # fmt: skip
+    return Table(
+        "conflict", "Planted conflicts and what arbitration made of them", source_of(run),
+        columns, rows, notes=notes,
+    )  # fmt: skip
+
+
+def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
+    """A row for each kind of advice that a condition met; one without memory has its success."""
+    judged = run.judged(name)
+    won, fates = percent(average([float(e.success) for e in judged])), _fates(run, judged)
+    if not fates:
+        yield [label(names(name)), won, label(""), count(0), *[percent(None)] * 3, count(0),
+               percent(None)]  # fmt: skip
+    for kind, title in ADVICE.items():
+        if not (fate := fates.get(kind)):
+            continue
+        met, entries = fate["met"], fate["entries"]
+        yield [
+            *(label(names(name)), won, label(title), count(met)),
+            *(_part(fate[what], met) for what in ("removed", "warned", "shown")),
+            *(count(entries), _part(fate["caught"], entries)),
+        ]
+
+
+def _fates(run: Run, episodes: Iterable[Episode]) -> dict[str, Counter[str]]:
+    total: dict[str, Counter[str]] = {}
+    for episode in episodes:
+        file = run.log_file(episode)
+        for kind, fate in _fates_in(file, stamp_of(file)).items():
+            total.setdefault(kind, Counter()).update(fate)
+    return total
+
+
+@lru_cache(maxsize=CACHED_LOGS)
+def _fates_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]:
+    """What became of each kind of advice in one episode."""
+    fates: dict[str, Counter[str]] = {}
+    passed: dict[str, bool] = {}
+    for recall in _judged((read_log(file) or {}).get("steps", [])):
+        entry = recall["entry"]["id"]
+        removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
+        fate = fates.setdefault(plant_kind(entry) or LEARNED, Counter())
+        fate.update(met=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
+        passed[entry] = passed.get(entry, False) or not (removed or warned)
+    for entry, ever in passed.items():
+        fates[plant_kind(entry) or LEARNED].update(entries=1, caught=not ever)
+    return fates
+
+
+def _judged(steps: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for step in steps:
+        for recall in step.get("recalls", []):
+            if recall["entry"]["type"] in JUDGED and recall["dropped_by"] not in UNJUDGED:
+                yield recall
+
+
+def _part(part: int, whole: int) -> Cell:
+    return percent(part / whole if whole else None, of=f"{part:,}")
