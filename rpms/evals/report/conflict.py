@@ -82,7 +82,7 @@ def _fates_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]
     fates: dict[str, Counter[str]] = {}
     passed: dict[str, bool] = {}
     for recall in _judged((read_log(file) or {}).get("steps", [])):
-        entry = recall["entry"]["id"]
+        entry = str(recall["entry"].get("id"))
         removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
         fate = fates.setdefault(plant_kind(entry) or LEARNED, Counter())
         fate.update(met=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
@@ -95,7 +95,7 @@ def _fates_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]
 def _judged(steps: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     for step in steps:
         for recall in step.get("recalls", []):
-            if recall["entry"]["type"] in JUDGED and recall["dropped_by"] not in UNJUDGED:
+            if recall["entry"].get("type") in JUDGED and recall["dropped_by"] not in UNJUDGED:
                 yield recall
 
 
