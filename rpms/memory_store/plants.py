@@ -18,8 +18,7 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from rpms.memory_store.entries import CriticalFailure, Entry, Finds, Schema, Success
 from rpms.vocabulary.belief import kind_of
@@ -42,100 +41,53 @@ def plants(
 ) -> Iterator[Entry]:
     """Plants of every kind for each snippet, as far as there are, and fatal actions as successes.
 
-    Which of several that would do is a matter of chance.
-
-    ``spoiled`` are the same entries as the control ``corrupted`` has them.
+    ``spoiled`` are the same entries as the control ``corrupted`` has them. Which of several plants
+    of a kind it is to be, is a matter of chance.
     """
-    lore = _Lore.of(entries)
+    lore = _Lore(entries)
     for entry, wrong in zip(entries, spoiled, strict=True):
         if isinstance(entry, CriticalFailure):
-            yield _marked(wrong, "corrupted")
+            yield wrong.model_copy(update={"id": f"{_MARK}_corrupted_{entry.id}"})
         if not isinstance(entry, Success) or not entry.lifted:
             continue
-        kinds: dict[str, list[Entry]] = {
-            "rule": [*_told(entry, _against_rules(entry, lore))],
-            "corrupted": [wrong] if _differs(entry, wrong) else [],
-            "goal": lore.foreign(entry),
-        }
-        for kind in PLANTS:
-            if kinds[kind]:
-                yield _marked(chance.choice(kinds[kind]), kind, entry)
+        # Another way may lead to the same: what it comes to in the end must be another thing.
+        differs = not isinstance(wrong, Success) or wrong.lifted[-1] != entry.lifted[-1]
+        choices: tuple[Sequence[Entry], ...] = (
+            [*_retold(entry, lore)], [wrong] if differs else [], lore.foreign[_type(entry)],
+        )  # fmt: skip
+        for kind, plants_of_kind in zip(PLANTS, choices, strict=True):
+            if plants_of_kind:
+                place = {"id": f"{_MARK}_{kind}_{entry.id}", "goal_signature": entry.goal_signature}
+                yield chance.choice(plants_of_kind).model_copy(update=place)
 
 
-def _marked(plant: Entry, kind: str, source: Success | None = None) -> Entry:
-    """Under the goal, and as often seen, as the sound entry that it stands beside."""
-    name = source.id if source else plant.id
-    changes = {"id": f"{_MARK}_{kind}_{name}"}
-    if source:
-        changes["goal_signature"] = source.goal_signature
-    return plant.model_copy(update=changes)
-
-
-def _told(entry: Success, ways: Iterable[list[str]]) -> Iterator[Success]:
-    """Other advice in the words of an entry: in roles, and in names as it was recorded with."""
-    names = _players(entry)
-    for lifted in ways:
-        roles = {role for action in lifted for role in BLANK.findall(action)}
-        # A home that did not need a tool of this kind is told to have had one.
-        filled = {r: names.get(r) or f"{r[2:]} 1" for r in roles if r in names or r[:2] == "a "}
-        if filled.keys() == roles:
-            actions = [_fill(action, filled) for action in lifted]
-            yield entry.model_copy(update={"lifted": lifted, "actions": actions})
-
-
-def _differs(entry: Success, wrong: Entry) -> bool:
-    """Whether it comes to another thing in the end; another way may lead to the same."""
-    return not isinstance(wrong, Success) or wrong.lifted[-1] != entry.lifted[-1]
-
-
-class _Lore(NamedTuple):
+class _Lore:
     """What a memory tells of its world.
 
     Attributes:
-        tools: an action's wording without names -> the one kind of thing it is done with.
+        tools: an action's wording without names -> the kinds of things it is done with.
         putting: how something is brought to its destination, with roles.
         forms: what each action looks like.
         places: kinds of places.
-        snippets: the sound ones, by sub-goal.
-        steps: the sub-goals of each type of goal.
+        foreign: for a type of goal, snippets for sub-goals that it does not have.
     """
 
-    tools: Mapping[str, str]
-    putting: str
-    forms: Sequence[re.Pattern[str]]
-    places: frozenset[str]
-    snippets: Mapping[str, Sequence[Success]]
-    steps: Mapping[str, frozenset[str]]
-
-    @classmethod
-    def of(cls, entries: Sequence[Entry]) -> _Lore:
-        tools, snippets, steps = defaultdict(set), defaultdict(list), defaultdict(set)
-        putting = ""
-        for entry in entries:
-            if not isinstance(entry, Success) or not entry.lifted:
-                continue
-            snippets[entry.sub_goal_type].append(entry)
-            steps[_type(entry)].add(entry.sub_goal_type)
-            for action in entry.lifted:
-                if tool := _TOOL.search(action):
-                    tools[BLANK.sub("", action)].add(tool[1])
-                elif _BROUGHT.search(action):
-                    putting = putting or action
-        schemas = [entry.action_template for entry in entries if isinstance(entry, Schema)]
-        return cls(
-            {action: kinds.pop() for action, kinds in sorted(tools.items()) if len(kinds) == 1},
-            putting,
-            [_pattern(text) for text in sorted(schemas, key=len, reverse=True)],
-            frozenset(entry.place for entry in entries if isinstance(entry, Finds)),
-            snippets,
-            {kind: frozenset(names) for kind, names in steps.items()},
-        )
-
-    def foreign(self, entry: Success) -> list[Entry]:
-        """Snippets for sub-goals that goals of this entry's type do not have."""
-        own = self.steps[_type(entry)]
-        return [other for step, others in self.snippets.items() if step not in own
-                for other in others]  # fmt: skip
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        snippets = [entry for entry in entries if isinstance(entry, Success) and entry.lifted]
+        actions = sorted({action for entry in snippets for action in entry.lifted})
+        self.tools: defaultdict[str, set[str]] = defaultdict(set)
+        for action in actions:
+            if tool := _TOOL.search(action):
+                self.tools[BLANK.sub("", action)].add(tool[1])
+        self.putting = next(filter(_BROUGHT.search, actions), "")
+        templates = [entry.action_template for entry in entries if isinstance(entry, Schema)]
+        self.forms = [_pattern(text) for text in sorted(templates, key=len, reverse=True)]
+        self.places = {entry.place for entry in entries if isinstance(entry, Finds)}
+        steps = {(_type(entry), entry.sub_goal_type) for entry in snippets}
+        self.foreign = {
+            kind: [other for other in snippets if (kind, other.sub_goal_type) not in steps]
+            for kind in {_type(entry) for entry in snippets}
+        }
 
     def argument(self, action: str) -> str:
         """What an action is about, if that is one thing."""
@@ -143,27 +95,48 @@ class _Lore(NamedTuple):
         return str(names[0]) if len(names) == 1 else ""
 
 
-def _against_rules(entry: Success, lore: _Lore) -> Iterator[list[str]]:
-    """The ways in which this advice can be told so that it breaks a rule."""
-    lifted, last = entry.lifted, entry.lifted[-1]
-    if tool := lore.tools.get(BLANK.sub("", last)):
-        for other in sorted({*lore.tools.values()} - {tool}):
-            yield [action.replace(f"{{a {tool}}}", f"{{a {other}}}") for action in lifted]
+def _retold(entry: Success, lore: _Lore) -> Iterator[Success]:
+    """The advice told so that it breaks a rule: in roles, and in the names it was recorded with."""
+    names = _players(entry)
+    for lifted in (*_wrong_tools(entry, lore), *_late(entry), *_walks_to_things(entry, lore)):
+        text = "\n".join(lifted)
+        for role in set(BLANK.findall(text)):
+            # A home that did not need a tool of this kind is told to have had one.
+            name = names.get(role) or (f"{role[2:]} 1" if role.startswith("a ") else "{?}")
+            text = text.replace(f"{{{role}}}", name)
+        if "{?}" not in text:
+            yield entry.model_copy(update={"lifted": lifted, "actions": text.split("\n")})
+
+
+def _wrong_tools(entry: Success, lore: _Lore) -> Iterator[list[str]]:
+    """With the tool of another action, or put into the right one first."""
+    *way, last = entry.lifted
+    if tool := _TOOL.search(last):
+        own, role = lore.tools[BLANK.sub("", last)], f"{{a {tool[1]}}}"
+        for other in sorted(set().union(*lore.tools.values()) - own):
+            yield [action.replace(role, f"{{a {other}}}") for action in entry.lifted]
         if lore.putting:
-            yield [*lifted[:-1], lore.putting.replace("{destination}", f"{{a {tool}}}"), last]
-    if _BROUGHT.search(last):
-        bringing = len(lifted)
-        while bringing and "{destination}" in lifted[bringing - 1]:
-            bringing -= 1
-        if any("{object}" in action for action in lifted[:bringing]):
-            yield [*lifted[bringing:], *lifted[:bringing]]
-    walk, thing = lore.argument(lifted[0]), lore.argument(last)
-    players = _players(entry)
-    kinds = [kind_of(players.get(name.strip("{}"), name)) for name in (walk, thing)]
+            yield [*way, lore.putting.replace("{destination}", role), last]
+
+
+def _late(entry: Success) -> Iterator[list[str]]:
+    """Brought where it belongs first, and only then taken, or changed."""
+    start = len(entry.lifted) if _BROUGHT.search(entry.lifted[-1]) else 0
+    while start and "{destination}" in entry.lifted[start - 1]:
+        start -= 1
+    if any("{object}" in action for action in entry.lifted[:start]):
+        yield [*entry.lifted[start:], *entry.lifted[:start]]
+
+
+def _walks_to_things(entry: Success, lore: _Lore) -> Iterator[list[str]]:
+    """The place of the first walk and the thing that the last action is about, exchanged."""
+    place, thing = lore.argument(entry.lifted[0]), lore.argument(entry.lifted[-1])
+    players = {f"{{{role}}}": name for role, name in _players(entry).items()}
+    kinds = [kind_of(players.get(name, name)) for name in (place, thing)]
     if thing and kinds[0] in lore.places and kinds[1] not in lore.places:
-        wrong = {walk: thing, thing: walk}
-        either = re.compile("|".join(map(re.escape, sorted(wrong, key=len, reverse=True))))
-        yield [either.sub(lambda name: wrong[name[0]], action) for action in lifted]
+        other = {place: thing, thing: place}
+        either = re.compile("|".join(map(re.escape, sorted(other, key=len, reverse=True))))
+        yield [either.sub(lambda name: other[name[0]], action) for action in entry.lifted]
 
 
 def _players(entry: Success) -> dict[str, str]:
@@ -174,21 +147,15 @@ def _players(entry: Success) -> dict[str, str]:
     players: dict[str, str] = {}
     actions = [*entry.actions]
     for template in reversed(entry.lifted):
-        roles = BLANK.findall(template)
         if actions and (names := _pattern(template).fullmatch(actions[-1])):
             actions.pop()
-            players |= dict(zip(roles, names.groups(), strict=True))
+            players |= dict(zip(BLANK.findall(template), names.groups(), strict=True))
     return players
-
-
-def _fill(template: str, players: Mapping[str, str]) -> str:
-    return BLANK.sub(lambda role: players[role[1]], template)
 
 
 def _pattern(template: str) -> re.Pattern[str]:
     """What an action looks like: a name for every role."""
-    words = BLANK.split(template)[::2]
-    return re.compile("(.+)".join(map(re.escape, words)))
+    return re.compile("(.+)".join(map(re.escape, BLANK.split(template)[::2])))
 
 
 def _type(entry: Success) -> str:

@@ -53,15 +53,11 @@ def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice that a condition met; one without memory has its success."""
     judged = run.judged(name)
     won, fates = percent(average([float(e.success) for e in judged])), _fates(run, judged)
-    if not fates:
-        yield [label(names(name)), won, label(""), count(0), *[percent(None)] * 3, count(0),
-               percent(None)]  # fmt: skip
-    for kind, title in ADVICE.items():
-        if not (fate := fates.get(kind)):
-            continue
+    for kind in [kind for kind in ADVICE if kind in fates] or [""]:
+        fate = fates.get(kind, Counter())
         met, entries = fate["met"], fate["entries"]
         yield [
-            *(label(names(name)), won, label(title), count(met)),
+            *(label(names(name)), won, label(ADVICE.get(kind, "")), count(met)),
             *(_part(fate[what], met) for what in ("removed", "warned", "shown")),
             *(count(entries), _part(fate["caught"], entries)),
         ]
