@@ -41,11 +41,11 @@ def conflict_table(run: Run) -> Table | None:
         "In the prompt: neither removed nor without room, warned of or not. Entries: the same by "
         "entry and episode; caught every time, those that never passed without a word.",
     ]
-    columns = ["condition", "success", "advice", "before the arbiter", "removed", "warned",
+    columns = ["condition", "advice", "success", "before the arbiter", "removed", "warned",
                "in the prompt", "entries", "caught every time"]  # fmt: skip
     return Table(
         "conflict", "Planted conflicts and what arbitration made of them", source_of(run),
-        columns, rows, notes=notes,
+        columns, rows, labels=2, notes=notes,
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
         fate = fates.get(kind, Counter())
         met, entries = fate["met"], fate["entries"]
         yield [
-            *(label(names(name)), won, label(ADVICE.get(kind, "")), count(met)),
+            *(label(names(name)), label(ADVICE.get(kind, "")), won, count(met)),
             *(_part(fate[what], met) for what in ("removed", "warned", "shown")),
             *(count(entries), _part(fate["caught"], entries)),
         ]
