@@ -43,9 +43,9 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
     env, manual, goal = get_environment(world), load_manual(world), goal_of(world, entry)
     matches = [match_action(manual, action) for action in entry.actions]
     names = {name for match in matches if match for name in match[1].values()}
-    mine = sorted(name for name in names if kind_of(name) == goal["object"])
+    objects = sorted(name for name in names if kind_of(name) == goal["object"])
     verdicts = []
-    for holding in ([], [*mine, f"{goal['object']} 1"][:1]):
+    for holding in ([], [*objects, f"{goal['object']} 1"][:1]):
         belief: Belief = {
             **empty_belief(),
             "holding": holding,
@@ -68,14 +68,14 @@ def test_the_memory_stays_and_what_is_planted_says_other_things(world: str, seed
     assert {plant_kind(entry.id) for entry in planted} == {*PLANTS}
     sound = [entry for entry in learned if not isinstance(entry, Finds)]
     goals = {getattr(entry, "goal_signature", "") for entry in sound}
-    said = {
+    advice = {
         (e.goal_signature.split(":")[0], str(e.lifted)) for e in sound if isinstance(e, Success)
     }
     for entry in planted:
         assert isinstance(entry, Success | Failure) and entry.goal_signature in goals
         assert not any("{" in text for text in getattr(entry, "actions", []))
         if isinstance(entry, Success) and plant_kind(entry.id) != "corrupted":
-            assert (entry.goal_signature.split(":")[0], str(entry.lifted)) not in said
+            assert (entry.goal_signature.split(":")[0], str(entry.lifted)) not in advice
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -85,12 +85,12 @@ def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed
     manual = load_manual(world)
     learned, planted = memory_of(world, seed)
     places = {entry.place for entry in learned if isinstance(entry, Finds)}
-    made, contradicted = Counter[str](), Counter[str]()
+    counts, contradicted = Counter[str](), Counter[str]()
     for entry in planted:
         assert isinstance(entry, Success | Failure)
         kind = plant_kind(entry.id) + (" lesson" if isinstance(entry, Failure) else "")
         steps = manual.domain.procedures[goal_of(world, entry)["type"]]
-        made[kind] += 1
+        counts[kind] += 1
         if isinstance(entry, Failure):  # never to do what the procedure demands
             matched = match_action(manual, entry.failed_action)
             demanded = {manual.domain.advances.get(step) for step in steps}
@@ -99,21 +99,21 @@ def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed
             contradicted[kind] += entry.sub_goal_type not in steps
         else:
             contradicted[kind] += breaks_rules(world, entry, places)
-    shares = {kind: contradicted[kind] / made[kind] for kind in made}
-    assert shares["rule"] == 1 and made["rule"] > 50
-    assert shares["corrupted lesson"] == 1 and made["corrupted lesson"] > 30
+    shares = {kind: contradicted[kind] / counts[kind] for kind in counts}
+    assert shares["rule"] == 1 and counts["rule"] > 50
+    assert shares["corrupted lesson"] == 1 and counts["corrupted lesson"] > 30
     assert shares["goal"] == 1 if world == "alfworld" else shares["goal"] > 0.9
-    assert shares["corrupted"] >= spoiled and made["corrupted"] > 20
+    assert shares["corrupted"] >= spoiled and counts["corrupted"] > 20
 
 
 def test_every_way_of_breaking_a_rule_is_planted() -> None:
     """The paper's apple in the fridge, the wrong tool, the wrong order, a walk to a thing."""
     planted = [e for e in memory_of("alfworld", 0)[1] if plant_kind(e.id) == "rule"]
-    said = [" > ".join(entry.lifted) for entry in planted if isinstance(entry, Success)]
+    texts = [" > ".join(entry.lifted) for entry in planted if isinstance(entry, Success)]
     for advice in (
         "put {object} in/on {a fridge} > cool {object} with {a fridge}",
         "go to {a microwave} > clean {object} with {a microwave}",
         "go to {destination} > put {object} in/on {destination} > go to {object's place}",
         "go to {destination} > use {destination's place}",
     ):
-        assert any(advice in text for text in said), advice
+        assert any(advice in text for text in texts), advice

@@ -52,13 +52,13 @@ def conflict_table(run: Run) -> Table | None:
 def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice that a condition met; one without memory has its success."""
     judged = run.judged(name)
-    won, fates = percent(average([float(e.success) for e in judged])), _fates(run, judged)
+    success, fates = percent(average([float(e.success) for e in judged])), _fates(run, judged)
     for kind in [kind for kind in ADVICE if kind in fates] or [""]:
         fate = fates.get(kind, Counter())
-        met, entries = fate["met"], fate["entries"]
+        candidates, entries = fate["candidates"], fate["entries"]
         yield [
-            *(label(names(name)), label(ADVICE.get(kind, "")), won, count(met)),
-            *(_part(fate[what], met) for what in ("removed", "warned", "shown")),
+            *(label(names(name)), label(ADVICE.get(kind, "")), success, count(candidates)),
+            *(_part(fate[what], candidates) for what in ("removed", "warned", "shown")),
             *(count(entries), _part(fate["caught"], entries)),
         ]
 
@@ -76,15 +76,15 @@ def _fates(run: Run, episodes: Iterable[Episode]) -> dict[str, Counter[str]]:
 def _fates_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]:
     """What became of each kind of advice in one episode."""
     fates: dict[str, Counter[str]] = {}
-    passed: dict[str, bool] = {}
+    slips: dict[str, bool] = {}
     for recall in _judged((read_log(file) or {}).get("steps", [])):
         entry = str(recall["entry"].get("id"))
         removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
         fate = fates.setdefault(plant_kind(entry) or LEARNED, Counter())
-        fate.update(met=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
-        passed[entry] = passed.get(entry, False) or not (removed or warned)
-    for entry, ever in passed.items():
-        fates[plant_kind(entry) or LEARNED].update(entries=1, caught=not ever)
+        fate.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
+        slips[entry] = slips.get(entry, False) or not (removed or warned)
+    for entry, slipped in slips.items():
+        fates[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
     return fates
 
 
