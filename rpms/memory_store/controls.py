@@ -3,7 +3,8 @@
 A memory that helps must beat each of them: none at all (``empty``), the right entries under wrong
 goals (``shuffled``), entries of other goal types alone (``irrelevant``), advice made wrong
 (``corrupted``), and text of equal length that says nothing (``filler``, done where the block is
-printed). Pure and seeded: the same memory and seed give the same control in every process.
+printed). ``conflict`` leaves the memory as it is and plants wrong advice beside it (``plants.py``).
+Pure and seeded: the same memory and seed give the same control in every process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import cycle
 from typing import Any, get_args
 
 from rpms.memory_store.entries import Entry, Finds, Note, Schema, Success, parse_entry
+from rpms.memory_store.plants import plants
 from rpms.vocabulary.context import Control as Control
 from rpms.vocabulary.errors import RpmsError
 
@@ -25,7 +27,8 @@ _ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
 
 def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> list[Entry]:
     """The entries as a control has them; ``filler`` leaves them alone until they are printed."""
-    spoil = {"shuffled": _shuffled, "irrelevant": _irrelevant, "corrupted": _corrupted}
+    spoil = {"shuffled": _shuffled, "irrelevant": _irrelevant, "corrupted": _corrupted,
+             "conflict": _planted}  # fmt: skip
     if control == "empty":
         return []
     return spoil[control](entries, random.Random(seed)) if control in spoil else list(entries)
@@ -95,6 +98,11 @@ def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
     wrong = _wrong_kinds(entries, chance)
     steps = sorted({entry.sub_goal_type for entry in entries if isinstance(entry, Success)})
     return [parse_entry(_turned(entry, wrong, steps, chance)) for entry in entries]
+
+
+def _planted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
+    """Everything as it was learned, and plants beside it."""
+    return [*entries, *plants(entries, _corrupted(entries, chance), chance)]
 
 
 def _turned(
@@ -170,10 +178,11 @@ def _renamed(action: str, wrong: Mapping[str, str]) -> str:
 def controlled_notes(notes: Sequence[Note], control: Control, seed: int = 0) -> list[Note]:
     """The notes as a control has them; filler is put in where they are printed.
 
-    Notes are free text, which cannot be made wrong by rule: ``corrupted`` is refused.
+    Notes are free text, which cannot be made wrong by rule: ``corrupted`` and ``conflict`` are
+    refused.
     """
-    if control == "corrupted":
-        raise RpmsError("memory_control 'corrupted' is for the method 'rpms' alone")
+    if control in ("corrupted", "conflict"):
+        raise RpmsError(f"memory_control '{control}' is for the method 'rpms' alone")
     if control == "empty":
         return []
     if control not in ("shuffled", "irrelevant"):

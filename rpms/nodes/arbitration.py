@@ -10,7 +10,7 @@ annotated, never a rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from langgraph.runtime import Runtime
@@ -101,9 +101,8 @@ def snippet_conflict(
     soft: Conflict | None = None
     first = True
     for action in actions:
-        rule = forbidden_by(manual, action, goal)
-        if rule:
-            return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+        if conflict := goal_conflict(action, goal, manual):
+            return conflict
         if already_done(manual, action, imagined):
             # The world would refuse it, and the rest may be worth following all the same.
             done = check_action(manual, action, imagined)
@@ -150,11 +149,24 @@ def kind_conflict(
     known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
     kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
     for action in actions:
-        if rule := forbidden_by(manual, action, goal):
-            return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+        if conflict := goal_conflict(action, goal, manual):
+            return conflict
         rule, words = never_works(manual, action, kinds)
         if rule:
             return Conflict(True, rule, f"'{action}' needs: {words}")
+    return None
+
+
+def goal_conflict(action: str, goal: GoalSpec, manual: Manual) -> Conflict | None:
+    """Whether a rule forbids an action for this goal, or it completes a step of other goals alone.
+
+    Cooling is no step of heating: Tier 2 lists what a type of goal takes.
+    """
+    if rule := forbidden_by(manual, action, goal):
+        return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+    matched = match_action(manual, action)
+    if matched and manual.is_foreign(matched[0].name, goal["type"]):
+        return Conflict(True, matched[0].id, f"'{action}' is no step of {goal['type']}")
     return None
 
 
@@ -164,17 +176,23 @@ def lesson_conflict(
     """A lesson says "avoid"; where the rules say "do", the rules win.
 
     A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules
-    and stays as it is. The procedure demands an action only with the goal's own object.
+    and stays as it is; one that gives no reason against what is demanded comes with a warning. The
+    procedure demands an action only with the goal's own object, or with its destination alone.
     """
     action = recall["advice"]["actions"][0]
     matched = match_action(manual, action)
-    if matched is None or not can_work(manual, action, belief):
-        return None
-    if forbidden_by(manual, action, goal):
+    if matched is None or forbidden_by(manual, action, goal):
         return None
     rule, names = matched
     serves = manual.demanded(sub_goal["name"]) == rule.name
-    if serves and any(refers_to(name, goal["object"]) for name in names.values()):
+    demanded = serves and _about(names.values(), goal)
+    if not can_work(manual, action, belief):
+        unexplained = recall["entry"]["type"] == "failure" and not recall["entry"].get("violated")
+        if not (demanded and unexplained):
+            return None
+        words = f"{sub_goal['name']} demands '{action}' as soon as its preconditions hold"
+        return Conflict(False, rule.id, words)
+    if demanded:
         return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
     if recall["entry"]["type"] != "critical_failure":
         return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")
@@ -182,3 +200,10 @@ def lesson_conflict(
     if serves and any(name in sub_goal["target"] for name in names.values()):
         return Conflict(False, rule.id, f"'{action}' may be what {sub_goal['name']} demands now")
     return None
+
+
+def _about(names: Collection[str], goal: GoalSpec) -> bool:
+    """Whether an action is about what the goal asks for."""
+    return any(refers_to(name, goal["object"]) for name in names) or (
+        bool(names) and all(refers_to(name, goal["destination"]) for name in names)
+    )

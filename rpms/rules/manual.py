@@ -89,6 +89,19 @@ class Manual:
         """The action that Tier 2 demands for a sub-goal; none where the tier was left out."""
         return "" if "domain" in self.without else self.domain.advances.get(sub_goal, "")
 
+    def is_foreign(self, action: str, goal_type: str) -> bool:
+        """Whether an action completes steps of other types of goals alone, by Tier 2.
+
+        A step that stands in no procedure, such as freeing the hand, may be taken under any goal.
+        """
+        domain = self.domain
+        if "domain" in self.without or goal_type not in domain.procedures:
+            return False
+        others = {step for kind, steps in domain.procedures.items() for step in steps}
+        others -= {*domain.procedures[goal_type]}
+        steps = {step for step, completing in domain.advances.items() if completing == action}
+        return bool(steps) and steps <= others
+
     @property
     def forbidden(self) -> list[Forbidden]:
         """Action patterns that rules forbid."""

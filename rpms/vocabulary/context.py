@@ -36,7 +36,7 @@ Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
-Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler"]
+Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
 Group = Literal["knowledge", "memory", "protocol", "model"]
 
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
@@ -226,7 +226,8 @@ class RunContext:
     )] = "rpms"
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
-        "The same memory made useless in one way, to see what helps.",
+        "The same memory made useless in one way, to see what helps; conflict plants wrong entries "
+        "beside it.",
     )] = "none"
     rules_dir: Annotated[str, Setting(
         "Rules folder", "knowledge",

@@ -119,7 +119,7 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
         "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
-        "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
+        "conflict", "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds", "rivals"}:
         contexts = preset_contexts(name, BASE)
@@ -140,7 +140,11 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
                     **{f"C scf={mode}": mode for mode in ("off", "occupancy")}}),
     ("2x2", "condition", {letter: letter for letter in "ASBCD"}),
     ("memory_controls", "memory_control",
-     {"D": "none", **{f"D memory={name}": name for name in CONTROLS if name != "none"}}),
+     {f"{letter} memory={name}".removesuffix(" memory=none"): name
+      for letter in "CD" for name in CONTROLS if name != "conflict"}),
+    ("conflict", "memory_control",
+     {"B": "none", "D": "none", **{f"D conflict arbitration={mode}": "conflict"
+                                   for mode in ("none", "soft", "hard", "hard+soft")}}),
     ("tiers", "without_rules",
      {**{"B": "", "D": ""}, **{f"{letter} without_rules={name}": name
                                for letter in "BD" for name in TIERS}}),

@@ -39,7 +39,7 @@ def test_controls_are_pure_and_seeded(memory: list[Entry], control: Control) -> 
     first = controlled(memory, control, seed=3)
     assert first == controlled(memory, control, seed=3)
     assert [entry.model_dump_json() for entry in memory] == before
-    if control in ("shuffled", "irrelevant", "corrupted"):
+    if control in ("shuffled", "irrelevant", "corrupted", "conflict"):
         assert first != controlled(memory, control, seed=4)
         assert first != memory
     else:
@@ -141,8 +141,10 @@ def test_controls_of_notes() -> None:
     assert wrong and all(note.goal_type != types[note.id] for note in wrong)
     texts = {note.id: note.text for note in notes}
     assert all(note.text == texts[note.id] for note in [*shuffled, *wrong])
-    with pytest.raises(RpmsError, match="for the method 'rpms' alone"):
-        controlled_notes(notes, "corrupted")
+    refused: tuple[Control, ...] = ("corrupted", "conflict")
+    for control in refused:
+        with pytest.raises(RpmsError, match=f"'{control}' is for the method 'rpms' alone"):
+            controlled_notes(notes, control)
 
 
 NEUTRAL = "The quick brown fox jumps over nothing."

@@ -60,6 +60,8 @@ HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1
 UNSURE = belief(location="cabinet 1", searched=["cabinet 1"])
 
 
+LAMP = belief(location="fridge 1", holding=["apple 1"], searched=["fridge 1"],
+              last_seen={"desklamp 1": "fridge 1"}, visible=["desklamp 1"])  # fmt: skip
 UNSETTLED = "its preconditions hold now"
 
 
@@ -85,8 +87,13 @@ UNSETTLED = "its preconditions hold now"
         # What is done already can be passed over; what follows is judged all the same.
         (snippet("go to fridge 1", "cool apple 1 with fridge 1"), COOL, HOLDING,
          "O-ACT-001", "", "'go to fridge 1' is not needed now"),
-        (snippet("go to fridge 1", "heat apple 1 with microwave 1"), COOL, HOLDING,
-         "O-ACT-006", "be at microwave 1", ""),
+        (snippet("go to fridge 1", "put apple 1 in/on countertop 1"), COOL, HOLDING,
+         "O-ACT-005", "be at countertop 1", ""),
+        # A step of other goals, and one that may be taken under any.
+        (snippet("go to microwave 1", "heat apple 1 with microwave 1"), COOL, HOLDING,
+         "O-ACT-006", "is no step of pick_cool", ""),
+        (snippet("go to countertop 1", "put apple 1 in/on countertop 1"), "examine the apple with the "
+         "desklamp", HOLDING, "", "", ""),
         # Where nothing here is known to be meant, what holds for the whole kind counts, no more.
         (of_kinds("cool apple with fridge", "go to countertop"), COOL, UNSURE, "", "", ""),
         (of_kinds("cool apple with cabinet"), COOL, UNSURE, "O-ACT-007", "fridge", ""),
@@ -100,6 +107,11 @@ UNSETTLED = "its preconditions hold now"
         (lesson("cool mug 1 with fridge 1"), COOL,
          belief(location="fridge 1", holding=["apple 1", "mug 1"]), "O-ACT-007", "", UNSETTLED),
         (lesson("take apple 2 from cabinet 1"), COOL, HOLDING, "", "", ""),
+        # No reason given against what is demanded, here or elsewhere; the lamp is a destination.
+        (lesson("cool apple 1 with fridge 1"), COOL, belief(location="cabinet 1",
+         holding=["apple 1"]), "O-ACT-007", "", "as soon as its preconditions hold"),
+        (lesson("use desklamp 1"), "examine the apple with the desklamp", LAMP,
+         "O-ACT-009", "is what use_lamp demands now", ""),
     ],
 )  # fmt: skip
 def test_conflicts(

@@ -18,6 +18,7 @@ from rpms.evals.report.behaviour import (
     step_table,
     token_table,
 )
+from rpms.evals.report.conflict import conflict_table
 from rpms.evals.report.results import (
     main_table,
     pair_table,
@@ -34,8 +35,8 @@ __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     main_table, square_table, type_table, pair_table, repeat_table, trial_table,
-    failure_table, cause_table, step_table, fate_table, guard_table, refusal_table,
-    prediction_table, token_table,
+    failure_table, cause_table, step_table, fate_table, conflict_table, guard_table,
+    refusal_table, prediction_table, token_table,
 )  # fmt: skip
 """A question each, in reading order; None where a run has nothing to say to it."""
 
