@@ -24,6 +24,7 @@ from tests.nodes.memories.samples import request
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
 COOL = "cool some apple and put it in countertop"
+LOOK = "examine the apple with the desklamp"
 
 
 def belief(**fields: Any) -> Belief:
@@ -92,8 +93,8 @@ UNSETTLED = "its preconditions hold now"
         # A step of other goals, and one that may be taken under any.
         (snippet("go to microwave 1", "heat apple 1 with microwave 1"), COOL, HOLDING,
          "O-ACT-006", "is no step of pick_cool", ""),
-        (snippet("go to countertop 1", "put apple 1 in/on countertop 1"), "examine the apple with the "
-         "desklamp", HOLDING, "", "", ""),
+        (snippet("go to countertop 1", "put apple 1 in/on countertop 1"), LOOK, HOLDING,
+         "", "", ""),
         # Where nothing here is known to be meant, what holds for the whole kind counts, no more.
         (of_kinds("cool apple with fridge", "go to countertop"), COOL, UNSURE, "", "", ""),
         (of_kinds("cool apple with cabinet"), COOL, UNSURE, "O-ACT-007", "fridge", ""),
@@ -110,7 +111,7 @@ UNSETTLED = "its preconditions hold now"
         # No reason given against what is demanded, here or elsewhere; the lamp is a destination.
         (lesson("cool apple 1 with fridge 1"), COOL, belief(location="cabinet 1",
          holding=["apple 1"]), "O-ACT-007", "", "as soon as its preconditions hold"),
-        (lesson("use desklamp 1"), "examine the apple with the desklamp", LAMP,
+        (lesson("use desklamp 1"), LOOK, LAMP,
          "O-ACT-009", "is what use_lamp demands now", ""),
     ],
 )  # fmt: skip
