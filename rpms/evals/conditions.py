@@ -33,7 +33,7 @@ ON_THE_CARD = frozenset({
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
     "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control",
-               "memory_form", "theta", "k", "ceiling"),
+               "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
     "rules": ("arbitration",),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
@@ -44,6 +44,8 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     idle = {name for switch, idle in IDLE.items() if not context.get(switch) for name in idle}
     if not (context.get("rules") or context.get("memory")):
         idle.add("layout")  # the baseline has no blocks to put in order
+    if context.get("memory_ceiling"):
+        idle.add("ceiling")  # memories alone are ever left out
     if context.get("guard") != "verify":
         idle |= {"reasks", "fall_back"}
     elif not context.get("reasks"):

@@ -157,6 +157,12 @@ class RunContext:
         "paper has 1200.",
         ge=0, le=MOST_TOKENS,
     )] = CEILING
+    memory_ceiling: Annotated[int, Setting(
+        "Memory tokens", "memory",
+        "What memory may take by itself, however much rules and state take; ceiling then limits "
+        "nothing. 0: memory has what they leave of ceiling.",
+        ge=0, le=MOST_TOKENS,
+    )] = 0
     max_steps: Annotated[int, Setting(
         "Step budget", "protocol",
         "Actions per episode; 0 means the environment's own.",

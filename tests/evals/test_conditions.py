@@ -82,6 +82,7 @@ BASE = RunContext(max_steps=9, model="openai:x")
      ["A", "B layout=cache_friendly", "D scf=off layout=cache_friendly theta=0.8"]),
     ("A,B,D", {"ceiling": 900, "memory_method": "reflexion"},
      ["A", "B", "D ceiling=900 memory_method=reflexion"]),
+    ("B,D", {"ceiling": 900, "memory_ceiling": 800}, ["B", "D memory_ceiling=800"]),
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
     ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
     ("D", {"fall_back": False}, ["D"]),

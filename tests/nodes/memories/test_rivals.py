@@ -279,6 +279,11 @@ async def test_real_episodes_teach_a_real_episode(
     for text, recalls in prompts_of(0, run.with_(ceiling=0, scf="off")):
         fates = {recall["dropped_by"] for recall in recalls}
         assert line not in text and fates <= {"budget", "arbitration"}
+    # With a ceiling of its own memory does not share one with rules and state.
+    assert prompts_of(0, run.with_(ceiling=0, memory_ceiling=9000)) == prompts
+    for text, recalls in prompts_of(0, run.with_(memory_ceiling=1)):
+        reasons = {recall["reason"] for recall in recalls if recall["dropped_by"] == "budget"}
+        assert line not in text and reasons == {"memory may take 1 tokens"}
 
 
 # From trial to trial.
