@@ -15,6 +15,7 @@ from rpms import RunContext
 from rpms.nodes.memories import after_trial, find_method
 from rpms.nodes.memories.clin import is_negative, read_abstractions
 from rpms.nodes.memories.expel import FULL, Insight, comparisons, vote
+from rpms.nodes.memories.note_method import with_names
 from rpms.nodes.memories.reasoning_bank import MOST, read_items
 from rpms.nodes.memories.reflexion import read_plan
 from rpms.nodes.memories.workflows import by_rule, read_workflows
@@ -183,6 +184,43 @@ def test_workflows_by_rule_begin_where_the_hand_changes() -> None:
     ]  # fmt: skip
     assert first.state_signature == "holding=none" and first.votes == second.votes == 2
     assert second.state_signature and "mug 1" in second.state_signature
+    assert first.actions == ["go to desk 1", "take mug 1 from desk 1"]
+
+
+@pytest.mark.parametrize(
+    ("form", "seen", "steps"),
+    [
+        ("roles", {}, ["go to {object's place}", "take {object} from {object's place}"]),
+        ("recorded", {}, ["go to desk 1", "take mug 1 from desk 1"]),
+        ("grounded", {}, ["go to the egg's place", "take the egg from the egg's place"]),
+        ("grounded", {"egg 2": "fridge 1"}, ["go to fridge 1", "take egg 2 from fridge 1"]),
+    ],
+)
+async def test_a_workflow_is_said_once_in_the_form_asked_for(
+    tmp_path: Path, form: str, seen: dict[str, str], steps: list[str]
+) -> None:
+    types = ["put a hot mug in cabinet.", "put a clean mug in cabinet.", "put a mug in cabinet."]
+    learned = await AWM.learn([record(goal, task=goal) for goal in types], None)
+    file = frozen(AWM, learned, tmp_path)
+    query = request("put a clean egg in shelf.", memory_file=file, memory_form=form)
+    query.now.belief["last_seen"].update(seen)
+    empty = [r for r in AWM.recall(query) if r["entry"]["state_signature"] == "holding=none"]
+    assert [recall["entry"]["text"].splitlines() for recall in empty] == [steps]
+    assert (empty[0]["count"], empty[0]["score"]) == (3, 1.0)
+    judged = {"roles": "take egg from object's place", "recorded": "take egg 1 from desk 1"}
+    assert empty[0]["advice"]["actions"][1] == judged.get(form, steps[1].replace("the ", ""))
+
+
+def test_what_nobody_plays_is_said_in_words() -> None:
+    text = (
+        "{object} {the object} {destination} {destination's place} {a toaster} {place} {a fridge}"
+    )
+    now = request("put a hot mug in cabinet.").now
+    words = "the mug mug cabinet 1 the cabinet's place a toaster the place fridge 1"
+    assert with_names(text, now) == words
+    now.goal["object"] = ""
+    now.players.clear()
+    assert with_names("{the object} {object's place}", now) == "the object the object's place"
 
 
 async def test_workflows_by_a_model_are_shown_one_win_of_each_type(
@@ -257,7 +295,7 @@ async def test_clin_sums_up_for_the_first_trial_of_other_tasks(
     ("method", "reply", "line"),
     [
         (TRAJECTORIES, "", "Solved Tasks"),
-        (AWM, "", "WORKFLOW: go to {"),
+        (AWM, "", "WORKFLOW: go to "),
         (EXPEL, "ADD: Search first.", "INSIGHT: Search first."),
         (BANK, item(1), "STRATEGY: Look first 1"),
     ],
