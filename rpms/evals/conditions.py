@@ -32,9 +32,9 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control",
-               "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
-    "rules": ("arbitration",),
+    "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method",
+               "memory_control", "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
+    "rules": ("arbitration", "note_conflicts"),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
@@ -46,6 +46,8 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
         idle.add("layout")  # the baseline has no blocks to put in order
     if context.get("memory_ceiling"):
         idle.add("ceiling")  # memories alone are ever left out
+    if "hard" not in context.get("arbitration", "") or context.get("memory_method") == OWN:
+        idle.add("note_conflicts")  # no text, or none that would be dropped
     if context.get("guard") != "verify":
         idle |= {"reasks", "fall_back"}
     elif not context.get("reasks"):

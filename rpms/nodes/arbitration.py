@@ -52,19 +52,24 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
                 recall, state["belief"], state["goal"], state["sub_goal"], manual
             )
             if conflict is not None:
-                recall = _settle(recall, conflict, mode)
+                recall = _settle(recall, conflict, mode, context.note_conflicts)
         judged.append(recall)
     return EpisodeState(recalls=judged)
 
 
-def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
-    """Hard conflicts are removed where the mode removes, and warned about where it only warns."""
+def _settle(recall: Recall, conflict: Conflict, mode: str, notes: str) -> Recall:
+    """Hard conflicts are removed where the mode removes, and warned about where it only warns.
+
+    One bad step need not cost a whole text: where notes are marked, it is warned about instead.
+    """
     settled = recall.copy()
-    if conflict.hard and "hard" in mode:
+    hard = conflict.hard and "hard" in mode
+    marked = hard and notes == "mark" and recall["entry"]["type"] == NOTE
+    if hard and not marked:
         settled["dropped_by"] = "arbitration"
         settled["reason"] = conflict.reason
         settled["rule"] = conflict.rule
-    elif "soft" in mode:
+    elif marked or "soft" in mode:
         settled["warning"] = conflict.reason
         settled["rule"] = conflict.rule
     return settled
@@ -128,12 +133,16 @@ def note_conflict(
     actions = recall["advice"]["actions"]
     known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
     kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
-    for action in actions:
+    faults: list[tuple[str, str]] = []
+    for action in dict.fromkeys(actions):
         if rule := forbidden_by(manual, action, goal):
-            return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+            faults.append((rule, f"'{action}' is forbidden for this goal"))
+            continue
         rule, words = never_works(manual, action, kinds)
         if rule:
-            return Conflict(True, rule, f"'{action}' needs: {words}")
+            faults.append((rule, f"'{action}' needs: {words}"))
+    if faults:
+        return Conflict(True, faults[0][0], "; ".join(words for _, words in faults))
     if recall["entry"]["here"] and actions:
         diagnosis = check_action(manual, actions[0], belief)
         if diagnosis.verdict == "fails":

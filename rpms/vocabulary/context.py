@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
+NoteConflicts = Literal["mark", "drop"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
@@ -116,6 +117,11 @@ class RunContext:
         "Rules-first arbitration", "memory",
         "What happens to memories that conflict with rules.",
     )] = "hard+soft"
+    note_conflicts: Annotated[NoteConflicts, Setting(
+        "Conflicts of texts", "memory",
+        "What one impossible or forbidden step does to a text of another memory method: mark the "
+        "step with a warning, or drop the whole text.",
+    )] = "mark"
     guard: Annotated[Guard, Setting(
         "Guard", "knowledge",
         "Let the rules judge the agent's own actions too; the paper does not.",

@@ -156,10 +156,11 @@ def test_critical_failures(
 def test_modes(mode: str, hard: tuple[str, bool], soft: bool) -> None:
     judged = judge(snippet("put apple 1 in/on fridge 1"), COOL, HOLDING, mode)
     assert (judged["dropped_by"], bool(judged["warning"])) == hard
-    noted = judge_note(
-        Note(id="n", kind="insight", text="Put the mug in the microwave."), mode=mode
-    )
+    note = Note(id="n", kind="insight", text="Put the mug in the microwave.")
+    noted = judge_note(note, arbitration=mode, note_conflicts="drop")
     assert (noted["dropped_by"], bool(noted["warning"])) == hard
+    noted = judge_note(note, arbitration=mode)
+    assert (noted["dropped_by"], bool(noted["warning"])) == ("", mode != "none")
     judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE, mode)
     assert (judged["dropped_by"], bool(judged["warning"])) == ("", soft)
 
@@ -192,14 +193,14 @@ def test_an_entry_that_scf_dropped_is_left_alone() -> None:
 
 
 def judge_note(
-    note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, mode: str = "hard+soft"
+    note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, **settings: Any
 ) -> Recall:
     recall_request = request(goal)
     state = EpisodeState(
         env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
         sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
-    runtime: Any = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
+    runtime: Any = SimpleNamespace(context=RunContext(**settings))
     return arbitration(state, runtime)["recalls"][0]
 
 
@@ -221,18 +222,25 @@ def judge_note(
     ],
 )  # fmt: skip
 def test_notes(text: str, options: dict[str, Any], dropped: bool, rule: str, words: str) -> None:
-    judged = judge_note(Note(id="n", kind="insight", text=text), **options)
+    note = Note(id="n", kind="insight", text=text)
+    judged = judge_note(note, **options, note_conflicts="drop")
     assert (judged["dropped_by"], judged["rule"]) == ("arbitration" if dropped else "", rule)
     assert words in (judged["reason"] if dropped else judged["warning"])
     assert bool(judged["warning"]) == (bool(rule) and not dropped)
+    # The usual way: the step is marked, and the note stays.
+    marked = judge_note(note, **options)
+    assert (marked["dropped_by"], marked["rule"]) == ("", rule)
+    assert marked["warning"] == judged["reason"] + judged["warning"]
 
 
 def test_a_trajectory_is_judged_as_it_would_be_done_here() -> None:
-    steps = ["take egg 1 from desk 1", "put egg 1 in/on microwave 1"]
+    steps = ["take egg 1 from desk 1", "put egg 1 in/on microwave 1", "heat egg 1 with fridge 1"]
     note = Note(id="n", kind="t", text="a story", goal="put a hot egg in shelf.", actions=steps)
     judged = judge_note(note)
-    assert judged["dropped_by"] == "arbitration"
-    assert "'put mug 1 in/on microwave 1'" in judged["reason"]
+    assert judged["dropped_by"] == ""
+    # Every bad step is named, not the first alone.
+    assert "'put mug 1 in/on microwave 1' is forbidden" in judged["warning"]
+    assert "; 'heat mug 1 with fridge 1' needs: " in judged["warning"]
 
 
 # The state filter.
