@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.memories import find_method
+from rpms.nodes.memories import METHODS, find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.context import RunContext, condition_name, settings
 from rpms.vocabulary.errors import RpmsError
@@ -32,7 +32,7 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method",
+    "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method", "writer",
                "memory_control", "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
     "rules": ("arbitration", "note_conflicts"),
 }  # fmt: skip
@@ -48,6 +48,9 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
         idle.add("ceiling")  # memories alone are ever left out
     if "hard" not in context.get("arbitration", "") or context.get("memory_method") == OWN:
         idle.add("note_conflicts")  # no text, or none that would be dropped
+    method = METHODS.get(context.get("memory_method", ""))
+    if method and not (method.cumulative and method.needs_model):
+        idle.add("writer")  # what it reads was written before
     if context.get("guard") != "verify":
         idle |= {"reasks", "fall_back"}
     elif not context.get("reasks"):

@@ -228,6 +228,11 @@ class RunContext:
         "Memory method", "memory",
         "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
     )] = "rpms"
+    writer: Annotated[str, Setting(
+        "Writer", "memory",
+        "Model that writes a memory's texts, in learning and between trials, at the same server; "
+        "empty for the one that plays.",
+    )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
         "The same memory made useless in one way, to see what helps.",
