@@ -303,13 +303,15 @@ def _write(
     if not targets:
         return
     learned, writer = asyncio.run(_learn(method, env, base, experience))
-    origin = Origin(experience.sources, experience.players, experience.rounds, writer)
+    credit = f"; {method.credit(writer)}" if method.name != OWN else ""
+    sources = [f"{source}{credit}" for source in experience.sources]
+    origin = Origin(sources, experience.players, experience.rounds, writer)
     for target in targets:
         header = method.save(target, env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         if show:
             episodes = f"{len(experience.records)} episodes"
-            say(f"{target}: {header.entries} entries ({counts}) from {episodes}")
+            say(f"{target}: {header.entries} entries ({counts}) from {episodes}{credit}")
     if base.writer and not writer:
         say(f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr)
     if learned.unread:

@@ -176,6 +176,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
     header = read_header(tmp_path / "m.awm.jsonl")
     assert (header.method, header.learned_by, header.written_by) == ("awm", ["sim"], "")
     assert header.sources[0].startswith("sim, alfworld generated_seen, 3 tasks")
+    assert header.sources[0].endswith("; AWM's workflows, by rule") and "by rule" in done.out
     words = ("eval", "--preset", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
              "1", "--workers", "0", "--max-steps", "1", "--out", tmp_path / "run")  # fmt: skip
     done = rpms(*words)
@@ -213,6 +214,7 @@ def test_the_runs_model_or_another_writes_the_texts(
         header = read_header(out)
         assert (header.method, header.written_by) == (method, "openai:writer")
         assert header.learned_by == ["sim"] and f"{header.entries} entries" in done.out
+        assert header.sources[0].endswith(", written by openai:writer")
         assert len(read_notes(out, "alfworld", method)) == header.entries > 0
         assert bool(header.unread) == (method == "expel") == ("had no form" in done.err)
     out, idle = tmp_path / "m.trajectories.jsonl", ("--writer", "openai:idle")

@@ -66,6 +66,7 @@ class MemoryMethod(ABC):
 
     Attributes:
         name: as ``memory_method`` and the header of its file have it.
+        title: what of a published method it is, where that is not all of it.
         cumulative: it keeps something from trial to trial of one task. Others are frozen: what
             they know was learned before, and trials change nothing.
         learns: it can be learned beforehand, from episodes of other tasks.
@@ -75,6 +76,7 @@ class MemoryMethod(ABC):
     """
 
     name: ClassVar[str]
+    title: ClassVar[str] = ""
     cumulative: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     needs_file: ClassVar[bool] = True
@@ -99,6 +101,10 @@ class MemoryMethod(ABC):
         ``ask`` is None where the run's model writes no texts. One that takes ``manual`` as well is
         given the run's rules.
         """
+
+    def credit(self, writer: str) -> str:
+        """What a learned memory is, and whose words it has, for headers and cards."""
+        return f"{self.title or self.name}, {f'written by {writer}' if writer else 'by rule'}"
 
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
         """Freeze what was learned, in one step."""

@@ -53,6 +53,7 @@ class Workflows(NoteMethod):
     """All workflows, those of this type of task first."""
 
     name = "awm"
+    title = "AWM's workflows"
     heading = "Past Experience - Workflows"
 
     def recall(self, request: RecallRequest) -> list[Recall]:
