@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
@@ -106,12 +106,24 @@ METHOD = "{method}"
 FILE = Path(__file__).with_name("presets.yaml")
 
 
+def _possible(changes: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them, if they are settings."""
+    try:
+        settings(changes)
+    except RpmsError as error:
+        raise ValueError(str(error)) from None  # told with its line, like any other mistake
+    return changes
+
+
+Changes = Annotated[dict[str, Any], AfterValidator(_possible)]
+
+
 class PresetCondition(Strict, BaseModel):
     """One line of a sweep."""
 
     label: str
     condition: str
-    set: dict[str, Any] = {}
+    set: Changes = {}
     memory_round: int = Field(default=0, ge=0)
 
     @field_validator("condition")
@@ -120,23 +132,15 @@ class PresetCondition(Strict, BaseModel):
         try:
             RunContext().under(condition)
         except RpmsError as error:
-            raise ValueError(str(error)) from None  # told with its line, like any other mistake
-        return condition_name(condition)
-
-    @field_validator("set")
-    @classmethod
-    def _possible(cls, changes: dict[str, Any]) -> dict[str, Any]:
-        try:
-            settings(changes)
-        except RpmsError as error:
             raise ValueError(str(error)) from None
-        return changes
+        return condition_name(condition)
 
 
 class Preset(Strict, BaseModel):
-    """A named sweep."""
+    """A named sweep; ``set`` is for all its conditions."""
 
     about: str
+    set: Changes = {}
     conditions: list[PresetCondition]
 
 
@@ -169,7 +173,9 @@ def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
     contexts: dict[str, RunContext] = {}
-    for line in find_preset(name).conditions:
+    preset = find_preset(name)
+    base = base.with_(**preset.set)
+    for line in preset.conditions:
         context = _context(line, base)
         # What the whole run was given besides is not in the sweep's own label.
         letter, plus, _ = line.condition.partition("+")
