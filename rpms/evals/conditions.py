@@ -174,9 +174,11 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
     contexts: dict[str, RunContext] = {}
     preset = find_preset(name)
-    base = base.with_(**preset.set)
     for line in preset.conditions:
         context = _context(line, base)
+        # Where it would be idle a condition stays as it is: other sweeps of a folder may share it.
+        shared = preset.set.keys() & effective(context.plain).keys()
+        context = context.with_(**{setting: preset.set[setting] for setting in shared})
         # What the whole run was given besides is not in the sweep's own label.
         letter, plus, _ = line.condition.partition("+")
         known = {*line.set, "guard"} if plus else line.set

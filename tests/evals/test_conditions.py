@@ -214,8 +214,9 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     bare = preset_contexts("rivals_unfiltered", base)
     names = {"C": " scf=off", "D": " scf=off arbitration=none"}
     assert list(bare) == [f"{label}{names.get(label[0], '')}" for label in contexts]
+    changes = {"C": {"scf": "off"}, "D": {"scf": "off", "arbitration": "none"}}
     for context, filtered in zip(bare.values(), contexts.values(), strict=True):
-        assert context == filtered.with_(scf="off", arbitration="none")
+        assert context == filtered.with_(**changes.get(context.condition, {}))
     (tmp_path / "m.clin.jsonl").touch()
     assert preset_contexts("rivals", base)["D memory=clin"].memory_file.endswith("m.clin.jsonl")
 
