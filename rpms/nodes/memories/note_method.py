@@ -24,6 +24,8 @@ from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
 
 NOBODY = "?"
 """Who plays a role that nothing here does."""
+# A writer may have put an article before the role; the name brings its own or needs none.
+_BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 
 
 class NoteMethod(MemoryMethod):
@@ -115,7 +117,7 @@ def with_names(text: str, now: GroundingContext) -> str:
     Where nobody plays one yet, or it is a variable of the writer's own, it is said in words:
     nothing is left out for want of a name.
     """
-    return BLANK.sub(lambda blank: _name(blank[1], now), text)
+    return _BLANK.sub(lambda blank: _name(blank[1], now), text)
 
 
 def _name(role: str, now: GroundingContext) -> str:

@@ -218,6 +218,7 @@ def test_what_nobody_plays_is_said_in_words() -> None:
     now = request("put a hot mug in cabinet.").now
     words = "the mug mug cabinet 1 the cabinet's place a toaster the place fridge 1"
     assert with_names(text, now) == words
+    assert with_names("Put the {object} in a {destination}.", now) == "Put the mug in cabinet 1."
     now.goal["object"] = ""
     now.players.clear()
     assert with_names("{the object} {object's place}", now) == "the object the object's place"
