@@ -303,7 +303,7 @@ def _write(
     if not targets:
         return
     learned, writer = asyncio.run(_learn(method, env, base, experience))
-    credit = f"; {method.credit(writer)}" if method.name != OWN else ""
+    credit = _credit(method, writer)
     sources = [f"{source}{credit}" for source in experience.sources]
     origin = Origin(sources, experience.players, experience.rounds, writer)
     for target in targets:
@@ -320,6 +320,13 @@ def _write(
             "they are left out",
             file=sys.stderr,
         )
+
+
+def _credit(method: MemoryMethod, writer: str) -> str:
+    """What of another method a memory is and who put it into words; cards and headers tell it."""
+    if method.name == OWN:
+        return ""
+    return f"; {method.title or method.name}, {f'written by {writer}' if writer else 'by rule'}"
 
 
 async def _learn(

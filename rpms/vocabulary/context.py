@@ -119,8 +119,8 @@ class RunContext:
     )] = "hard+soft"
     note_conflicts: Annotated[NoteConflicts, Setting(
         "Conflicts of texts", "memory",
-        "What one impossible or forbidden step does to a text of another memory method: mark the "
-        "step with a warning, or drop the whole text.",
+        "Whether a forbidden or impossible step of another method's text is marked, or the whole "
+        "text dropped.",
     )] = "mark"
     guard: Annotated[Guard, Setting(
         "Guard", "knowledge",
@@ -165,8 +165,7 @@ class RunContext:
     )] = CEILING
     memory_ceiling: Annotated[int, Setting(
         "Memory tokens", "memory",
-        "What memory may take by itself, however much rules and state take; ceiling then limits "
-        "nothing. 0: memory has what they leave of ceiling.",
+        "What memory may take, whatever rules and state do; 0: what they leave of ceiling.",
         ge=0, le=MOST_TOKENS,
     )] = 0
     max_steps: Annotated[int, Setting(
@@ -230,8 +229,7 @@ class RunContext:
     )] = "rpms"
     writer: Annotated[str, Setting(
         "Writer", "memory",
-        "Model that writes a memory's texts, in learning and between trials, at the same server; "
-        "empty for the one that plays.",
+        "Model of the same server that writes a memory's texts; empty for the one that plays.",
     )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",

@@ -102,10 +102,6 @@ class MemoryMethod(ABC):
         given the run's rules.
         """
 
-    def credit(self, writer: str) -> str:
-        """What a learned memory is, and whose words it has, for headers and cards."""
-        return f"{self.title or self.name}, {f'written by {writer}' if writer else 'by rule'}"
-
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
         """Freeze what was learned, in one step."""
         return write_snapshot(
