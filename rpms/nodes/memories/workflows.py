@@ -57,13 +57,16 @@ class Workflows(NoteMethod):
     heading = "Past Experience - Workflows"
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """What belongs to no type of task fits them all; then what was seen most."""
+        """What belongs to no type of task fits them all; others say which tasks they are for."""
         notes = self.frozen(request.env, request.context)
         fitting = ("", request.now.goal["type"])
-        scored = [(1.0 if note.goal_type in fitting else 0.5, note) for note in notes]
-        ordered = sorted(scored, key=lambda pair: -pair[0])
-        recalls = merged((candidate(note, request, s) for s, note in ordered), request.now.keys)
-        return sorted(recalls, key=lambda recall: (-recall["score"], -recall["count"]))
+        recalls = []
+        for note in sorted(notes, key=lambda note: note.goal_type not in fitting):
+            recall = candidate(note, request, 1.0 if note.goal_type in fitting else 0.5)
+            recall["entry"]["types"] = [] if note.goal_type in fitting else [note.goal_type]
+            recalls.append(recall)
+        distinct = merged(recalls, request.now.keys)
+        return sorted(distinct, key=lambda recall: (-recall["score"], -recall["count"]))
 
     async def learn(
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
@@ -95,8 +98,11 @@ def merged(recalls: Iterable[Recall], keys: Keys) -> list[Recall]:
         entry = recall["entry"]
         state = keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
         known = distinct.setdefault((entry["text"], state), recall)
-        if known is not recall:
-            known["count"] += recall["count"]
+        if known is recall:
+            continue
+        known["count"] += recall["count"]
+        if types := known["entry"]["types"]:  # else it is for tasks like this one
+            known["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
     return list(distinct.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms import RunContext
+from rpms.nodes.blocks import render
 from rpms.nodes.memories import after_trial, find_method
 from rpms.nodes.memories.clin import is_negative, read_abstractions
 from rpms.nodes.memories.expel import FULL, Insight, comparisons, vote
@@ -21,6 +23,7 @@ from rpms.nodes.memories.reflexion import read_plan
 from rpms.nodes.memories.workflows import by_rule, read_workflows
 from rpms.vocabulary.errors import RpmsError
 from tests.nodes.memories.samples import (
+    ENV,
     TURNS,
     context,
     frozen,
@@ -199,14 +202,20 @@ def test_workflows_by_rule_begin_where_the_hand_changes() -> None:
 async def test_a_workflow_is_said_once_in_the_form_asked_for(
     tmp_path: Path, form: str, seen: dict[str, str], steps: list[str]
 ) -> None:
-    types = ["put a hot mug in cabinet.", "put a clean mug in cabinet.", "put a mug in cabinet."]
-    learned = await AWM.learn([record(goal, task=goal) for goal in types], None)
+    goals = ["put a hot mug in cabinet.", "put a clean mug in cabinet.", "put a mug in cabinet."]
+    learned = await AWM.learn([record(goal, task=goal) for goal in goals], None)
     file = frozen(AWM, learned, tmp_path)
     query = request("put a clean egg in shelf.", memory_file=file, memory_form=form)
     query.now.belief["last_seen"].update(seen)
     empty = [r for r in AWM.recall(query) if r["entry"]["state_signature"] == "holding=none"]
     assert [recall["entry"]["text"].splitlines() for recall in empty] == [steps]
     assert (empty[0]["count"], empty[0]["score"]) == (3, 1.0)
+    # One of other tasks alone says so.
+    fill = partial(render, ENV.prompts)
+    assert f"WORKFLOW: {steps[0]}\n    {steps[1]}" in AWM.render(empty, fill)
+    query.now.goal["type"] = "look_at_obj_in_light"
+    types = ", ".join(sorted(ENV.parse_goal(goal)["type"] for goal in goals))
+    assert f"WORKFLOW for {types}: {steps[0]}\n" in AWM.render(AWM.recall(query), fill)
     judged = {"roles": "take egg from object's place", "recorded": "take egg 1 from desk 1"}
     assert empty[0]["advice"]["actions"][1] == judged.get(form, steps[1].replace("the ", ""))
 
