@@ -12,13 +12,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, field_validator
 
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.memories import find_method
+from rpms.nodes.memories import METHODS, find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.context import RunContext, condition_name, settings
 from rpms.vocabulary.errors import RpmsError
@@ -32,9 +32,9 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_method", "memory_control",
-               "memory_form", "theta", "k", "ceiling"),
-    "rules": ("arbitration",),
+    "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method", "writer",
+               "memory_control", "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
+    "rules": ("arbitration", "note_conflicts"),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
@@ -46,6 +46,13 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
         idle.add("state_block")  # they bring it along
     elif not context.get("state_block"):
         idle.add("layout")  # the baseline has no blocks to put in order
+    if context.get("memory_ceiling"):
+        idle.add("ceiling")  # memories alone are ever left out
+    if "hard" not in context.get("arbitration", "") or context.get("memory_method") == OWN:
+        idle.add("note_conflicts")  # no text, or none that would be dropped
+    method = METHODS.get(context.get("memory_method", ""))
+    if method and not (method.cumulative and method.needs_model):
+        idle.add("writer")  # what it reads was written before
     if context.get("guard") != "verify":
         idle |= {"reasks", "fall_back"}
     elif not context.get("reasks"):
@@ -101,12 +108,24 @@ METHOD = "{method}"
 FILE = Path(__file__).with_name("presets.yaml")
 
 
+def _possible(changes: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them, if they are settings."""
+    try:
+        settings(changes)
+    except RpmsError as error:
+        raise ValueError(str(error)) from None  # told with its line, like any other mistake
+    return changes
+
+
+Changes = Annotated[dict[str, Any], AfterValidator(_possible)]
+
+
 class PresetCondition(Strict, BaseModel):
     """One line of a sweep."""
 
     label: str
     condition: str
-    set: dict[str, Any] = {}
+    set: Changes = {}
     memory_round: int = Field(default=0, ge=0)
 
     @field_validator("condition")
@@ -115,23 +134,15 @@ class PresetCondition(Strict, BaseModel):
         try:
             RunContext().under(condition)
         except RpmsError as error:
-            raise ValueError(str(error)) from None  # told with its line, like any other mistake
-        return condition_name(condition)
-
-    @field_validator("set")
-    @classmethod
-    def _possible(cls, changes: dict[str, Any]) -> dict[str, Any]:
-        try:
-            settings(changes)
-        except RpmsError as error:
             raise ValueError(str(error)) from None
-        return changes
+        return condition_name(condition)
 
 
 class Preset(Strict, BaseModel):
-    """A named sweep."""
+    """A named sweep; ``set`` is for all its conditions."""
 
     about: str
+    set: Changes = {}
     conditions: list[PresetCondition]
 
 
@@ -164,8 +175,12 @@ def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext
 def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
     """The conditions of a sweep with the run's other settings."""
     contexts: dict[str, RunContext] = {}
-    for line in find_preset(name).conditions:
+    preset = find_preset(name)
+    for line in preset.conditions:
         context = _context(line, base)
+        # Where it would be idle a condition stays as it is: other sweeps of a folder may share it.
+        shared = preset.set.keys() & effective(context.plain).keys()
+        context = context.with_(**{setting: preset.set[setting] for setting in shared})
         # What the whole run was given besides is not in the sweep's own label.
         letter, plus, _ = line.condition.partition("+")
         known = {*line.set, "guard"} if plus else line.set

@@ -218,6 +218,6 @@ def _check(plan: RunPlan) -> None:
         check_shown(plan.env, context)
         check_memory(plan.env, context)
         if plan.trials > 1:
-            check_trials(context)
+            check_trials(plan.env, context)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))

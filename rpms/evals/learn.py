@@ -27,7 +27,15 @@ from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
 from rpms.nodes.chat import reply_cache
 from rpms.nodes.manual import bare_manual, manual_for
-from rpms.nodes.memories import Learned, MemoryMethod, Origin, Writer, can_write, find_method
+from rpms.nodes.memories import (
+    Learned,
+    MemoryMethod,
+    Origin,
+    Writer,
+    as_writer,
+    can_write,
+    find_method,
+)
 from rpms.nodes.memories.registry import takes_manual
 from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext, condition_name
@@ -42,9 +50,13 @@ RULES_ONLY = "B"
 
 
 def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
-    """Rules-only unless another condition was asked for, with a seed of its own per round."""
+    """Rules-only unless another condition was asked for, with a seed of its own per round.
+
+    Who writes afterwards changes nothing about how they are played.
+    """
     temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
-    return base.under(condition).with_(temperature=temperature, seed=base.seed + number - 1)
+    seed = base.seed + number - 1
+    return base.under(condition).with_(temperature=temperature, seed=seed, writer="")
 
 
 # Splits whose names say that their tasks are for learning.
@@ -224,7 +236,7 @@ def learn(
         out: the file to write.
         env: the world.
         split: its tasks; the world's learning split by default.
-        context: who plays and writes: the model, its decoding, the rules.
+        context: who plays and who writes: the models, their decoding, the rules.
         method: whose memory it becomes.
         rounds: how often the tasks are played.
         limit: how many of them; 0 for all.
@@ -284,7 +296,7 @@ def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
             f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
             "of the same task"
         )
-    if method.needs_model:
+    if method.needs_model or base.writer:
         Writer(env, base, method.name)
 
 
@@ -295,13 +307,17 @@ def _write(
     if not targets:
         return
     learned, writer = asyncio.run(_learn(method, env, base, experience, manual))
-    origin = Origin(experience.sources, experience.players, experience.rounds, writer)
+    credit = _credit(method, writer)
+    sources = [f"{source}{credit}" for source in experience.sources]
+    origin = Origin(sources, experience.players, experience.rounds, writer)
     for target in targets:
         header = method.save(target, env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         if show:
             episodes = f"{len(experience.records)} episodes"
-            say(f"{target}: {header.entries} entries ({counts}) from {episodes}")
+            say(f"{target}: {header.entries} entries ({counts}) from {episodes}{credit}")
+    if base.writer and not writer:
+        say(f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr)
     if learned.unread:
         say(
             f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
@@ -310,17 +326,24 @@ def _write(
         )
 
 
+def _credit(method: MemoryMethod, writer: str) -> str:
+    """What of another method a memory is and who put it into words; cards and headers tell it."""
+    if method.name == OWN:
+        return ""
+    return f"; {method.title or method.name}, {f'written by {writer}' if writer else 'by rule'}"
+
+
 async def _learn(
     method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual
 ) -> tuple[Learned, str]:
     """What was learned, and the model that wrote it, if any did."""
     rules = {"manual": manual} if takes_manual(method.learn) else {}
-    if not can_write(base.model):
+    author = as_writer(base)
+    if not can_write(author.model):
         return await method.learn(experience.records, None, **rules), ""
-    cache = reply_cache(base, str(default_file()))
-    writer = Writer(env, base, method.name, cache)
+    writer = Writer(env, author, method.name, reply_cache(author, str(default_file())))
     learned = await method.learn(experience.records, writer, **rules)
-    return learned, base.model if writer.replies else ""
+    return learned, author.model if writer.replies else ""
 
 
 def _name_failed(experience: Experience) -> int:

@@ -37,6 +37,7 @@ _TASK = re.compile(r"Your task is to:?\s*(.+)", re.S)
 _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
 _EDGE = re.compile(r"[,.:;()\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b", re.I)
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
+_WHEN = "only when"
 _NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs: ([^|\n]+)", re.M)
 _SMALL = re.compile(
     "a|an|n|the|some|any|it|them|this|that|one|two|three|first|then|next|and|or|but|if|to|in|on|"
@@ -86,7 +87,17 @@ class Prompt:
             self.diagnosis = vetoed[1].partition(" needs: ")[2] or vetoed[1]
         # Of a past success: its label, its actions, and whether there is a warning.
         self.advice = re.findall(r"^[ \t]*OK: ([^:\n]+): (.+)$(\n\s+WARNING)?", text, re.M)
-        self.avoid = re.findall(r"^[ \t]*AVOID[^:\n]*: (.+)$", text, re.M)
+        # A lesson that says when it works is a need; one with a warning is doubtful, as a success
+        # with one is; any other is to be left alone.
+        lessons = re.findall(
+            r"^[ \t]*AVOID[^:\n]*: (.+)(?:\n[ \t]+Rule: (.*))?(\n[ \t]+WARNING)?", text, re.M
+        )
+        self.avoid = [action for action, rule, doubt in lessons if not doubt and _WHEN not in rule]
+        self.needs += [
+            (template(action), [_plain(part) for part in rule.split(";")])
+            for action, rule, doubt in lessons
+            if _WHEN in rule and not doubt
+        ]
         self.offered = re.findall(r"^[ \t]+\d+\. (.+?) \(.*\)$", text, re.M)
 
     def read(self, action: str) -> tuple[Template | None, list[str]]:
@@ -103,6 +114,13 @@ class Prompt:
         """The names in the state line whose label begins like this."""
         values = (v for k, v in self.state.items() if k.lower().startswith(stems))
         return [name for name in names(next(values, "")) if name != "nothing"]
+
+
+def _plain(condition: str) -> str:
+    """A lesson's words for a need, as the rules would put it."""
+    words = condition.strip().removeprefix(_WHEN).strip()
+    words = re.sub(r"^(not )?at ", r"\1be at ", words)
+    return re.sub(r"^holding ", "hold ", words).replace("is not shut", "not closed")
 
 
 @lru_cache(maxsize=256)

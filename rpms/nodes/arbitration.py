@@ -10,7 +10,7 @@ annotated, never a rule.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from langgraph.runtime import Runtime
@@ -19,11 +19,11 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
-    already_done,
     can_work,
     check_action,
     forbidden_by,
     match_action,
+    needless,
     refers_to,
     simulate,
 )
@@ -54,16 +54,21 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
                 recall, state["belief"], state["goal"], state["sub_goal"], manual
             )
             if conflict is not None:
-                recall = _settle(recall, conflict, mode)
+                recall = _settle(recall, conflict, mode, context.note_conflicts)
         judged.append(recall)
     return EpisodeState(recalls=judged)
 
 
-def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
-    """Hard conflicts are removed where the mode removes, and warned about where it only warns."""
-    if conflict.hard and "hard" in mode:
+def _settle(recall: Recall, conflict: Conflict, mode: str, notes: str) -> Recall:
+    """Hard conflicts are removed where the mode removes, and warned about where it only warns.
+
+    One bad step need not cost a whole text: where notes are marked, it is warned about instead.
+    """
+    hard = conflict.hard and "hard" in mode
+    marked = hard and notes == "mark" and recall["entry"]["type"] == NOTE
+    if hard and not marked:
         return drop(recall, "arbitration", conflict.reason, conflict.rule)
-    if "soft" in mode:
+    if marked or "soft" in mode:
         return {**recall, "warning": conflict.reason, "rule": conflict.rule}
     return recall
 
@@ -78,9 +83,10 @@ def find_conflict(
     """How an entry conflicts with the rules here and now; None when it does not."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
     if recall["advice"]["by_kind"]:
-        return kind_conflict(actions, belief, goal, manual) if kind == "success" else None
+        conflicts = kind_conflicts(actions, belief, goal, manual)
+        return next(conflicts, None) if kind == "success" else None
     if kind == "success":
-        return snippet_conflict(actions, belief, goal, manual)
+        return snippet_conflict(actions, belief, goal, sub_goal, manual)
     if kind in ("failure", "critical_failure"):
         return lesson_conflict(recall, belief, goal, sub_goal, manual)
     if kind == NOTE:
@@ -89,7 +95,7 @@ def find_conflict(
 
 
 def snippet_conflict(
-    actions: Sequence[str], belief: Belief, goal: GoalSpec, manual: Manual
+    actions: Sequence[str], belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
 ) -> Conflict | None:
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
@@ -103,7 +109,7 @@ def snippet_conflict(
     for action in actions:
         if conflict := goal_conflict(action, goal, manual):
             return conflict
-        if already_done(manual, action, imagined):
+        if needless(manual, action, imagined, goal, sub_goal):
             # The world would refuse it, and the rest may be worth following all the same.
             done = check_action(manual, action, imagined)
             soft = soft or Conflict(False, done.rule, f"'{action}' is not needed now")
@@ -132,8 +138,8 @@ def note_conflict(
     a text about this very home is held against now, and no more than warned about.
     """
     actions = recall["advice"]["actions"]
-    if conflict := kind_conflict(actions, belief, goal, manual):
-        return conflict
+    if faults := list(kind_conflicts(dict.fromkeys(actions), belief, goal, manual)):
+        return Conflict(True, faults[0].rule, "; ".join(fault.reason for fault in faults))
     if recall["entry"]["here"] and actions:
         diagnosis = check_action(manual, actions[0], belief)
         if diagnosis.verdict == "fails":
@@ -142,19 +148,19 @@ def note_conflict(
     return None
 
 
-def kind_conflict(
-    actions: Sequence[str], belief: Belief, goal: GoalSpec, manual: Manual
-) -> Conflict | None:
-    """The first action that is forbidden for this goal, or impossible with things of that kind."""
+def kind_conflicts(
+    actions: Iterable[str], belief: Belief, goal: GoalSpec, manual: Manual
+) -> Iterator[Conflict]:
+    """The actions that a rule forbids for this goal, or that things of that kind rule out."""
     known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
     kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
     for action in actions:
         if conflict := goal_conflict(action, goal, manual):
-            return conflict
+            yield conflict
+            continue
         rule, words = never_works(manual, action, kinds)
         if rule:
-            return Conflict(True, rule, f"'{action}' needs: {words}")
-    return None
+            yield Conflict(True, rule, f"'{action}' needs: {words}")
 
 
 def goal_conflict(action: str, goal: GoalSpec, manual: Manual) -> Conflict | None:

@@ -75,20 +75,21 @@ def knowledge_blocks(
 def within_ceiling(
     state: EpisodeState, context: RunContext, env: Environment
 ) -> tuple[Blocks, list[Recall]]:
-    """The blocks in at most ``ceiling`` tokens, and the memories with those marked that had to go.
+    """The blocks with as much memory as fits, and the memories with those marked that had to go.
 
-    The memory method selects first. Then the least useful memories go, from the end of the list;
-    rules and state stay.
+    The memory method selects first. Memory has a ceiling of its own, or shares one with rules and
+    state, which always stay. The least useful memories go first, from the end of the list.
     """
     recalls = list(state.get("recalls", []))
     if context.memory:
         recalls = find_method(context.memory_method).select(recalls, context)
     blocks = knowledge_blocks(state, context, env, recalls)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
-    while context.memory and shown and tokens(blocks) > context.ceiling:
+    own = context.memory_ceiling
+    limit, whose = (own, "memory") if own else (context.ceiling, "the blocks")
+    while context.memory and shown and tokens([blocks.memory] if own else blocks) > limit:
         number = shown.pop()
-        reason = f"the blocks may take {context.ceiling} tokens"
-        recalls[number] = drop(recalls[number], "budget", reason)
+        recalls[number] = drop(recalls[number], "budget", f"{whose} may take {limit} tokens")
         blocks = knowledge_blocks(state, context, env, recalls)
     return blocks, recalls
 

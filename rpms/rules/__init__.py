@@ -12,6 +12,7 @@ from rpms.rules.semantics import (
     imagine,
     match_action,
     needed_actions,
+    needless,
     simulate,
     spoken_of,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "imagine",
     "match_action",
     "needed_actions",
+    "needless",
     "read_manual",
     "refers_to",
     "simulate",

@@ -102,6 +102,15 @@ class Manual:
         steps = {step for step, completing in domain.advances.items() if completing == action}
         return bool(steps) and steps <= others
 
+    def is_behind(self, action: str, goal_type: str, sub_goal: str) -> bool:
+        """Whether an action completes only steps of the procedure that come before this one."""
+        steps = self.domain.procedures.get(goal_type, [])
+        if "domain" in self.without or sub_goal not in steps:
+            return False
+        here = steps.index(sub_goal)
+        completing = [self.domain.advances.get(step) for step in steps]
+        return action in completing[:here] and action not in completing[here:]
+
     @property
     def forbidden(self) -> list[Forbidden]:
         """Action patterns that rules forbid."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
+NoteConflicts = Literal["mark", "drop"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
@@ -124,6 +125,11 @@ class RunContext:
         "Rules-first arbitration", "memory",
         "What happens to memories that conflict with rules.",
     )] = "hard+soft"
+    note_conflicts: Annotated[NoteConflicts, Setting(
+        "Conflicts of texts", "memory",
+        "Whether a forbidden or impossible step of another method's text is marked, or the whole "
+        "text dropped.",
+    )] = "mark"
     guard: Annotated[Guard, Setting(
         "Guard", "knowledge",
         "Let the rules judge the agent's own actions too; the paper does not.",
@@ -165,6 +171,11 @@ class RunContext:
         "paper has 1200.",
         ge=0, le=MOST_TOKENS,
     )] = CEILING
+    memory_ceiling: Annotated[int, Setting(
+        "Memory tokens", "memory",
+        "What memory may take, whatever rules and state do; 0: what they leave of ceiling.",
+        ge=0, le=MOST_TOKENS,
+    )] = 0
     max_steps: Annotated[int, Setting(
         "Step budget", "protocol",
         "Actions per episode; 0 means the environment's own.",
@@ -224,6 +235,10 @@ class RunContext:
         "Memory method", "memory",
         "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
     )] = "rpms"
+    writer: Annotated[str, Setting(
+        "Writer", "memory",
+        "Model of the same server that writes a memory's texts; empty for the one that plays.",
+    )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
         "The same memory made useless in one way, to see what helps; conflict plants wrong entries "

@@ -25,6 +25,7 @@ class Advice(TypedDict):
             the state filter and the arbiter judge.
         printed: the same in the run's ``memory_form``, as the prompt prints it; where that is
             ``grounded``, what is judged is what is printed.
+        done: the first of its steps, where the state filter left them out as done already.
         by_kind: the actions name kinds of things, because nothing here is known to play a part in
             them: only what is so for the whole kind can be held against them.
         needs: conditions, in words.
@@ -34,6 +35,7 @@ class Advice(TypedDict):
 
     actions: list[str]
     printed: list[str]
+    done: list[str]
     by_kind: bool
     needs: list[str]
     then: list[str]
@@ -91,7 +93,7 @@ def new_advice(
 ) -> Advice:
     """Advice with nothing but what is given; printed as it is judged unless said otherwise."""
     return Advice(
-        actions=actions, printed=actions if printed is None else printed, by_kind=by_kind,
+        actions=actions, printed=actions if printed is None else printed, done=[], by_kind=by_kind,
         needs=needs or [], then=then or [], places=places or [],
     )  # fmt: skip
 

@@ -98,7 +98,7 @@ def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
 @pytest.mark.engine
 def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> None:
     fates = {
-        ("mug 1", "look"): "dropped in scf: recorded while holding something",
+        ("mug 1", "look"): "scf: recorded while holding something",
         ("none", "go to fridge 1"): "warned by O-ACT-001: 'go to fridge 1' failed then, but",
         ("none", "open fridge 1"): "used",
     }
@@ -176,6 +176,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
     header = read_header(tmp_path / "m.awm.jsonl")
     assert (header.method, header.learned_by, header.written_by) == ("awm", ["sim"], "")
     assert header.sources[0].startswith("sim, alfworld generated_seen, 3 tasks")
+    assert header.sources[0].endswith("; AWM's workflows, by rule") and "by rule" in done.out
     words = ("eval", "--preset", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
              "1", "--workers", "0", "--max-steps", "1", "--out", tmp_path / "run")  # fmt: skip
     done = rpms(*words)
@@ -194,7 +195,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
 
 
 @pytest.mark.engine
-def test_the_runs_model_writes_the_texts(
+def test_the_runs_model_or_another_writes_the_texts(
     tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
 ) -> None:
     def rule(request: dict[str, Any]) -> Answer:
@@ -203,14 +204,21 @@ def test_the_runs_model_writes_the_texts(
         return Answer("# Memory Item 1\n## Title a\n## Description b\n## Content c")
 
     openai_server.plays_by(rule)
-    model = ("--model", "openai:writer", "--base-url", openai_server.url)
+    server = ("--base-url", openai_server.url)
     runs = ("--from-runs", f"{learned}.runs/round1")
-    for method in ("expel", "reasoningbank"):
+    models = {"expel": ("--model", "openai:writer"), "reasoningbank": ("--writer", "openai:writer")}
+    for method, model in models.items():
         out = tmp_path / f"m.{method}.jsonl"
-        done = rpms("learn", "--method", method, "--out", out, *runs, *model)
+        done = rpms("learn", "--method", method, "--out", out, *runs, *server, *model)
         assert done.code == 0, done.err
         header = read_header(out)
         assert (header.method, header.written_by) == (method, "openai:writer")
         assert header.learned_by == ["sim"] and f"{header.entries} entries" in done.out
+        assert header.sources[0].endswith(", written by openai:writer")
         assert len(read_notes(out, "alfworld", method)) == header.entries > 0
         assert bool(header.unread) == (method == "expel") == ("had no form" in done.err)
+    out, idle = tmp_path / "m.trajectories.jsonl", ("--writer", "openai:idle")
+    done = rpms("learn", "--method", "trajectories", "--out", out, *runs, *server, *idle)
+    assert done.code == 0 and read_header(out).written_by == ""
+    assert done.err == "rpms: openai:idle was not asked: no text was to be written\n"
+    assert {request["model"] for request in openai_server.requests} == {"writer"}

@@ -77,7 +77,8 @@ WRONG: dict[str, dict[str, str]] = {
     "learn --limit 1 --workers 0 --out out.jsonl": {
         "--env mars": "", "--split mars": "alfworld mars: not a learning split",
         "--model gpt": "", "--rounds 0": "", f"--rounds {HUGE}": "", "--limit -1": "",
-        "--method expel": "'sim' writes none", "--method reflexion": "learns nothing before",
+        "--method expel": "'sim' writes none", "--method awm --writer gpt": "",
+        "--method reflexion": "learns nothing before",
         "--method nobody": "unknown memory method 'nobody'", "--from-runs nowhere": "",
         "--condition F": "", "--rules nowhere": "is no folder", "--without-rule X-1": "",
         "--split generated_unseen": "--allow", "--condition D": "--allow",

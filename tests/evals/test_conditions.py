@@ -84,6 +84,14 @@ BASE = RunContext(max_steps=9, model="openai:x")
      ["A", "S layout=cache_friendly", "S+verify layout=cache_friendly"]),
     ("A,B,D", {"ceiling": 900, "memory_method": "reflexion"},
      ["A", "B", "D ceiling=900 memory_method=reflexion"]),
+    ("B,D", {"ceiling": 900, "memory_ceiling": 800}, ["B", "D memory_ceiling=800"]),
+    ("C,D", {"note_conflicts": "drop", "memory_method": "clin"},
+     ["C memory_method=clin", "D note_conflicts=drop memory_method=clin"]),
+    ("D", {"note_conflicts": "drop", "writer": "openai:y"}, ["D"]),
+    ("D", {"writer": "openai:y", "memory_method": "clin"},
+     ["D memory_method=clin writer=openai:y"]),
+    ("D", {"note_conflicts": "drop", "memory_method": "clin", "arbitration": "soft"},
+     ["D arbitration=soft memory_method=clin"]),
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
     ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
     ("D", {"fall_back": False}, ["D"]),
@@ -120,8 +128,9 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     assert names == [
         "2x2", "arbitration", "scf", "tiers", "rounds", "memory_rounds", "memory_controls",
         "conflict", "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
+        "rivals_unfiltered",
     ]  # fmt: skip
-    for name in set(names) - {"rounds", "memory_rounds", "rivals"}:
+    for name in set(names) - {"rounds", "memory_rounds", "rivals", "rivals_unfiltered"}:
         contexts = preset_contexts(name, BASE)
         models = {label: context.model for label, context in contexts.items()}
         controls = {label: models.pop(label) for label in list(models) if "control" in label}
@@ -207,6 +216,13 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     for label, context in contexts.items():
         assert context.memory_method == (label.partition("=")[2] or "rpms")
         assert context.condition == label[0]
+    # All of them once more, the baselines as they are and under the same labels.
+    bare = preset_contexts("rivals_unfiltered", base)
+    names = {"C": " scf=off", "D": " scf=off arbitration=none"}
+    assert list(bare) == [f"{label}{names.get(label[0], '')}" for label in contexts]
+    changes = {"C": {"scf": "off"}, "D": {"scf": "off", "arbitration": "none"}}
+    for context, filtered in zip(bare.values(), contexts.values(), strict=True):
+        assert context == filtered.with_(**changes.get(context.condition, {}))
     (tmp_path / "m.clin.jsonl").touch()
     assert preset_contexts("rivals", base)["D memory=clin"].memory_file.endswith("m.clin.jsonl")
 
@@ -247,6 +263,7 @@ def test_a_sweep_of_ones_own(tmp_path: Path) -> None:
             r":4: .*set: unknown setting 'thteta'; did you mean 'theta'",
         ),
         (OWN.replace("condition: B", "condition: X"), r":5: .*condition: unknown condition 'X'"),
+        (f"{OWN}  set: {{kk: 1}}\n", r":6: mine\.set: unknown setting 'kk'"),
     ],
 )
 def test_a_mistake_in_it_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rpms.memory_store import Note, read_notes
-from rpms.nodes.memories import MemoryMethod, RecallRequest
+from rpms.nodes.memories import METHODS, MemoryMethod, RecallRequest
 from rpms.nodes.memories.registry import ATTRIBUTES, checked_method, takes_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import EpisodeRecord
@@ -54,6 +54,7 @@ def test_the_page_names_all_of_the_protocol() -> None:
     }
     methods = {name for name in vars(MemoryMethod) if not name.startswith("_")}
     assert methods | ATTRIBUTES.keys() <= named
+    assert all(f"| `{name}` | {method.title}" in PAGE for name, method in METHODS.items())
     fields = EpisodeRecord.__annotations__.items()
     required = [name for name, kind in fields if "NotRequired" not in str(kind)]
     assert required and all(f'"{name}": ' in PAGE for name in required)

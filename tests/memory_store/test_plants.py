@@ -53,7 +53,8 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
         }
         if world == "alfworld" and env.compat(entry.model_dump(), belief):
             continue
-        conflict = snippet_conflict(entry.actions, belief, goal, manual)
+        sub_goal = env.sub_goal(goal, belief, [])
+        conflict = snippet_conflict(entry.actions, belief, goal, sub_goal, manual)
         verdicts.append(conflict is not None and conflict.hard)
     return bool(verdicts) and all(verdicts)
 

@@ -183,10 +183,11 @@ def test_critical_failures(
 def test_modes(mode: str, hard: tuple[str, bool], soft: bool) -> None:
     judged = judge(snippet("put apple 1 in/on fridge 1"), COOL, HOLDING, mode)
     assert (judged["dropped_by"], bool(judged["warning"])) == hard
-    noted = judge_note(
-        Note(id="n", kind="insight", text="Put the mug in the microwave."), mode=mode
-    )
+    note = Note(id="n", kind="insight", text="Put the mug in the microwave.")
+    noted = judge_note(note, arbitration=mode, note_conflicts="drop")
     assert (noted["dropped_by"], bool(noted["warning"])) == hard
+    noted = judge_note(note, arbitration=mode)
+    assert (noted["dropped_by"], bool(noted["warning"])) == ("", mode != "none")
     judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE, mode)
     assert (judged["dropped_by"], bool(judged["warning"])) == ("", soft)
 
@@ -219,14 +220,14 @@ def test_an_entry_that_scf_dropped_is_left_alone() -> None:
 
 
 def judge_note(
-    note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, mode: str = "hard+soft"
+    note: Note, goal: str = "put a hot mug in cabinet.", here: bool = False, **settings: Any
 ) -> Recall:
     recall_request = request(goal)
     state = EpisodeState(
         env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
         sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
-    runtime: Any = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
+    runtime: Any = SimpleNamespace(context=RunContext(**settings))
     return arbitration(state, runtime)["recalls"][0]
 
 
@@ -248,26 +249,45 @@ def judge_note(
     ],
 )  # fmt: skip
 def test_notes(text: str, options: dict[str, Any], dropped: bool, rule: str, words: str) -> None:
-    judged = judge_note(Note(id="n", kind="insight", text=text), **options)
+    note = Note(id="n", kind="insight", text=text)
+    judged = judge_note(note, **options, note_conflicts="drop")
     assert (judged["dropped_by"], judged["rule"]) == ("arbitration" if dropped else "", rule)
     assert words in (judged["reason"] if dropped else judged["warning"])
     assert bool(judged["warning"]) == (bool(rule) and not dropped)
+    # The usual way: the step is marked, and the note stays.
+    marked = judge_note(note, **options)
+    assert (marked["dropped_by"], marked["rule"]) == ("", rule)
+    assert marked["warning"] == judged["reason"] + judged["warning"]
 
 
 def test_a_trajectory_is_judged_as_it_would_be_done_here() -> None:
-    steps = ["take egg 1 from desk 1", "put egg 1 in/on microwave 1"]
+    steps = ["take egg 1 from desk 1", "put egg 1 in/on microwave 1", "heat egg 1 with fridge 1"]
     note = Note(id="n", kind="t", text="a story", goal="put a hot egg in shelf.", actions=steps)
     judged = judge_note(note)
-    assert judged["dropped_by"] == "arbitration"
-    assert "'put mug 1 in/on microwave 1'" in judged["reason"]
+    assert judged["dropped_by"] == ""
+    # Every bad step is named, not the first alone.
+    assert "'put mug 1 in/on microwave 1' is forbidden" in judged["warning"]
+    assert "; 'heat mug 1 with fridge 1' needs: " in judged["warning"]
 
 
 # The state filter.
 
 
-def filtered(recalls: list[Recall], now: Belief, mode: str = "occupancy") -> list[Recall]:
+CUP = "cool some mug and put it in countertop"
+
+
+def filtered(
+    recalls: list[Recall], now: Belief, mode: str = "occupancy", step: SubGoal | None = None
+) -> list[Recall]:
     runtime = SimpleNamespace(context=RunContext(scf=mode))  # type: ignore[arg-type]
-    state = EpisodeState(env="alfworld", belief=now, recalls=recalls)
+    goal = ENV.parse_goal(CUP)
+    state = EpisodeState(
+        env="alfworld",
+        goal=goal,
+        belief=now,
+        recalls=recalls,
+        sub_goal=step or ENV.sub_goal(goal, now, []),
+    )
     return scf(state, runtime)["recalls"]  # type: ignore[arg-type]
 
 
@@ -316,6 +336,21 @@ def test_preconditions_mode_asks_what_the_state_makes_of_the_advice(
     assert not filtered([recall], NEAR)[0]["dropped_by"]
     (checked,) = filtered([recall], NEAR, "preconditions")
     assert reason in checked["reason"] and bool(reason) == (checked["dropped_by"] == "scf")
+
+
+def test_of_what_has_begun_the_steps_behind_are_left_out() -> None:
+    """That the mug was cooled cannot be seen; the sub-goal tells."""
+    way = ["go to fridge 1", "cool mug 1 with fridge 1", "go to countertop 1",
+           "put mug 1 in/on countertop 1"]  # fmt: skip
+    recall = in_state("holding=mug 2", *way)
+    (checked,) = filtered([recall], NEAR, "preconditions")
+    assert (checked["advice"]["done"], checked["advice"]["printed"]) == (way[:1], way[1:])
+    place = SubGoal(name="place_object", target="mug 1", progress=75)
+    (checked,) = filtered([recall], NEAR, "preconditions", place)
+    assert (checked["advice"]["done"], checked["advice"]["actions"]) == (way[:2], way[2:])
+    assert recall["advice"]["done"] == [] and filtered([recall], NEAR, step=place) == [recall]
+    cooled = in_state("holding=mug 2", *way[:2])
+    assert filtered([cooled], NEAR, "preconditions", place)[0]["dropped_by"] == "scf"
 
 
 def test_preconditions_mode_asks_whether_the_first_action_can_work() -> None:

@@ -36,6 +36,7 @@ class Clin(NoteMethod):
     """The abstractions of this very task; in its first trial those of its type."""
 
     name = "clin"
+    title = "CLIN's memory without its agent"
     heading = "Past Experience - What Was Found to Be Necessary"
     cumulative = True
     needs_file = False

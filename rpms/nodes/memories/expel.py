@@ -42,6 +42,7 @@ class ExpeL(NoteMethod):
     """All insights, most votes first, then the k most similar won trajectories."""
 
     name = "expel"
+    title = "ExpeL's insights and trajectories"
     heading = "Past Experience - Insights and Solved Tasks"
     needs_model = True
 

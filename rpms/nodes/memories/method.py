@@ -66,6 +66,7 @@ class MemoryMethod(ABC):
 
     Attributes:
         name: as ``memory_method`` and the header of its file have it.
+        title: what of a published method it is, where that is not all of it.
         cumulative: it keeps something from trial to trial of one task. Others are frozen: what
             they know was learned before, and trials change nothing.
         learns: it can be learned beforehand, from episodes of other tasks.
@@ -75,6 +76,7 @@ class MemoryMethod(ABC):
     """
 
     name: ClassVar[str]
+    title: ClassVar[str] = ""
     cumulative: ClassVar[bool] = False
     learns: ClassVar[bool] = True
     needs_file: ClassVar[bool] = True

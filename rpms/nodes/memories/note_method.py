@@ -13,17 +13,19 @@ from rapidfuzz import fuzz
 from rpms.envs import get_environment
 from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
-from rpms.nodes.memories.method import (
-    Ask,
-    Fill,
-    MemoryMethod,
-    RecallRequest,
-)
+from rpms.nodes.memories.grounding import GroundingContext, fill_roles
+from rpms.nodes.memories.method import Ask, Fill, MemoryMethod, RecallRequest
+from rpms.nodes.memories.roles import DESTINATION, NAMED_OBJECT, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
-from rpms.vocabulary.recall import NOTE, Recall, new_advice, new_recall
+from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
+
+NOBODY = "?"
+"""Who plays a role that nothing here does."""
+# A writer may have put an article before the role; the name brings its own or needs none.
+_BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 
 
 class NoteMethod(MemoryMethod):
@@ -82,16 +84,52 @@ def candidate(
 
     ``here`` says that it was written about this very home, so that its names are those of now.
     """
-    goal, manual = request.now.goal, request.now.manual
-    if note.actions is None:
-        actions = list(mentioned_actions(manual, note.text, goal["object"], goal["destination"]))
-    else:
-        actions = transferred(note.actions, note.goal, request)
-    entry: dict[str, Any] = {**note.model_dump(include={"id", "kind", "text"}), "type": NOTE,
+    text, actions = worded(note, request)
+    entry: dict[str, Any] = {"id": note.id, "kind": note.kind, "text": text, "type": NOTE,
                              "here": here}  # fmt: skip
     if note.state_signature is not None:
         entry["state_signature"] = note.state_signature
-    return new_recall(entry, round(score, 4), max(note.votes, 1), new_advice(list(actions)))
+    return new_recall(entry, round(score, 4), max(note.votes, 1), new_advice(actions))
+
+
+def worded(note: Note, request: RecallRequest) -> tuple[str, list[str]]:
+    """What a note prints in the form that the run asks for, and the actions it advises.
+
+    The form matters to a text with roles alone, and what it advises is read from what is printed.
+    A note that holds its steps as they were recorded advises them as they would be done here.
+    """
+    now, form = request.now, request.context.memory_form
+    text, recorded = note.text, note.actions
+    if BLANK.search(text):
+        if form == "recorded" and recorded:
+            text = "\n".join(recorded)
+        else:
+            text, recorded = with_names(text, now) if form == "grounded" else text, None
+    if recorded is not None:
+        return text, transferred(recorded, note.goal, request)
+    goal = now.goal
+    return text, list(mentioned_actions(now.manual, text, goal["object"], goal["destination"]))
+
+
+def with_names(text: str, now: GroundingContext) -> str:
+    """A text with this home's names for its roles.
+
+    Where nobody plays one yet, or it is a variable of the writer's own, it is said in words:
+    nothing is left out for want of a name.
+    """
+    return _BLANK.sub(lambda blank: _name(blank[1], now), text)
+
+
+def _name(role: str, now: GroundingContext) -> str:
+    thing, goal = role.removesuffix("'s place"), now.goal
+    kinds = {OBJECT: goal["object"], NAMED_OBJECT: goal["object"], DESTINATION: goal["destination"]}
+    any_of_a_kind = role.startswith("a ")
+    if any_of_a_kind or thing in kinds:
+        player = fill_roles(now, [role])[role]
+        if player not in ("", NOBODY):
+            return player
+    kind = kinds.get(thing) or thing.removeprefix("the ")
+    return role if any_of_a_kind else f"the {kind}{role.removeprefix(thing)}"
 
 
 def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> list[str]:

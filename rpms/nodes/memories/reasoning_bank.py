@@ -28,6 +28,7 @@ class ReasoningBank(NoteMethod):
     """The items of the k most similar tasks."""
 
     name = "reasoningbank"
+    title = "ReasoningBank's items"
     heading = "Past Experience - Strategies"
     needs_model = True
 

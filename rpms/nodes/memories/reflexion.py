@@ -27,6 +27,7 @@ class Reflexion(NoteMethod):
     """The last reflections on this task, in the next trial of it."""
 
     name = "reflexion"
+    title = "Reflexion's plans"
     heading = "Past Experience - Plans after Earlier Attempts at This Task"
     cumulative = True
     learns = False

@@ -18,7 +18,7 @@ from rpms.nodes.memories.reflexion import Reflexion
 from rpms.nodes.memories.rpms import RpmsMemory
 from rpms.nodes.memories.trajectories import Trajectories
 from rpms.nodes.memories.workflows import Workflows
-from rpms.nodes.memories.writing import Writer, refuse_mute
+from rpms.nodes.memories.writing import Writer
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object
@@ -110,11 +110,11 @@ def file_of(env: str, context: RunContext) -> Path | None:
     return get_environment(env).memory if context.memory_method == RpmsMemory.name else None
 
 
-def check_trials(context: RunContext) -> None:
+def check_trials(env: str, context: RunContext) -> None:
     """Refuse trials between which nobody could write what the method carries."""
     method = find_method(context.memory_method)
     if context.memory and method.cumulative and method.needs_model:
-        refuse_mute(context.model, method.name)
+        Writer(env, context, method.name)
 
 
 async def after_trial(
@@ -126,8 +126,8 @@ async def after_trial(
 ) -> dict[str, Any]:
     """The ``carried`` of the next trial, as JSON data; empty for a method that carries nothing.
 
-    The run's model is opened here, and what goes wrong with it is raised. What its texts cost, over
-    all trials of the task so far, stands under ``spent``.
+    The model that writes is opened here, and what goes wrong with it is raised. What its texts
+    cost, over all trials of the task so far, stands under ``spent``.
     """
     method = find_method(context.memory_method)
     if not context.memory or not method.cumulative:

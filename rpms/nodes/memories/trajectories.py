@@ -23,6 +23,7 @@ class Trajectories(NoteMethod):
     """The k most similar won tasks, step by step."""
 
     name = "trajectories"
+    title = "whole trajectories"
     heading = "Past Experience - Solved Tasks"
 
     def recall(self, request: RecallRequest) -> list[Recall]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.envs import get_environment
@@ -21,7 +21,8 @@ from rpms.nodes.memories.roles import lift
 from rpms.nodes.memories.trajectories import goal_type, transcript
 from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.rules import Manual, needed_actions
-from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.goal import Keys
+from rpms.vocabulary.recall import Recall, drop
 from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "workflow"
@@ -40,19 +41,32 @@ class Routine(NamedTuple):
     steps: tuple[str, ...]
 
 
+class Recording(NamedTuple):
+    """Where a routine was first seen: the task, the state it began in, the steps as they were."""
+
+    goal: str
+    state: str
+    actions: list[str]
+
+
 class Workflows(NoteMethod):
     """All workflows, those of this type of task first."""
 
     name = "awm"
+    title = "AWM's workflows"
     heading = "Past Experience - Workflows"
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """What belongs to no type of task fits them all."""
+        """What belongs to no type of task fits them all; others say which tasks they are for."""
         notes = self.frozen(request.env, request.context)
         fitting = ("", request.now.goal["type"])
-        scored = [(1.0 if note.goal_type in fitting else 0.5, note) for note in notes]
-        ordered = sorted(scored, key=lambda pair: -pair[0])
-        return [candidate(note, request, score) for score, note in ordered]
+        recalls = []
+        for note in sorted(notes, key=lambda note: note.goal_type not in fitting):
+            recall = candidate(note, request, 1.0 if note.goal_type in fitting else 0.5)
+            recall["entry"]["types"] = [] if note.goal_type in fitting else [note.goal_type]
+            recalls.append(recall)
+        said = merged(recalls, request.now.keys)
+        return sorted(said, key=lambda recall: (-recall["score"], -recall["count"]))
 
     async def learn(
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
@@ -72,6 +86,26 @@ class Workflows(NoteMethod):
             unread += too_short
         notes = [Note(id=f"{KIND}_{n}", kind=KIND, text=text) for n, text in enumerate(texts, 1)]
         return Learned(notes, unread)
+
+
+def merged(recalls: Iterable[Recall], keys: Keys) -> list[Recall]:
+    """The first of each that says the same and that COMPAT takes for the same speaks for them all.
+
+    Tasks of several types share their routines, and a prompt need not say them again for each.
+    """
+    distinct: dict[tuple[str, str], Recall] = {}
+    others: list[Recall] = []
+    for recall in recalls:
+        entry = recall["entry"]
+        state = keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
+        known = distinct.setdefault((entry["text"], state), recall)
+        if known is recall:
+            continue
+        others.append(drop(recall, "merged", f"says the same as {known['entry']['id']}"))
+        known["count"] += recall["count"]
+        if types := known["entry"]["types"]:  # else it is for tasks like this one
+            known["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
+    return [*distinct.values(), *others]
 
 
 def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
@@ -99,11 +133,11 @@ def read_workflows(reply: str) -> tuple[list[str], int]:
 def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[Note]:
     """Routines without refused steps and detours, equal ones counted, the frequent ones kept."""
     counted: Counter[Routine] = Counter()
-    began: dict[Routine, str] = {}
+    first: dict[Routine, Recording] = {}
     for record in won:
-        for routine, state in routines(record, manual):
+        for routine, recording in routines(record, manual):
             counted[routine] += 1
-            began.setdefault(routine, state)
+            first.setdefault(routine, recording)
     groups: defaultdict[tuple[str, str], list[tuple[Routine, int]]] = defaultdict(list)
     for routine, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
         group = groups[routine.goal_type, routine.compat]
@@ -113,14 +147,17 @@ def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[
     return [
         Note(
             id=f"{KIND}_{number}", kind=KIND, text="\n".join(routine.steps), votes=count,
-            goal_type=routine.goal_type, state_signature=began[routine],
+            goal=first[routine].goal, goal_type=routine.goal_type,
+            actions=first[routine].actions, state_signature=first[routine].state,
         )
         for number, (routine, count) in enumerate(frequent, start=1)
     ]  # fmt: skip
 
 
-def routines(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[tuple[Routine, str]]:
-    """A won episode cut wherever what COMPAT compares changes, and the state each part began in."""
+def routines(
+    record: EpisodeRecord, manual: Manual | None = None
+) -> Iterator[tuple[Routine, Recording]]:
+    """A won episode cut wherever what COMPAT compares changes, with roles and as it was."""
     env, manual = get_environment(record["env"]), manual or load_manual(record["env"])
     goal = env.parse_goal(record["goal"])
     gamma = env.read_signature(goal["signature"])
@@ -134,7 +171,9 @@ def routines(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[tu
         now = env.print_state(belief)
         if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
             continue
-        steps = lift(manual, gamma, needed_actions(manual, played, goals)) or []
+        needed = needed_actions(manual, played, goals)
+        steps = lift(manual, gamma, needed) or []
         if len(steps) > 1:
-            yield Routine(goal["type"], env.compat_key(began), tuple(steps)), began
+            routine = Routine(goal["type"], env.compat_key(began), tuple(steps))
+            yield routine, Recording(record["goal"], began, needed)
         began, played = now, []

@@ -1,4 +1,4 @@
-"""Having a memory's texts written by the run's own model, and the prompts for that."""
+"""Having a memory's texts written by the run's model or another, and the prompts for that."""
 
 from __future__ import annotations
 
@@ -36,16 +36,22 @@ def refuse_mute(model: str, method: str) -> None:
     """One line for a model that cannot write what a method needs."""
     if not can_write(model):
         raise RpmsError(
-            f"memory method '{method}' has its texts written by the run's model, and '{model}' "
-            "writes none; give --model PROVIDER:NAME"
+            f"memory method '{method}' has its texts written by a model, and '{model}' writes "
+            "none; give --writer PROVIDER:NAME, or --model"
         )
 
 
+def as_writer(context: RunContext) -> RunContext:
+    """The run's settings with the model that writes in place of the one that plays."""
+    return context.with_(model=context.writer or context.model)
+
+
 class Writer:
-    """The run's model as methods ask it; counts what that cost."""
+    """The model that writes, as methods ask it; counts what that cost."""
 
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
+        context = as_writer(context)
         refuse_mute(context.model, method)
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")

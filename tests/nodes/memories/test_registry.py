@@ -173,7 +173,7 @@ async def test_the_planner_writes_nothing_and_says_so() -> None:
         await after_trial(
             "alfworld", RunContext(memory_method="reflexion"), {}, record(success=False)
         )
-    with pytest.raises(RpmsError, match="give --model PROVIDER:NAME"):
+    with pytest.raises(RpmsError, match="give --writer PROVIDER:NAME, or --model"):
         Writer("alfworld", RunContext(), "expel")
 
 

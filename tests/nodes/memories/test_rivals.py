@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms import RunContext
+from rpms.nodes.blocks import render
 from rpms.nodes.memories import after_trial, find_method
 from rpms.nodes.memories.clin import is_negative, read_abstractions
 from rpms.nodes.memories.expel import FULL, Insight, comparisons, vote
+from rpms.nodes.memories.note_method import with_names
 from rpms.nodes.memories.reasoning_bank import MOST, read_items
 from rpms.nodes.memories.reflexion import read_plan
 from rpms.nodes.memories.workflows import by_rule, read_workflows
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import surviving
 from tests.nodes.memories.samples import (
+    ENV,
     TURNS,
     context,
     frozen,
@@ -183,6 +188,54 @@ def test_workflows_by_rule_begin_where_the_hand_changes() -> None:
     ]  # fmt: skip
     assert first.state_signature == "holding=none" and first.votes == second.votes == 2
     assert second.state_signature and "mug 1" in second.state_signature
+    assert first.actions == ["go to desk 1", "take mug 1 from desk 1"]
+
+
+@pytest.mark.parametrize(
+    ("form", "seen", "steps"),
+    [
+        ("roles", {}, ["go to {object's place}", "take {object} from {object's place}"]),
+        ("recorded", {}, ["go to desk 1", "take mug 1 from desk 1"]),
+        ("grounded", {}, ["go to the egg's place", "take the egg from the egg's place"]),
+        ("grounded", {"egg 2": "fridge 1"}, ["go to fridge 1", "take egg 2 from fridge 1"]),
+    ],
+)
+async def test_a_workflow_is_said_once_in_the_form_asked_for(
+    tmp_path: Path, form: str, seen: dict[str, str], steps: list[str]
+) -> None:
+    goals = ["put a hot mug in cabinet.", "put a clean mug in cabinet.", "put a mug in cabinet."]
+    learned = await AWM.learn([record(goal, task=goal) for goal in goals], None)
+    file = frozen(AWM, learned, tmp_path)
+    query = request("put a clean egg in shelf.", memory_file=file, memory_form=form)
+    query.now.belief["last_seen"].update(seen)
+    recalls = AWM.recall(query)
+    empty = [r for r in surviving(recalls) if r["entry"]["state_signature"] == "holding=none"]
+    assert {r["reason"] for r in recalls if r["dropped_by"] == "merged"} >= {
+        f"says the same as {empty[0]['entry']['id']}"
+    }
+    assert [recall["entry"]["text"].splitlines() for recall in empty] == [steps]
+    assert (empty[0]["count"], empty[0]["score"]) == (3, 1.0)
+    # One of other tasks alone says so.
+    fill = partial(render, ENV.prompts)
+    assert f"WORKFLOW: {steps[0]}\n    {steps[1]}" in AWM.render(empty, fill)
+    query.now.goal["type"] = "look_at_obj_in_light"
+    types = ", ".join(sorted(ENV.parse_goal(goal)["type"] for goal in goals))
+    assert f"WORKFLOW for {types}: {steps[0]}\n" in AWM.render(surviving(AWM.recall(query)), fill)
+    judged = {"roles": "take egg from object's place", "recorded": "take egg 1 from desk 1"}
+    assert empty[0]["advice"]["actions"][1] == judged.get(form, steps[1].replace("the ", ""))
+
+
+def test_what_nobody_plays_is_said_in_words() -> None:
+    text = (
+        "{object} {the object} {destination} {destination's place} {a toaster} {place} {a fridge}"
+    )
+    now = request("put a hot mug in cabinet.").now
+    words = "the mug mug cabinet 1 the cabinet's place a toaster the place fridge 1"
+    assert with_names(text, now) == words
+    assert with_names("Put the {object} in a {destination}.", now) == "Put the mug in cabinet 1."
+    now.goal["object"] = ""
+    now.players.clear()
+    assert with_names("{the object} {object's place}", now) == "the object the object's place"
 
 
 async def test_workflows_by_a_model_are_shown_one_win_of_each_type(
@@ -257,7 +310,7 @@ async def test_clin_sums_up_for_the_first_trial_of_other_tasks(
     ("method", "reply", "line"),
     [
         (TRAJECTORIES, "", "Solved Tasks"),
-        (AWM, "", "WORKFLOW: go to {"),
+        (AWM, "", "WORKFLOW: go to "),
         (EXPEL, "ADD: Search first.", "INSIGHT: Search first."),
         (BANK, item(1), "STRATEGY: Look first 1"),
     ],
@@ -275,10 +328,15 @@ async def test_real_episodes_teach_a_real_episode(
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
     fates = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
-    assert fates == ({"", "scf"} if method is AWM else {""})
+    assert fates - {"merged"} == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(ceiling=0, scf="off")):
         fates = {recall["dropped_by"] for recall in recalls}
-        assert line not in text and fates <= {"budget", "arbitration"}
+        assert line not in text and fates <= {"budget", "arbitration", "merged"}
+    # With a ceiling of its own memory does not share one with rules and state.
+    assert prompts_of(0, run.with_(ceiling=0, memory_ceiling=9000)) == prompts
+    for text, recalls in prompts_of(0, run.with_(memory_ceiling=1)):
+        reasons = {recall["reason"] for recall in recalls if recall["dropped_by"] == "budget"}
+        assert line not in text and reasons == {"memory may take 1 tokens"}
 
 
 # From trial to trial.
@@ -303,8 +361,9 @@ async def test_a_lost_trial_gives_one_reflection_and_a_won_one_none(
     openai_server: OpenAIServer,
 ) -> None:
     openai_server.plays("Let me think.\nPlan: First go to desk 1.\n\nThen take mug 1 from desk 1.")
-    run = context(openai_server, memory_method="reflexion")
+    run = context(openai_server, memory_method="reflexion", writer="openai:another")
     first = await after_trial("alfworld", run, {}, record(success=False))
+    assert openai_server.requests[0]["model"] == "another"
     assert first["reflections"] == ["First go to desk 1.\nThen take mug 1 from desk 1."]
     assert first["method"] == "reflexion" and first["spent"]["model_calls"] == 1
     assert "take mug 1 from fridge 1" in prompts_sent(openai_server)[0]
