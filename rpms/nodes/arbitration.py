@@ -19,11 +19,11 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import (
     Manual,
+    already_done,
     can_work,
     check_action,
     forbidden_by,
     match_action,
-    needless,
     refers_to,
     simulate,
 )
@@ -99,33 +99,37 @@ def snippet_conflict(
 ) -> Conflict | None:
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
-    A step that is done already is passed over, with a warning. What later steps leave open will be
-    seen on the way, and whether a walk leads anywhere is found out by walking: neither is worth a
-    warning now. After an action that nothing is known of, nothing can be imagined.
+    A step that is done already is passed over, with a warning; one that lies behind has a warning
+    too. What later steps leave open will be seen on the way, and whether a walk leads anywhere is
+    found out by walking: neither is worth a warning now. After an action that nothing is known of,
+    nothing can be imagined.
     """
     imagined = belief
-    soft: Conflict | None = None
+    doubts: list[Conflict] = []
+    behind, _ = manual.around(goal["type"], sub_goal["name"])
     first = True
     for action in actions:
         if conflict := goal_conflict(action, goal, manual):
             return conflict
-        if needless(manual, action, imagined, goal, sub_goal):
-            # The world would refuse it, and the rest may be worth following all the same.
-            done = check_action(manual, action, imagined)
-            soft = soft or Conflict(False, done.rule, f"'{action}' is not needed now")
-            continue
         diagnosis = check_action(manual, action, imagined)
+        needless = Conflict(False, diagnosis.rule, f"'{action}' is not needed now")
+        if already_done(manual, action, imagined):
+            doubts.append(needless)
+            continue
         if diagnosis.verdict in ("fails", "no_such_action"):
             return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
+        matched = match_action(manual, action)
+        if matched and matched[0].name in behind:
+            doubts.append(needless)
         unsure = zip(diagnosis.unsure_predicates, diagnosis.unsure, strict=True)
         matters = [words for text, words in unsure if parse_predicate(text).positive]
-        if first and matters and soft is None:
-            soft = Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}")
+        if first and matters:
+            doubts.append(Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}"))
         first = False
         if not diagnosis.rule:
             break
         imagined = simulate(manual, action, imagined)
-    return soft
+    return doubts[0] if doubts else None
 
 
 def note_conflict(

@@ -18,6 +18,7 @@ from rpms.envs import get_environment
 from rpms.nodes.manual import known_manual
 from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, already_done, can_work, check_action, match_action
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.recall import Advice, Recall, drop
 
@@ -26,21 +27,23 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read candidates, belief, goal and sub-goal; return the candidates, the unfit ones dropped."""
     context = settings(runtime.context)
     mode, env = context.scf, get_environment(state["env"])
-    manual = known_manual(state["env"], context)
+    manual, belief = known_manual(state["env"], context), state["belief"]
+    behind, ahead = manual.around(state["goal"]["type"], state["sub_goal"]["name"])
     checked = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
-            if reason := env.compat(recall["entry"], state["belief"]):
+            if reason := env.compat(recall["entry"], belief):
                 recall = drop(recall, "scf", reason)
             elif mode == "preconditions":
-                recall = hold_against_state(recall, state, manual)
+                begun = _begun(recall["advice"]["actions"], manual, belief, behind, ahead)
+                recall = hold_against_state(recall, begun, belief, manual)
         checked.append(recall)
     return EpisodeState(recalls=checked)
 
 
-def hold_against_state(recall: Recall, state: EpisodeState, manual: Manual) -> Recall:
+def hold_against_state(recall: Recall, begun: int, belief: Belief, manual: Manual) -> Recall:
     """The candidate without the steps that lie behind, or dropped where it does not fit now."""
-    kind, advice, belief = recall["entry"]["type"], recall["advice"], state["belief"]
+    kind, advice = recall["entry"]["type"], recall["advice"]
     actions = advice["actions"]
     if advice["by_kind"] or not actions:
         return recall
@@ -49,7 +52,6 @@ def hold_against_state(recall: Recall, state: EpisodeState, manual: Manual) -> R
         return drop(recall, "scf", f"'{actions[0]}' can work now") if possible else recall
     if kind != "success":
         return recall
-    begun = _begun(actions, state, manual)
     if begun == len(actions):
         return drop(recall, "scf", f"'{actions[-1]}' is done already")
     diagnosis = check_action(manual, actions[begun], belief)
@@ -65,14 +67,22 @@ def hold_against_state(recall: Recall, state: EpisodeState, manual: Manual) -> R
     return recall
 
 
-def _begun(actions: Sequence[str], state: EpisodeState, manual: Manual) -> int:
-    """How many of the first steps lie behind: up to the last that does, and what is done since."""
-    goal, sub_goal = state["goal"], state["sub_goal"]
-    behind = 0
+def _begun(
+    actions: Sequence[str], manual: Manual, belief: Belief, behind: set[str], ahead: set[str]
+) -> int:
+    """How many of the first steps lie behind.
+
+    Not every change can be seen in the belief: that a thing was heated, the sub-goal tells. So what
+    leads to a step that lies behind does so, too; then comes what is done already.
+    """
+    begun = 0
     for number, action in enumerate(actions, start=1):
         matched = match_action(manual, action)
-        if matched and manual.is_behind(matched[0].name, goal["type"], sub_goal["name"]):
-            behind = number
-    while behind < len(actions) and already_done(manual, actions[behind], state["belief"]):
-        behind += 1
-    return behind
+        name = matched[0].name if matched else ""
+        if name in ahead:
+            break
+        if name in behind:
+            begun = number
+    while begun < len(actions) and already_done(manual, actions[begun], belief):
+        begun += 1
+    return begun

@@ -12,7 +12,6 @@ from rpms.rules.semantics import (
     imagine,
     match_action,
     needed_actions,
-    needless,
     simulate,
     spoken_of,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "imagine",
     "match_action",
     "needed_actions",
-    "needless",
     "read_manual",
     "refers_to",
     "simulate",

@@ -102,14 +102,18 @@ class Manual:
         steps = {step for step, completing in domain.advances.items() if completing == action}
         return bool(steps) and steps <= others
 
-    def is_behind(self, action: str, goal_type: str, sub_goal: str) -> bool:
-        """Whether an action completes only steps of the procedure that come before this one."""
+    def around(self, goal_type: str, sub_goal: str) -> tuple[set[str], set[str]]:
+        """The actions that complete steps before this one alone, and those of this and later ones.
+
+        By Tier 2; nothing where the tier was left out, or does not have the step.
+        """
         steps = self.domain.procedures.get(goal_type, [])
         if "domain" in self.without or sub_goal not in steps:
-            return False
+            return set(), set()
         here = steps.index(sub_goal)
-        completing = [self.domain.advances.get(step) for step in steps]
-        return action in completing[:here] and action not in completing[here:]
+        completing = [self.domain.advances.get(step, "") for step in steps]
+        ahead = set(completing[here:]) - {""}
+        return set(completing[:here]) - ahead - {""}, ahead
 
     @property
     def forbidden(self) -> list[Forbidden]:

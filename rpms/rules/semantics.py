@@ -14,7 +14,7 @@ from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate, phrase
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, is_a, refers_to
 
 # Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
@@ -103,19 +103,6 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     # What tells that a door is open is that nothing is in the way.
     lasting = [p._replace(name="accessible") if p.name == "open" else p for p in rule.outcomes]
     return all(evaluate(predicate, belief, manual.world, bindings) for predicate in lasting)
-
-
-def needless(
-    manual: Manual, action: str, belief: Belief, goal: GoalSpec, sub_goal: SubGoal
-) -> bool:
-    """Whether an action is done already, or belongs to a step that lies behind.
-
-    Not every change can be seen in the belief: that a thing was heated, the sub-goal tells.
-    """
-    matched = match_action(manual, action)
-    if matched and manual.is_behind(matched[0].name, goal["type"], sub_goal["name"]):
-        return True
-    return already_done(manual, action, belief)
 
 
 def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from rpms.nodes.arbitration import snippet_conflict
 from rpms.nodes.manual import load_manual
 from rpms.rules import match_action
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
-from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.goal import GoalSpec, SubGoal
 
 WORLDS = ("alfworld", "scienceworld")
 SEEDS = (0, 7)
@@ -53,8 +53,8 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
         }
         if world == "alfworld" and env.compat(entry.model_dump(), belief):
             continue
-        sub_goal = env.sub_goal(goal, belief, [])
-        conflict = snippet_conflict(entry.actions, belief, goal, sub_goal, manual)
+        anywhere = SubGoal(name="", target="", progress=0)
+        conflict = snippet_conflict(entry.actions, belief, goal, anywhere, manual)
         verdicts.append(conflict is not None and conflict.hard)
     return bool(verdicts) and all(verdicts)
 

@@ -325,7 +325,7 @@ NEAR = belief(location="fridge 1", holding=["mug 1"])
         (in_state("holding=mug 2", "go to fridge 1"), "'go to fridge 1' is done already"),
         # Begun already, and worth going on with; begun, and then impossible.
         (in_state("holding=mug 2", "go to fridge 1", "cool mug 1 with fridge 1"), ""),
-        (in_state("holding=mug 2", "go to fridge 1", "take mug 2 from fridge 1"), "cannot work"),
+        (in_state("holding=mug 2", "go to fridge 1", "put mug 1 in/on cabinet 1"), "cannot work"),
         (lesson("heat mug 1 with microwave 1"), ""),  # still impossible
         (lesson("cool mug 1 with fridge 1"), "'cool mug 1 with fridge 1' can work now"),
     ],
