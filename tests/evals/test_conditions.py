@@ -126,9 +126,9 @@ def test_rules_x_memory_is_still_made_where_all_four_depart_alike(tmp_path: Path
 def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
-        "2x2", "arbitration", "scf", "filter_arbiter", "memory_forms", "tiers", "rounds", "memory_rounds", "memory_controls",
-        "conflict", "layouts", "guard", "guard_modes", "verify", "demo", "rivals",
-        "rivals_unfiltered",
+        "2x2", "arbitration", "scf", "filter_arbiter", "memory_forms", "tiers", "rounds",
+        "memory_rounds", "memory_controls", "conflict", "layouts", "guard", "guard_modes", "verify",
+        "demo", "rivals", "rivals_unfiltered",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds", "rivals", "rivals_unfiltered"}:
         contexts = preset_contexts(name, BASE)
