@@ -21,7 +21,7 @@ from rpms.nodes.action_arbitration import situation
 from rpms.nodes.state import EpisodeState
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import forbidden_by, match_action
-from rpms.vocabulary.belief import fingerprint
+from rpms.vocabulary.belief import fingerprint, in_order, kind_of
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import surviving
@@ -140,9 +140,10 @@ def _as_remembered(now: DecisionPoint, action: str, state: EpisodeState) -> str:
     for recall in surviving(state["recalls"]):
         if recall["entry"].get("object") != now.sub_goal["target"]:
             continue
-        for advice in recall["advice"]["places"]:  # "shelf 1, shelf 2 (3 of 4 held one)"
-            place = re.split(r"[,(]", advice)[0].strip()
-            there = rule.syntax.format(**dict.fromkeys(names, place))
-            if place in unsearched and veto(now, there) is None:
-                return there
+        for advice in recall["advice"]["places"]:  # "shelf 1, shelf 2 (3 of 4 held one)", "a shelf"
+            name = re.split(r"[,(]", advice)[0].strip()
+            for place in sorted(unsearched, key=in_order):
+                there = rule.syntax.format(**dict.fromkeys(names, place))
+                if name in (place, f"a {kind_of(place)}") and veto(now, there) is None:
+                    return there
     return ""
