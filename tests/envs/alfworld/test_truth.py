@@ -22,6 +22,7 @@ from rpms.envs.base import Task
 from rpms.rule_learning.evidence import Template
 from rpms.rule_learning.explore import draw_names
 from rpms.vocabulary.belief import Belief
+from tests.envs.playing import unshown
 
 Walks = Callable[[int], list[Any]]
 
@@ -32,6 +33,14 @@ def test_the_belief_never_parts_from_the_truth(chunk: int, walks: Walks) -> None
     assert sum(len(walk.steps) for walk in played) >= 5_000
     parted = {walk.game.parent.name: walk.disagreements for walk in played if walk.disagreements}
     assert parted == {}
+
+
+def test_the_first_belief_holds_only_what_the_opening_shows() -> None:
+    game = AlfworldGame()
+    for task in ENVIRONMENT.tasks("generated_seen", 12) + ENVIRONMENT.tasks("generated_unseen", 12):
+        opening = game.reset(task)
+        assert unshown(ENVIRONMENT.first_belief(opening), opening) == [], task["id"]
+    game.close()
 
 
 def test_the_walks_are_long_and_varied(
