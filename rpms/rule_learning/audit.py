@@ -253,7 +253,7 @@ class Comparison(Watcher):
         demanded = self.env.demands(player.game, commands) or []
         for command, parts in zip(commands, demanded, strict=False):
             if parts is not None:
-                self._judge(command, parts, self._before)
+                self._judge(command, parts, self._before, player.game.facts())
 
     def after(self, player: Player, action: str, worked: bool) -> None:
         """The effects of what was accepted."""
@@ -302,7 +302,9 @@ class Comparison(Watcher):
                 )
         return commands
 
-    def _judge(self, command: str, demanded: Mapping[str, bool], belief: Belief) -> None:
+    def _judge(
+        self, command: str, demanded: Mapping[str, bool], belief: Belief, facts: Any
+    ) -> None:
         matched = match_action(self.manual, command)
         name = matched[0].name if matched else command.split()[0]
         audit = self._actions.setdefault(name, ActionAudit())
@@ -318,6 +320,8 @@ class Comparison(Watcher):
                 _note(audit.effects, str(effect), "")
             for need in rule.needs:
                 wrong = not failing and self._holds(need, belief, names) is False
+                if wrong and (other := self.env.true_belief(facts, names.values())):
+                    wrong = self._holds(need, other, names) is False
                 _note(audit.preconditions, str(need), command if wrong else "")
 
     def _holds(self, predicate: Predicate, belief: Belief, names: Mapping[str, str]) -> Truth:

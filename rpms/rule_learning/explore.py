@@ -110,10 +110,13 @@ class Player:
         self.history: list[Turn] = []
         self.now = self.experience.look_at(self.belief)
 
-    def say(self, action: str) -> bool:
-        """Play a command and note what came of it; True if it was accepted."""
-        self.budget -= 1
-        for watcher in self.watchers:
+    def say(self, action: str, noted: bool = True) -> bool:
+        """Play a command and note what came of it; True if it was accepted.
+
+        What is not ``noted`` is said on the side: it leaves no trace in what is learned.
+        """
+        self.budget -= noted
+        for watcher in self.watchers if noted else ():
             watcher.before(self, action)
         outcome = self.game.step(action)
         answer = outcome.observation
@@ -124,7 +127,7 @@ class Player:
         )  # fmt: skip
         done = self.env.carried_out(action, self.belief, answer)
         after = self.env.update_belief(self.belief, action, answer)
-        if done:
+        if done and noted:
             self._wonder(done, worked)
             self.experience.note(done, self.now, after, worked)
             for watcher in self.watchers:
@@ -376,6 +379,8 @@ class Laboratory:
         surprises, player.surprises = player.surprises, []
         for surprise in surprises:
             command, lead = surprise.template.command(surprise.names), 1
+            if not noise.rate and self._is_confirmed(surprise, command):
+                continue
             for _ in range(ASKED_AGAIN):
                 settled = noise.settles(abs(lead), player.experience.commands)
                 if settled or player.budget <= 1 or not self._restore(surprise):
@@ -383,18 +388,25 @@ class Laboratory:
                 lead += 1 if player.say(command) == surprise.worked else -1
         player.surprises = []
 
+    def _is_confirmed(self, surprise: Surprise, command: str) -> bool:
+        """Whether nothing speaks against an answer of a world that never gave a false one.
+
+        Asked on the side, so that such a world is explored as if nobody had doubted it.
+        """
+        if self.player.belief != surprise.before.belief:
+            return True
+        return self.player.say(command, noted=False) == surprise.worked
+
     def _restore(self, surprise: Surprise) -> bool:
         """Let the conditions of an action stand as they stood; those unknown are left to chance.
 
-        Where none is known of only the very same situation will do, and so it must where no answer
-        was ever false: the way back costs many commands.
+        Where none is known of, only the very same situation will do.
         """
         template, names, before, _ = surprise
-        rules = self.curiosity.rules
-        rule = rules.rules.get(template.syntax)
         if self.player.belief == before.belief:
             return True
-        if rule is None or not rules.noise.rate:
+        rule = self.curiosity.rules.rules.get(template.syntax)
+        if rule is None:
             return False
         use = Use(*before.masks(template, names), template.kinds(names), False)
         literals = [

@@ -42,7 +42,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     tier.write_text("tier: environment\nactions: []\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
-        learn_by_exploring(api.get_environment(BARE), folder / "learned", 6, 1, 250)
+        learn_by_exploring(api.get_environment(BARE), folder / "learned", 6, steps=250)
         yield folder / "learned"
     finally:
         sys.path.remove(str(folder))

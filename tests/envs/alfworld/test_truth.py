@@ -202,7 +202,7 @@ def test_commands_are_the_games_own() -> None:
     assert {blank.sub("{}", command) for command in ENV.command_templates()} == own
 
 
-def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:
+def test_of_several_places_of_a_thing_the_one_named_or_at_hand_counts() -> None:
     facts = [
         ("receptacleatlocation", ("drawer 2", "loc 1")),
         ("receptacleatlocation", ("shelf 1", "loc 2")),
@@ -210,5 +210,6 @@ def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:
         ("inreceptacle", ("keychain 1", "shelf 1")),
     ]
     for spot, place in (("loc 1", "drawer 2"), ("loc 2", "shelf 1")):
-        belief = true_belief([*facts, ("atlocation", ("agent 1", spot))])
-        assert belief["last_seen"] == {"keychain 1": place}
+        here = [*facts, ("atlocation", ("agent 1", spot))]
+        assert true_belief(here)["last_seen"] == {"keychain 1": place}
+        assert true_belief(here, ["drawer 2"])["last_seen"] == {"keychain 1": "drawer 2"}
