@@ -25,7 +25,7 @@ BELOW = {
     "nodes": {"vocabulary", "envs", "rules", "policy", "memory_store", "models"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
     "evals": {"vocabulary", "envs", "rules", "policy", "memory_store", "models", "nodes", "graph"},
-    "rule_learning": {"vocabulary", "envs", "rules", "nodes", "evals"},
+    "rule_learning": {"vocabulary", "envs", "rules", "policy", "nodes", "evals"},
 }
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
 BELOW["rpms"] = {*BELOW}  # names what is public, and is the program

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -322,8 +322,11 @@ class Environment(ABC):
         """The true state in a few words, for logs and viewers; empty where nothing is checked."""
         return {}
 
-    def true_belief(self, facts: Any) -> Belief | None:
-        """The belief of somebody who knows everything, for auditing rules; None if nobody does."""
+    def true_belief(self, facts: Any, named: Collection[str] = ()) -> Belief | None:
+        """The belief of somebody who knows everything, for auditing rules; None if nobody does.
+
+        A belief has each thing in one place: where it is in several, in one that is ``named``.
+        """
         return None
 
     def demands(

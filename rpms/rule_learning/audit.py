@@ -1,8 +1,10 @@
 """``rpms rules audit``: how true a manual is, and how often it is right, in games not learned from.
 
 The player is the one that explores: it knows no manual and learns as it goes, draws some commands
-blindly, means others to work and sets up situations in which just one thing is wrong. A manual is
-asked before each command, with the player's belief alone: its *predictions*.
+blindly, means others to work and sets up situations in which just one thing is wrong. By itself it
+seldom comes to do what takes many steps, so now and then the built-in policy pursues the task, with
+the world's own manual, and does on the way what has seldom worked. A manual is asked before each
+command, with the player's belief alone: its *predictions*.
 
 Where the simulator's own rules can be read it is also held against those, with commands put
 together from everything at hand. A precondition is *true* if it was never false where the simulator
@@ -14,7 +16,7 @@ after every use, and found if the manual has what every use changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -22,14 +24,23 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rpms.envs.base import Environment
+from rpms.evals.plan import choose_tasks
 from rpms.evals.tables import NONE, Cell, Table, count
 from rpms.nodes.manual import load_manual
-from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot
-from rpms.rule_learning.explore import Player, Watcher, explore, names_at_hand, names_known
+from rpms.policy import DecisionPoint, serving_actions
+from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
+from rpms.rule_learning.explore import (
+    SELDOM,
+    Player,
+    Watcher,
+    explore,
+    names_at_hand,
+    names_known,
+)
 from rpms.rule_learning.induction import changes, writable
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
-from rpms.rules.semantics import can_work, match_action
+from rpms.rules.semantics import can_work, match_action, simulate
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth
@@ -40,6 +51,8 @@ SAMPLED = 30
 """Commands of each action that are looked at in one state."""
 EVERY = 15
 """Commands played between two states that are looked at."""
+STINT = 12
+"""Commands that the policy plays in a row."""
 
 Statements = dict[str, str]
 """What is said of an action, each with the command that speaks against it, if there is one."""
@@ -59,19 +72,75 @@ def audit_manual(
         env: the world.
         folder: the manual, laid over the world's own; None: that alone.
         split: the list of games to judge it on; none that was learned from.
-        games: how many of them.
+        games: how many of them, of all types of tasks.
         seed: of the play.
         only: names of the actions that count; all if empty.
     """
     manual = load_manual(env.name, str(folder or ""))
     comparison, predictions = Comparison(env, manual, seed), Predictions(manual, only)
-    tasks = env.tasks(split, games)
-    explore(env, tasks, seed, steps=STEPS, watchers=[comparison, predictions])
+    tasks = choose_tasks(env.name, split, games, spread=True)
+    explore(env, tasks, seed, steps=STEPS, watchers=[comparison, predictions],
+            pursue=Purpose(load_manual(env.name)))  # fmt: skip
     if only and not predictions.actions:
         names = ", ".join(only)
         raise RpmsError(f"--only {names}: nothing of that name was tried; leave it out to see all")
     heading = f"{folder or env.rules} in {games} games of {split}"
     return Audit(heading, comparison.result(), predictions)
+
+
+class Purpose:
+    """Plays a task for its own sake, so that what its steps lead up to is met as possible, too."""
+
+    def __init__(self, manual: Manual) -> None:
+        """The world's own manual, whichever is judged."""
+        self.manual = manual
+
+    def __call__(self, player: Player) -> None:
+        """Some commands towards the goal; where the policy has none, it is somebody else's turn."""
+        try:
+            goal = player.env.parse_goal(player.task["goal"])
+        except RpmsError:
+            return
+        in_vain: list[str] = []
+        for _ in range(STINT):
+            belief = player.belief
+            pointer = player.env.sub_goal(goal, belief, player.history)
+            now = DecisionPoint(self.manual, goal, pointer, belief, in_vain)
+            serving = [choice["action"] for choice in serving_actions(now)[:1]]
+            actions = self._opportunities(player) or serving
+            if not actions or player.budget <= 0:
+                return
+            player.say(player.rng.choice(actions))
+            in_vain = [*in_vain, *actions] if player.belief == belief else []
+
+    def _opportunities(self, player: Player) -> list[str]:
+        """What the manual calls possible here, or one command later, and has seldom worked."""
+        near = names_at_hand(player.belief)
+        every = player.experience.evidence.values()
+        seldom = [
+            command
+            for evidence in every
+            if evidence.total(evidence.accepted) < SELDOM
+            for command in _about(near, evidence.template)
+        ]
+
+        def possible(commands: Iterable[str], belief: Belief) -> list[str]:
+            return [command for command in commands if can_work(self.manual, command, belief)]
+
+        if now := possible(seldom, player.belief):
+            return now
+        commands = (command for evidence in every for command in _about(near, evidence.template))
+        return [
+            command
+            for command in possible(commands, player.belief)
+            if possible(seldom, simulate(self.manual, command, player.belief))
+        ]
+
+
+def _about(names: Sequence[str], template: Template) -> Iterator[str]:
+    """Every command of a template about some of these names."""
+    for values in permutations(names, len(template.parameters)) if template.parameters else ():
+        yield template.command(dict(zip(template.parameters, values, strict=True)))
 
 
 class Audit(NamedTuple):
@@ -184,7 +253,7 @@ class Comparison(Watcher):
         demanded = self.env.demands(player.game, commands) or []
         for command, parts in zip(commands, demanded, strict=False):
             if parts is not None:
-                self._judge(command, parts, self._before)
+                self._judge(command, parts, self._before, player.game.facts())
 
     def after(self, player: Player, action: str, worked: bool) -> None:
         """The effects of what was accepted."""
@@ -233,7 +302,9 @@ class Comparison(Watcher):
                 )
         return commands
 
-    def _judge(self, command: str, demanded: Mapping[str, bool], belief: Belief) -> None:
+    def _judge(
+        self, command: str, demanded: Mapping[str, bool], belief: Belief, facts: Any
+    ) -> None:
         matched = match_action(self.manual, command)
         name = matched[0].name if matched else command.split()[0]
         audit = self._actions.setdefault(name, ActionAudit())
@@ -249,6 +320,8 @@ class Comparison(Watcher):
                 _note(audit.effects, str(effect), "")
             for need in rule.needs:
                 wrong = not failing and self._holds(need, belief, names) is False
+                if wrong and (other := self.env.true_belief(facts, names.values())):
+                    wrong = self._holds(need, other, names) is False
                 _note(audit.preconditions, str(need), command if wrong else "")
 
     def _holds(self, predicate: Predicate, belief: Belief, names: Mapping[str, str]) -> Truth:

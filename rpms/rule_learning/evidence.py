@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import NamedTuple
 
+from rpms.rule_learning.noise import Noise, is_outvoted
 from rpms.rules.predicates import PREDICATES, Predicate, World
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
@@ -133,11 +134,17 @@ class Change(NamedTuple):
     false: int
     then_true: int
     then_false: int
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def use(self) -> Use:
+        """What was done."""
+        return Use(self.true, self.false, self.kinds, True)
 
     @property
     def denied(self) -> Change:
         """The same change, seen by the denied literals."""
-        return Change(self.false, self.true, self.then_false, self.then_true)
+        return Change(self.false, self.true, self.then_false, self.then_true, self.kinds)
 
 
 @dataclass
@@ -161,6 +168,30 @@ class Evidence:
     def total(self, uses: Iterable[Use]) -> int:
         """How often these were seen."""
         return sum(self.uses[use] for use in uses)
+
+    @property
+    def outvoted(self) -> set[Use]:
+        """Those that were mostly answered the other way in the very same situation."""
+        return {
+            use
+            for use, count in self.uses.items()
+            if is_outvoted(count, self.uses[use._replace(worked=not use.worked)])
+        }
+
+    def confirms(self, use: Use, noise: Noise) -> bool:
+        """Whether a use was answered so again and again, in the very same situation."""
+        lead = self.uses[use] - self.uses[use._replace(worked=not use.worked)]
+        return noise.settles(lead, self.uses.total())
+
+    def without(self, false: set[Use]) -> Evidence:
+        """The same without answers that are not believed, nor what they seemed to change."""
+        if not false:
+            return self
+        return Evidence(
+            self.template,
+            Counter({use: count for use, count in self.uses.items() if use not in false}),
+            Counter({c: count for c, count in self.changes.items() if c.use not in false}),
+        )
 
 
 class Snapshot:
@@ -215,6 +246,13 @@ class Experience:
         """In the order the world gave them."""
         return [evidence.template for evidence in self.evidence.values()]
 
+    @property
+    def noise(self) -> Noise:
+        """Of all answers, the share that was outvoted."""
+        false = sum(evidence.total(evidence.outvoted) for evidence in self.evidence.values())
+        total = sum(evidence.uses.total() for evidence in self.evidence.values())
+        return Noise(false / total if total else 0.0)
+
     def match(self, action: str) -> tuple[Template, Mapping[str, str]] | None:
         """The template that a command belongs to, and what it names."""
         for template in self.templates:
@@ -250,11 +288,12 @@ class Experience:
         template.meet(before.belief)
         true, false = before.masks(template, names)
         evidence = self.evidence[template.syntax]
-        evidence.uses[Use(true, false, template.kinds(names), worked)] += 1
+        kinds = template.kinds(names)
+        evidence.uses[Use(true, false, kinds, worked)] += 1
         if worked:
             template.meet(after)
             then = self.look_at(after).masks(template, names)
-            evidence.changes[Change(true, false, *then)] += 1
+            evidence.changes[Change(true, false, *then, kinds)] += 1
 
     def note_spots(self, belief: Belief) -> None:
         """At the end of a home: which kinds were found side by side, and which apart."""

@@ -15,10 +15,11 @@ from random import Random
 from typing import NamedTuple
 
 from rpms.envs.base import Environment, LiveGame, Task
-from rpms.rule_learning.evidence import Experience, Template, Use
+from rpms.rule_learning.evidence import Experience, Snapshot, Template, Use
 from rpms.rule_learning.induction import Hypotheses, Hypothesis
 from rpms.rules.predicates import Predicate, evaluate, unify
 from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.turn import Turn
 
 STEPS = 600
 """Commands per home."""
@@ -34,6 +35,10 @@ LONGEST = 14
 """How many commands one experiment may take to set up."""
 ENOUGH = 3
 """Tests of one literal after which it is no longer asked about."""
+PURPOSEFUL = 0.1
+"""How often somebody else may play for a while, where there is one."""
+ASKED_AGAIN = 6
+"""How often one case is put again at most."""
 SELDOM = 20
 """Uses that worked, below which an action is tried again for its own sake."""
 
@@ -48,10 +53,11 @@ def explore(
     report: Callable[[int, Experience], None] = lambda number, experience: None,
     steps: int = STEPS,
     watchers: Sequence[Watcher] = (),
+    pursue: Callable[[Player], None] | None = None,
 ) -> Experience:
     """Play the tasks' homes and note every answer; ``report`` is called after each home.
 
-    Whatever the tasks ask for is of no interest here.
+    Whatever the tasks ask for is of no interest here, but to somebody who is let play now and then.
     """
     game, trials = env.open_game(), Trials()
     try:
@@ -61,7 +67,7 @@ def explore(
         experience = Experience(env.command_templates(), constants)
         for number, task in enumerate(tasks, start=1):
             rng = Random(f"{seed}/{number}")
-            _play_home(Player(env, game, task, steps, experience, rng, watchers), trials)
+            _play_home(Player(env, game, task, steps, experience, rng, watchers), trials, pursue)
             report(number, experience)
     finally:
         game.close()
@@ -94,23 +100,35 @@ class Player:
         """Start a home with a budget of commands."""
         self.env, self.game, self.task, self.budget = env, game, task, steps
         self.experience, self.rng, self.watchers = experience, rng, watchers
+        # Whoever chooses the commands learns; no rule leads to expect anything before.
+        self.rules = Hypotheses(Experience(()))
+        self.surprises: list[Surprise] = []
         self._reset()
 
     def _reset(self) -> None:
         self.belief = self.env.first_belief(self.game.reset(self.task))
+        self.history: list[Turn] = []
         self.now = self.experience.look_at(self.belief)
 
-    def say(self, action: str) -> bool:
-        """Play a command and note what came of it; True if it was accepted."""
-        self.budget -= 1
-        for watcher in self.watchers:
+    def say(self, action: str, noted: bool = True) -> bool:
+        """Play a command and note what came of it; True if it was accepted.
+
+        What is not ``noted`` is said on the side: it leaves no trace in what is learned.
+        """
+        self.budget -= noted
+        for watcher in self.watchers if noted else ():
             watcher.before(self, action)
         outcome = self.game.step(action)
         answer = outcome.observation
         worked = not self.env.failed(answer)
+        self.history.append(
+            Turn(step=len(self.history) + 1, thought="", action=action, observation=answer,
+                 failed=not worked, reply="")
+        )  # fmt: skip
         done = self.env.carried_out(action, self.belief, answer)
         after = self.env.update_belief(self.belief, action, answer)
-        if done:
+        if done and noted:
+            self._wonder(done, worked)
             self.experience.note(done, self.now, after, worked)
             for watcher in self.watchers:
                 watcher.after(self, done, worked)
@@ -122,15 +140,40 @@ class Player:
             self._reset()
         return worked
 
+    def _wonder(self, action: str, worked: bool) -> None:
+        """Remember an answer that the rules did not lead to expect, to ask again.
 
-def _play_home(player: Player, trials: Trials) -> None:
+        Where no answer was ever false only those that contradict a rule are worth it.
+        """
+        if matched := self.experience.match(action):
+            template, names = matched
+            rule = self.rules.rules.get(template.syntax)
+            expected = self.rules.judge(template, names, self.now) if rule else False
+            contradicted = rule is not None and expected is (not worked)
+            if contradicted or (self.rules.noise.rate and expected is not worked):
+                self.surprises.append(Surprise(template, names, self.now, worked))
+
+
+class Surprise(NamedTuple):
+    """An answer that the rules do not explain, and what was believed before it."""
+
+    template: Template
+    names: Mapping[str, str]
+    before: Snapshot
+    worked: bool
+
+
+def _play_home(player: Player, trials: Trials, pursue: Callable[[Player], None] | None) -> None:
     curiosity = Curiosity(player)
     laboratory = Laboratory(curiosity, trials)
     due = player.budget - RELEARN
     while player.budget > 0:
+        laboratory.ask_again()
         if player.budget <= due:
             curiosity.learn()
             due = player.budget - RELEARN
+        if pursue and player.rng.random() < PURPOSEFUL:
+            pursue(player)
         curiosity.test_here()
         chance = player.rng.random()
         if chance < 0.5:
@@ -179,7 +222,7 @@ class Curiosity:
 
     def learn(self) -> None:
         """Take up what has been seen since."""
-        self.rules = Hypotheses(self.player.experience)
+        self.rules = self.player.rules = Hypotheses(self.player.experience)
         matter = {
             rule.template.atoms[literal.atom].name
             for rule in self.rules.rules.values()
@@ -322,10 +365,56 @@ class Laboratory:
             ]:
                 experiment = self.rng.choice(due)
                 self.trials[experiment.key] += 1
-                if self._set_up(experiment):
+                if self._set_up(experiment.needs):
                     self.trials[experiment.key] += ENOUGH
                     self.player.say(experiment.template.command(experiment.names))
                 return
+
+    def ask_again(self) -> None:
+        """Put every surprising case once more, until one answer leads: neither is believed before.
+
+        What is played meanwhile raises no further questions.
+        """
+        player, noise = self.player, self.curiosity.rules.noise
+        surprises, player.surprises = player.surprises, []
+        for surprise in surprises:
+            command, lead = surprise.template.command(surprise.names), 1
+            if not noise.rate and self._is_confirmed(surprise, command):
+                continue
+            for _ in range(ASKED_AGAIN):
+                settled = noise.settles(abs(lead), player.experience.commands)
+                if settled or player.budget <= 1 or not self._restore(surprise):
+                    break
+                lead += 1 if player.say(command) == surprise.worked else -1
+        player.surprises = []
+
+    def _is_confirmed(self, surprise: Surprise, command: str) -> bool:
+        """Whether nothing speaks against an answer of a world that never gave a false one.
+
+        Asked on the side, so that such a world is explored as if nobody had doubted it.
+        """
+        if self.player.belief != surprise.before.belief:
+            return True
+        return self.player.say(command, noted=False) == surprise.worked
+
+    def _restore(self, surprise: Surprise) -> bool:
+        """Let the conditions of an action stand as they stood; those unknown are left to chance.
+
+        Where none is known of, only the very same situation will do.
+        """
+        template, names, before, _ = surprise
+        if self.player.belief == before.belief:
+            return True
+        rule = self.curiosity.rules.rules.get(template.syntax)
+        if rule is None:
+            return False
+        use = Use(*before.masks(template, names), template.kinds(names), False)
+        literals = [
+            literal._replace(positive=literal.positive == use.grants(literal))
+            for literal in rule.conditions
+            if use.grants(literal) or use.denies(literal)
+        ]
+        return self._set_up([template.predicate(literal).about(names) for literal in literals])
 
     def _kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""
@@ -387,10 +476,10 @@ class Laboratory:
     def _holds(self, predicate: Predicate) -> bool | None:
         return evaluate(predicate, self.player.belief, self.curiosity.rules.world, {})
 
-    def _set_up(self, experiment: Experiment) -> bool:
+    def _set_up(self, needs: Sequence[Predicate]) -> bool:
         """Bring the needed statements about; what is undone on the way is done again."""
         for _ in range(LONGEST):
-            missing = [need for need in experiment.needs if not self._holds(need)]
+            missing = [need for need in needs if not self._holds(need)]
             if not missing:
                 return True
             action = self._way_to(missing[0], DEPTH)

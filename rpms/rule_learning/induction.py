@@ -1,4 +1,6 @@
-"""From uses to a rule: start from every literal, delete what an accepted use contradicts.
+"""From uses to a rule: start from every literal, delete what accepted uses contradict.
+
+Where answers may be false, as many contradictions are borne as chance brings about.
 
 What is left may be true; what becomes a *condition* must also be needed: it explains refusals that
 nothing else explains. The rest stays in doubt until an experiment settles it. Refusals that no
@@ -9,11 +11,12 @@ the other things were of kinds that work, and one never put to such a test stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rpms.rule_learning.evidence import Evidence, Experience, Literal, Snapshot, Template, Use
+from rpms.rule_learning.noise import NO_NOISE, Noise, is_outvoted
 from rpms.rules.predicates import World
 
 # One of several ways must account for as many accepted uses.
@@ -155,42 +158,94 @@ class Hypothesis:
         return False if all(map(use.denies, self.ways)) else None
 
 
-def induce(evidence: Evidence) -> Hypothesis | None:
-    """The rule that the uses of an action support; None if it was never accepted."""
+def induce(evidence: Evidence, noise: Noise = NO_NOISE) -> Hypothesis | None:
+    """The rule that the uses of an action support; None if it was never accepted.
+
+    Where answers may be false, so may be all that say it was; and a first rule, which bears with
+    them, says which ones to leave out.
+    """
+    evidence = evidence.without(evidence.outvoted)
+    if not noise.rate:
+        return _induce(evidence, noise)
+    if _is_chance(True, evidence.uses, evidence, noise):
+        return None
+    rule = _induce(evidence, noise)
+    return rule and _induce(evidence.without(_disbelieved(rule, evidence, noise)), noise)
+
+
+def _is_chance(worked: bool, uses: Iterable[Use], evidence: Evidence, noise: Noise) -> bool:
+    """Whether all of these uses that were answered so may be false: so few, and none confirmed."""
+    uses = list(uses)
+    such = [use for use in uses if use.worked == worked]
+    if not such or not noise.rate:
+        return not such
+    if any(evidence.confirms(use, noise) for use in such):
+        return False
+    return noise.bears(evidence.total(such), evidence.total(uses))
+
+
+def _disbelieved(rule: Hypothesis, evidence: Evidence, noise: Noise) -> set[Use]:
+    """What the rule says the opposite of, if there is no more of it than chance accounts for."""
+    judged = {use: rule.allows(use) for use in evidence.uses}
+    false = set[Use]()
+    for expected in (True, False):
+        uses = [use for use, allowed in judged.items() if allowed is expected]
+        if _is_chance(not expected, uses, evidence, noise):
+            false.update(use for use in uses if use.worked != expected)
+    return false
+
+
+def _induce(evidence: Evidence, noise: Noise) -> Hypothesis | None:
     accepted, template = evidence.accepted, evidence.template
     if not accepted:
         return None
-    alive = survivors(evidence)
+    alive = survivors(evidence, noise)
     general = [literal for literal in alive if template.is_general(literal)]
     totals = evidence.total(accepted), evidence.total(evidence.refused)
-    rule = _fit(Hypothesis(template, *totals), evidence, general)
-    if rule.unexplained or _decided(rule, evidence) < CLEAR:
-        rule = _split(rule, evidence)
+    rule = _fit(Hypothesis(template, *totals), evidence, general, noise)
+    if not _explained(rule, noise) or _decided(rule, evidence) < CLEAR:
+        rule = _split(rule, evidence, noise)
     for literals in (general, alive):
         # What was known to hold in every accepted use may explain a refusal by not being known to
         # hold in it; what parameters cannot say may be about a thing that every home has.
-        if rule.unexplained and not rule.ways:
-            sure = {literal for literal in literals if all(use.grants(literal) for use in accepted)}
-            fitted = _fit(rule, evidence, literals, sure)
+        if not _explained(rule, noise) and not rule.ways:
+            sure = {literal for literal in literals if _is_sure(literal, evidence, noise)}
+            fitted = _fit(rule, evidence, literals, noise, sure)
             if not sure or fitted.unexplained < rule.unexplained:
                 rule = fitted
     doubtful = [literal for literal in general if literal not in rule.conditions]
-    return replace(rule, doubtful=doubtful, effects=changes(evidence))
+    return replace(rule, doubtful=doubtful, effects=changes(evidence, noise))
 
 
-def survivors(evidence: Evidence) -> list[Literal]:
-    """Every literal that no accepted use contradicts and enough of them bear out.
+def _explained(rule: Hypothesis, noise: Noise) -> bool:
+    """Whether the refusals that nothing accounts for may all be false."""
+    return noise.bears(rule.unexplained, rule.accepted + rule.unexplained)
+
+
+def _is_sure(literal: Literal, evidence: Evidence, noise: Noise) -> bool:
+    """Known to hold in every accepted use."""
+    without = [use for use in evidence.uses if not use.grants(literal)]
+    return _is_chance(True, without, evidence, noise)
+
+
+def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
+    """Every literal that the accepted uses do not contradict and enough of them bear out.
 
     In order of preference: as it is before denied, about parameters before about named things.
     """
     accepted = evidence.accepted
     total = evidence.total(accepted)
-    ever_true = ever_false = 0
+    contradiction = Use(0, 0, (), True)
     for use in accepted:
-        ever_true, ever_false = ever_true | use.true, ever_false | use.false
+        true, false = contradiction.true | use.true, contradiction.false | use.false
+        contradiction = contradiction._replace(true=true, false=false)
     every = range(len(evidence.template.atoms))
-    alive = [Literal(n, True) for n in every if not ever_false >> n & 1]
-    alive += [Literal(n, False) for n in every if not ever_true >> n & 1]
+    literals = [Literal(number, positive) for positive in (True, False) for number in every]
+    alive = [
+        literal
+        for literal in literals
+        if not contradiction.denies(literal) or _is_borne(literal, evidence, noise)
+    ]
     support = {
         literal: evidence.total(u for u in accepted if u.grants(literal)) for literal in alive
     }
@@ -203,15 +258,27 @@ def survivors(evidence: Evidence) -> list[Literal]:
     ]
 
 
+def _is_borne(literal: Literal, evidence: Evidence, noise: Noise) -> bool:
+    """A condition's contradictions are false answers to uses that should all have been refused."""
+    if not noise.rate:
+        return False
+    without = [use for use in evidence.uses if use.denies(literal)]
+    return _is_chance(True, without, evidence, noise)
+
+
 def _fit(
-    rule: Hypothesis, evidence: Evidence, alive: Sequence[Literal], sure: Collection[Literal] = ()
+    rule: Hypothesis,
+    evidence: Evidence,
+    alive: Sequence[Literal],
+    noise: Noise,
+    sure: Collection[Literal] = (),
 ) -> Hypothesis:
     """Set cover of the refusals, then out with whatever nothing depends on."""
     conditions = cover(evidence, alive, sure)
     while True:
-        rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions))
+        rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions, noise))
         tested = {literal: _alone(rule, evidence, literal, sure) for literal in conditions}
-        idle = [literal for literal in conditions if not tested[literal]]
+        idle = [literal for literal in conditions if not noise.proves(tested[literal], len(alive))]
         if not idle:
             return replace(rule, tested=tested)
         # The last in order of preference goes first; another may then be the only reason.
@@ -245,39 +312,45 @@ def cover(
         unexplained = Counter({r: n for r, n in unexplained.items() if best not in r})
 
 
-def _tables(evidence: Evidence, conditions: Sequence[Literal]) -> Tables:
+def _tables(evidence: Evidence, conditions: Sequence[Literal], noise: Noise) -> Tables:
     good: Counter[Kinds] = Counter()
     bad: Counter[Kinds] = Counter()
     for use, count in evidence.uses.items():
-        if use.worked:
+        if use.worked and not any(map(use.denies, conditions)):
             good[use.kinds] += count
-        elif all(map(use.grants, conditions)):
+        elif not use.worked and all(map(use.grants, conditions)):
             bad[use.kinds] += count
+    for kinds in good.keys() & bad.keys() if noise.rate else ():
+        if is_outvoted(good[kinds], bad[kinds]):
+            del good[kinds]
+        elif is_outvoted(bad[kinds], good[kinds]):
+            del bad[kinds]
     return make_tables(good, bad, len(evidence.template.parameters))
 
 
 def _alone(
     rule: Hypothesis, evidence: Evidence, literal: Literal, sure: Collection[Literal]
 ) -> int:
-    """Refusals of things of the right kinds for which this literal is the only reason."""
+    """By how many uses of the right kinds were refused for this literal alone, less accepted."""
     others = [condition for condition in rule.conditions if condition != literal]
-    return evidence.total(
+    tests = [
         use
-        for use in evidence.refused
-        if _accounts(use, literal, sure)
+        for use in evidence.uses
+        if (use.denies(literal) if use.worked else _accounts(use, literal, sure))
         and all(map(use.grants, others))
         and rule.tables.works(use.kinds)
-    )
+    ]
+    return evidence.total(tests) - 2 * evidence.total(use for use in tests if use.worked)
 
 
-def _split(rule: Hypothesis, evidence: Evidence) -> Hypothesis:
+def _split(rule: Hypothesis, evidence: Evidence, noise: Noise) -> Hypothesis:
     """No conjunction fits: look for a parameter that may be in one of several conditions.
 
     Sequential covering. A way must never have held in a refusal, and the ways together must leave
     no accepted use out.
     """
     for parameter in rule.template.parameters:
-        ways = _ways(evidence, parameter)
+        ways = _ways(evidence, parameter, noise)
         if not ways:
             continue
         other = Hypothesis(rule.template, rule.accepted, rule.refused, ways=ways, about=parameter)
@@ -290,12 +363,12 @@ def _split(rule: Hypothesis, evidence: Evidence) -> Hypothesis:
 
 def _decided(rule: Hypothesis, evidence: Evidence) -> float:
     """The share of accepted uses that the literals call possible, rather than leave open."""
-    accepted = evidence.accepted
+    accepted = [use for use in evidence.accepted if not any(map(use.denies, rule.conditions))]
     sure = (use for use in accepted if all(map(use.grants, rule.conditions)) and rule.one_way(use))
-    return evidence.total(sure) / evidence.total(accepted)
+    return evidence.total(sure) / max(evidence.total(accepted), 1)
 
 
-def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
+def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[Literal]:
     atoms = evidence.template.atoms
     about = [
         Literal(number, positive)
@@ -303,9 +376,11 @@ def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
         for number, atom in enumerate(atoms)
         if set(atom.arguments) == {parameter}
     ]
-    clean = [
-        literal for literal in about if not any(use.grants(literal) for use in evidence.refused)
-    ]
+    clean = []
+    for literal in about:
+        uses = [use for use in evidence.uses if use.grants(literal)]
+        if _is_chance(False, uses, evidence, noise):
+            clean.append(literal)
     open_uses, ways = evidence.accepted, list[Literal]()
     while open_uses:
         gain = {
@@ -318,11 +393,12 @@ def _ways(evidence: Evidence, parameter: str) -> list[Literal]:
         ways.append(best)
         open_uses = [use for use in open_uses if not use.grants(best)]
     # Where one way is undecided the use speaks against none of them.
-    undecided = all(any(not use.denies(way) for way in ways) for use in open_uses)
-    return ways if undecided and len(ways) > 1 else []
+    outside = [use for use in evidence.uses if all(map(use.denies, ways))]
+    fit = _is_chance(True, outside, evidence, noise)
+    return ways if fit and len(ways) > 1 else []
 
 
-def changes(evidence: Evidence) -> list[Literal]:
+def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
     """What every accepted use brought about.
 
     A literal counts that was definitely false before some use and true after each: what was
@@ -338,12 +414,12 @@ def changes(evidence: Evidence) -> list[Literal]:
         bit = 1 << number
         for positive, uses in by_sign.items():
             held = sum(count for use, count in uses.items() if use.then_true & bit)
-            lost = any(use.then_false & bit for use in uses)
+            lost = sum(count for use, count in uses.items() if use.then_false & bit)
             turned = any(use.false & use.then_true & bit for use in uses)
             if positive and atom.name == "state":
                 new = not any(use.true & bit for use in uses)
                 turned = turned or (new and held == total >= MIN_SUPPORT)
-            if turned and not lost and held * 2 > total:
+            if turned and noise.bears(lost, total) and held * 2 > total:
                 effects.append(Literal(number, positive))
     return effects
 
@@ -363,8 +439,10 @@ class Hypotheses:
 
     def __init__(self, experience: Experience) -> None:
         """Induce a rule for every template that ever worked."""
-        self.experience = experience
-        induced = {syntax: induce(evidence) for syntax, evidence in experience.evidence.items()}
+        self.experience, self.noise = experience, experience.noise
+        induced = {
+            syntax: induce(evidence, self.noise) for syntax, evidence in experience.evidence.items()
+        }
         self.rules: dict[str, Hypothesis] = {s: rule for s, rule in induced.items() if rule}
 
     @cached_property

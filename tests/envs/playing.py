@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -27,6 +28,17 @@ def changed(world: str, before: dict[str, Any], action: str, observation: str) -
     belief = believing(**before)
     after = get_environment(world).update_belief(belief, action, observation)
     return {key: value for key, value in after.items() if value != belief[key]}  # type: ignore[literal-required]
+
+
+def unshown(belief: Belief, text: str) -> list[str]:
+    """Names in a belief with a word that the text does not have; flags may be about no thing."""
+    named = [belief["location"] or "", *belief["reachable"], *belief["holding"]]
+    named += [*belief["places"], *belief["searched"], *belief["visible"], *belief["containers"]]
+    named += [*belief["last_seen"], *belief["last_seen"].values(), *belief["spots"]]
+    named += [thing for spot in belief["spots"].values() for thing in spot]
+    named += [name for name in belief["flags"] if name not in ("task", "inventory")]
+    words = set(re.findall(r"\w+", text.lower()))
+    return [name for name in named if not words.issuperset(re.findall(r"\w+", name.lower()))]
 
 
 class Player:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from rpms.envs import environment_names, get_environment
+from rpms.evals.plan import choose_tasks
 from rpms.nodes.manual import check_manual, load_manual
-from rpms.rule_learning.audit import Comparison, Predictions, share
+from rpms.rule_learning.audit import Comparison, Predictions, Purpose, share
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
@@ -20,6 +21,7 @@ from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import empty_belief
+from tools.rule_noise import falsify
 
 ENV = get_environment("alfworld")
 
@@ -85,6 +87,27 @@ def test_its_predictions_come_true_elsewhere(learned: Learned) -> None:
     assert actions is not None
     assert share(actions, "preconditions true") > 0.8
     assert share(actions, "effects true") == 1.0
+
+
+def test_the_audit_pursues_what_tasks_lead_up_to() -> None:
+    """Left to itself the explorer hardly ever comes to change a thing's state."""
+    tasks, manual = (
+        choose_tasks(ENV.name, "generated_unseen", 4, spread=True),
+        load_manual(ENV.name),
+    )
+    predictions = Predictions(manual)
+    explore(ENV, tasks, 0, steps=200, watchers=[predictions], pursue=Purpose(manual))
+    outcomes = [predictions.outcomes(action) for action in ("heat", "cool", "clean")]
+    assert sum(worked for worked, *_ in outcomes) and sum(o[3] for o in outcomes)
+
+
+def test_false_answers_are_noticed_and_borne() -> None:
+    tasks = ENV.tasks("generated_seen", 2)
+    right, wrong = (explore(falsify(ENV, share, 0), tasks, 0, steps=300) for share in (0.0, 0.05))
+    assert right.noise.rate == 0 < wrong.noise.rate < 0.1
+    learned = Hypotheses(wrong).rules["go to {place}"]
+    conditions = [str(learned.template.predicate(literal)) for literal in learned.conditions]
+    assert conditions == ["place(place)", "not at(place)"]
 
 
 def test_the_same_seed_learns_the_same() -> None:

@@ -27,7 +27,7 @@ the precondition of an action apart: the truth that a manual is audited against.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from rpms.envs.alfworld.engine import Fact, Game
@@ -48,12 +48,16 @@ def _by_predicate(facts: Iterable[Fact]) -> Rows:
     return rows
 
 
-def true_belief(facts: Iterable[Fact]) -> Belief:
-    """The belief of somebody who knows everything."""
-    return _knowing(_by_predicate(facts))
+def true_belief(facts: Iterable[Fact], named: Collection[str] = ()) -> Belief:
+    """The belief of somebody who knows everything.
+
+    Official games never forget where a thing was first, so it may be in several places at once; a
+    belief has it in one: one that is ``named``, else one at hand.
+    """
+    return _knowing(_by_predicate(facts), named)
 
 
-def _knowing(rows: Rows) -> Belief:
+def _knowing(rows: Rows, named: Collection[str] = ()) -> Belief:
     belief = empty_belief()
     spots = {row[0]: row[1] for row in sorted(rows.get("receptacleatlocation", ()))}
     stands = {spot for _, spot in rows.get("atlocation", ())}
@@ -65,10 +69,11 @@ def _knowing(rows: Rows) -> Belief:
     belief["holding"] = sorted(thing for _, thing in rows.get("holds", ()))
     for (place,) in sorted(rows.get("openable", ())):
         belief["containers"][place] = "open" if (place,) in rows.get("opened", ()) else "closed"
-    # A thing may be in several at once (official games never forget the first); the one at hand
-    # comes last and stands.
-    lies = sorted(rows.get("inreceptacle", ()), key=lambda row: (spots.get(row[1]) in stands, row))
-    belief["last_seen"] = {row[0]: row[1] for row in lies}
+    lies = sorted(
+        rows.get("inreceptacle", ()),
+        key=lambda row: (row[1] in named, spots.get(row[1]) in stands, row),
+    )
+    belief["last_seen"] = {row[0]: row[1] for row in lies}  # the last one stands
     for predicate, state in _STATES.items():
         for (thing,) in sorted(rows.get(predicate, ())):
             others = belief["flags"].get(thing)

@@ -24,6 +24,7 @@ from rpms.envs.scienceworld.things import (
     RECIPE,
     TASK,
     UNKNOWN_COMMAND,
+    UNLISTED,
     UNSURE,
     WAS,
     add_event,
@@ -36,9 +37,6 @@ from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import find, same_words
-
-# Every variation of every task starts like this, and the opening text never says so.
-STARTING_INVENTORY = ["orange"]
 
 _REFUSED = re.compile(
     r"No known action|Unknown action|It'?s not clear|I'm not sure how|You can't|That can't|"
@@ -77,9 +75,12 @@ _QUALIFIER = re.compile(r"^(.+) (?:in|on) (?!(?:the )?\w+ stage\b)(?:the )?(.+)$
 
 
 def first_belief(observation: str) -> Belief:
-    """b_0 from the opening text: the first look and, where given, the task."""
+    """b_0 from the opening text: the first look and, where given, the task.
+
+    It does not say what is carried from the start.
+    """
     belief = empty_belief()
-    belief["holding"] = list(STARTING_INVENTORY)
+    belief["flags"][CARRYING] = UNLISTED
     view.look(belief, "look around", observation)
     if match := _TASK.search(observation):
         belief["flags"][TASK] = match[0]
@@ -152,7 +153,7 @@ def _leave(belief: Belief, command: str, thing: str) -> None:
     if carried and held is not None:
         belief["holding"].remove(held)
     elif carried:
-        belief["flags"][CARRYING] = UNSURE
+        belief["flags"].setdefault(CARRYING, UNSURE)
     elif source_of(command) not in belief["holding"]:
         view.remove(belief, thing)
 
@@ -231,6 +232,8 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     carried = ", ".join(belief["holding"]) or "nothing"
     if belief["flags"].get(CARRYING) == UNSURE:
         carried += " (not sure: 'inventory' lists it)"
+    elif belief["flags"].get(CARRYING) == UNLISTED:
+        carried = ", ".join([*belief["holding"], "what you began with ('inventory' lists it)"])
     lines = [
         f"Room: {belief['location'] or 'unknown'}  Carrying: {carried}  "
         f"Progress: step {belief['progress']}"
@@ -284,7 +287,8 @@ def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
 
 def print_state(belief: Belief) -> str:
     """The printed state signature: ``room=kitchen|inventory=empty|progress=0``."""
-    carried = ",".join(sorted(belief["holding"])) or "empty"
+    unlisted = belief["flags"].get(CARRYING) == UNLISTED
+    carried = ",".join(sorted(belief["holding"])) or ("unknown" if unlisted else "empty")
     room = belief["location"] or "unknown"
     return f"room={room}|inventory={carried}|progress={belief['progress']}"
 

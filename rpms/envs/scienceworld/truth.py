@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rpms.envs.scienceworld.parse_view import EXIT
-from rpms.envs.scienceworld.things import CARRYING, UNSURE, split_phase
+from rpms.envs.scienceworld.things import CARRYING, UNLISTED, UNSURE, split_phase
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.naming import same_words
 
@@ -33,13 +33,16 @@ class Facts(NamedTuple):
 def disagreements(belief: Belief, facts: Facts) -> list[str]:
     """Every statement of the belief about room, inventory and doors that the facts contradict.
 
-    A belief that calls itself unsure of the inventory states nothing about it.
+    A belief that calls itself unsure of the inventory states nothing about it, and one that never
+    saw it listed does not state that there is no more.
     """
     wrong = []
     if belief["location"] != facts.room:
         wrong.append(f"room: believed {belief['location']}, truly {facts.room}")
-    sure = belief["flags"].get(CARRYING) != UNSURE
-    if sure and not _same_things(belief["holding"], facts.inventory):
+    carrying = belief["flags"].get(CARRYING)
+    if carrying != UNSURE and not _same_things(
+        belief["holding"], facts.inventory, and_more=carrying == UNLISTED
+    ):
         wrong.append(f"inventory: believed {belief['holding']}, truly {facts.inventory}")
     truly = {f"door to {room}": state for room, state in EXIT.findall(facts.look)}
     for name, open_ones in _closable(facts.tree).items():
@@ -59,8 +62,8 @@ def true_state(facts: Facts) -> dict[str, str]:
     return {"location": facts.room, "holding": ", ".join(facts.inventory) or "nothing"}
 
 
-def _same_things(believed: list[str], truly: list[str]) -> bool:
-    """One to one, exact names first.
+def _same_things(believed: list[str], truly: list[str], and_more: bool) -> bool:
+    """One to one, exact names first; ``and_more`` may be there.
 
     Names may differ by what is printed in front (``red apple``), and by a phase: a thing that
     melts in the inventory is renamed without a word, but it is still there.
@@ -77,7 +80,7 @@ def _same_things(believed: list[str], truly: list[str]) -> bool:
         if fitting is None:
             return False
         unmatched.remove(fitting)
-    return not unmatched
+    return and_more or not unmatched
 
 
 def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:

@@ -22,6 +22,7 @@ from rpms.envs.base import Task
 from rpms.rule_learning.evidence import Template
 from rpms.rule_learning.explore import draw_names
 from rpms.vocabulary.belief import Belief
+from tests.envs.playing import unshown
 
 Walks = Callable[[int], list[Any]]
 
@@ -32,6 +33,14 @@ def test_the_belief_never_parts_from_the_truth(chunk: int, walks: Walks) -> None
     assert sum(len(walk.steps) for walk in played) >= 5_000
     parted = {walk.game.parent.name: walk.disagreements for walk in played if walk.disagreements}
     assert parted == {}
+
+
+def test_the_first_belief_holds_only_what_the_opening_shows() -> None:
+    game = AlfworldGame()
+    for task in ENVIRONMENT.tasks("generated_seen", 12) + ENVIRONMENT.tasks("generated_unseen", 12):
+        opening = game.reset(task)
+        assert unshown(ENVIRONMENT.first_belief(opening), opening) == [], task["id"]
+    game.close()
 
 
 def test_the_walks_are_long_and_varied(
@@ -193,7 +202,7 @@ def test_commands_are_the_games_own() -> None:
     assert {blank.sub("{}", command) for command in ENV.command_templates()} == own
 
 
-def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:
+def test_of_several_places_of_a_thing_the_one_named_or_at_hand_counts() -> None:
     facts = [
         ("receptacleatlocation", ("drawer 2", "loc 1")),
         ("receptacleatlocation", ("shelf 1", "loc 2")),
@@ -201,5 +210,6 @@ def test_of_several_places_of_a_thing_the_one_at_hand_counts() -> None:
         ("inreceptacle", ("keychain 1", "shelf 1")),
     ]
     for spot, place in (("loc 1", "drawer 2"), ("loc 2", "shelf 1")):
-        belief = true_belief([*facts, ("atlocation", ("agent 1", spot))])
-        assert belief["last_seen"] == {"keychain 1": place}
+        here = [*facts, ("atlocation", ("agent 1", spot))]
+        assert true_belief(here)["last_seen"] == {"keychain 1": place}
+        assert true_belief(here, ["drawer 2"])["last_seen"] == {"keychain 1": "drawer 2"}

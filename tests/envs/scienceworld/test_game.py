@@ -26,6 +26,7 @@ from rpms.envs.scienceworld.things import CARRYING, UNSURE
 from rpms.envs.scienceworld.truth import disagreements
 from rpms.vocabulary.belief import Belief, Door
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from tests.envs.playing import unshown
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 
@@ -249,6 +250,14 @@ def test_room_and_inventory_agree_with_the_object_tree_at_every_step(walks: list
     assert parted == []
 
 
+def test_the_first_belief_holds_only_what_the_opening_shows(walks: list[Walk]) -> None:
+    """What is carried from the start no text has told yet."""
+    for walk in walks:
+        opening = walk.steps[0]
+        assert unshown(opening.belief, opening.outcome.observation) == [], walk.task.source
+        assert opening.belief["holding"] == []
+
+
 def test_the_belief_is_hardly_ever_unsure(walks: list[Walk]) -> None:
     """Saying nothing is no way to agree; on gold paths there is next to no reason for it."""
     for kind, share in (("gold", 0.005), ("random", 0.05)):
@@ -281,6 +290,7 @@ def midgame(game: ScienceWorldGame, episodes: dict[str, Task]) -> tuple[Belief, 
     """A belief about two carried things, open and closed doors, and the facts it agrees with."""
     belief = first_belief(game.reset(episodes["boil/21"]))
     for action in (
+        "inventory",
         "teleport to kitchen",
         "look around",
         "pick up thermometer",
