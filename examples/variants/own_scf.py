@@ -11,7 +11,7 @@ def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
     recalls = []
     for recall in state["recalls"]:
         needed = [name for name in recall["advice"]["needs"] if name.startswith("holding ")]
-        if needed and not state["belief"]["holding"]:
+        if needed and not recall["dropped_by"] and not state["belief"]["holding"]:
             recall = {**recall, "dropped_by": "scf", "reason": f"the hand is empty: {needed[0]}"}
         recalls.append(recall)
     return {"recalls": recalls}

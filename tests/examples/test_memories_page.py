@@ -97,8 +97,8 @@ def test_what_is_missing_is_named_and_rules_may_be_asked_for() -> None:
     exec(f"{block('python')}\n\nclass Mine(NoteMethod):\n    name = 'm'\n\n{ruled}", names)
     with pytest.raises(RpmsError, match=r"Mine has no 'learn'; write 'async def learn\(self, rec"):
         checked_method("mymodule:Mine", names["Mine"])
-    assert takes_manual(checked_method("mymodule:Ruled", names["Ruled"]))
-    assert not takes_manual(checked_method("mymodule:Slogan", names["Slogan"]))
+    assert takes_manual(checked_method("mymodule:Ruled", names["Ruled"]).learn)
+    assert not takes_manual(checked_method("mymodule:Slogan", names["Slogan"]).learn)
 
 
 def test_the_commands_refuse_it_before_anything_is_played(tmp_path: Path, shell: Shell) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpms import build_graph, load_manual, stream_episode
+from rpms import RunContext, build_graph, load_manual, stream_episode
 from rpms.evals.run_folder import read_run
 from rpms.vocabulary.imports import load_object
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
@@ -82,8 +82,8 @@ def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
 
 @pytest.mark.engine
 def test_the_own_filter_has_occasion_to_drop(own_scf: Any) -> None:
-    graph = build_graph({"scf": own_scf})
-    for event in stream_episode(0, split="generated_unseen", graph=graph):
+    graph, context = build_graph({"scf": own_scf}), RunContext(memory_form="roles")
+    for event in stream_episode(0, split="generated_unseen", context=context, graph=graph):
         for recall in event.get("recalls", []):
             reason = recall["reason"] if recall["dropped_by"] == "scf" else ""
             if reason.startswith("the hand is empty: holding"):
