@@ -83,7 +83,7 @@ def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
 @pytest.mark.engine
 def test_the_own_filter_has_occasion_to_drop(own_scf: Any) -> None:
     graph, context = build_graph({"scf": own_scf}), RunContext(memory_form="roles")
-    for event in stream_episode(0, split="generated_unseen", context=context, graph=graph):
+    for event in stream_episode(5, split="generated_unseen", context=context, graph=graph):
         for recall in event.get("recalls", []):
             reason = recall["reason"] if recall["dropped_by"] == "scf" else ""
             if reason.startswith("the hand is empty: holding"):
