@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,16 +13,6 @@ from rpms.vocabulary.output import open_console, say
 
 if TYPE_CHECKING:
     from rpms.evals.report import Report
-
-
-class Format(StrEnum):
-    """How a report is printed."""
-
-    text = "text"
-    json = "json"
-    csv = "csv"
-    latex = "latex"
-    markdown = "markdown"
 
 
 def report(
@@ -35,8 +24,9 @@ def report(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table, as text too.")] = False,
     form: Annotated[
-        Format, typer.Option("--format", help="Text has three tables, the others have all.")
-    ] = Format.text,
+        Literal["text", "json", "csv", "latex", "markdown"],
+        typer.Option("--format", help="Text has three tables, the others have all."),
+    ] = "text",
     as_json: JsonOption = False,
 ) -> None:
     """Print a run's verdict and tables; write all of them and a page to look into it."""
@@ -46,9 +36,9 @@ def report(
     whole = read_report(folder)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
-    if as_json or form == Format.json:
+    if as_json or form == "json":
         print_json(chosen.as_json())
-    elif form == Format.text:
+    elif form == "text":
         _print_text(whole, chosen if tables or everything else whole.brief(), files)
     else:
         texts = {"csv": chosen.as_csv, "latex": chosen.as_latex, "markdown": chosen.as_markdown}

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rpms.evals.measures import Pair, holm, metric_of, pair, rate
+from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.report.results import differing
+from rpms.evals.report.results import differing, figure
 from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import UNKNOWN
-from rpms.evals.tables import p_value, percent
+from rpms.evals.tables import p_value
 from rpms.models.opening import LABELS
 
 LEVEL = 0.05
@@ -77,11 +77,10 @@ def _compared(run: Run) -> Iterator[str]:
     if len(pairs) > MOST:
         yield "The table 'pairs' has the other comparisons."
     if not pairs:
+        what = "success rate" if metric == "success" else "mean floored score"
         for name in run.conditions:
-            won = rate(run.judged(name))
-            if won.n:
-                share = percent(won.share, won.interval)
-                yield f"{names(name)} wins {share.text} of {won.n} tasks {share.note}."
+            cell = figure(run.judged(name), metric)
+            yield f"{names(name)}, {what}: {cell.text} {cell.note}".strip() + "."
 
 
 def comparisons(run: Run) -> list[Comparison]:
@@ -140,10 +139,8 @@ def _sentence(
             figures += f", but {p_value(corrected).text} for {tests} comparisons"
         figures = f"{difference:+.1f} {unit}, {figures}"
         if part:
-            question = (
-                f"Whether {gain.lower()} to {_ground(run, comparison)} ({second} over {first})"
-            )
-            return f"{question} is not told by {paired.n} tasks: {figures}."
+            question = f"Whether {gain.lower()} to {_ground(run, comparison)}"
+            return f"{question} ({second} over {first}) is not told by {paired.n} tasks: {figures}."
         return f"{second} is not told apart from {first} by {paired.n} tasks: {figures}."
     if part:
         words = f"{loss} {size} from" if difference < 0 else f"{gain} {size} to"
