@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from rpms.commands.options import JsonOption, print_json
-from rpms.vocabulary.output import open_console
+from rpms.vocabulary.output import open_console, say
+
+if TYPE_CHECKING:
+    from rpms.evals.report import Report
 
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
     html: Annotated[Path | None, typer.Option(help="Default: DIR/report.html.")] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="NAME", help="Just this table; repeatable."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table, as text too.")] = False,
+    form: Annotated[
+        Literal["text", "json", "csv", "latex", "markdown"],
+        typer.Option("--format", help="Text has three tables, the others have all."),
+    ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Print a run's tables with their statistics; write them and a page to look into it."""
-    from rich.markup import escape
-
-    from rpms.commands.terminal_tables import print_tables
+    """Print a run's verdict and tables; write all of them and a page to look into it."""
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
-    result = read_report(folder)
-    files = write_report(result, html)
-    if as_json:
-        print_json(result.as_json())
-        return
+    whole = read_report(folder)
+    chosen = whole.only(tables) if tables else whole
+    files = write_report(whole, html)
+    if as_json or form == "json":
+        print_json(chosen.as_json())
+    elif form == "text":
+        _print_text(whole, chosen if tables or everything else whole.brief(), files)
+    else:
+        texts = {"csv": chosen.as_csv, "latex": chosen.as_latex, "markdown": chosen.as_markdown}
+        say(texts[form](), end="")
+
+
+def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
+    """For people: where it comes from, the verdict, the chosen tables and the names of others."""
+    from rich.markup import escape
+
+    from rpms.commands.terminal_tables import print_lines, print_source, print_tables
+
     console = open_console(highlight=False)
-    print_tables(console, result.tables)
-    if not result.run.complete:
-        played = f"{result.run.done} of {result.run.planned}"
-        console.print(f"[yellow]This run is not finished: {played} episodes are there.[/]")
+    print_source(console, *whole.about)
+    print_lines(console, "Verdict", whole.verdict)
+    print_tables(console, chosen.tables, with_source=False)
+    if others := [table.id for table in whole.tables if table not in chosen.tables]:
+        console.print(f"Other tables, by --table NAME or --all: {', '.join(others)}\n")
     for file in files:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
 
@@ -47,7 +71,7 @@ def compare(
     """Pair runs by condition and task: models, commits; refused where their protocols differ."""
     from rich.markup import escape
 
-    from rpms.commands.terminal_tables import print_tables
+    from rpms.commands.terminal_tables import print_source, print_tables
     from rpms.evals.comparison import compare as compare_folders
 
     comparison = compare_folders(folders, allow_differences)
@@ -62,6 +86,7 @@ def compare(
     for line in comparison.differences or ["nothing that the manifests record"]:
         console.print(f"  {escape(line)}")
     console.print()
+    print_source(console, "", comparison.protocol)
     print_tables(console, comparison.tables, with_source=False)
 
 

@@ -12,7 +12,7 @@ from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_t
 from rpms.evals.protocol_card import card_differences, card_text, protocol_card
 from rpms.evals.records import Episode
 from rpms.evals.report.results import figure, gain
-from rpms.evals.report.source import names, source_of
+from rpms.evals.report.source import names, quantity, source_of
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import NONE, Cell, Table, count, label, p_value
 from rpms.vocabulary.context import RunContext
@@ -253,7 +253,8 @@ def _left_out(sides: Sequence[Side]) -> list[str]:
     for name, run, shared in sides:
         errors = sum(e.is_error for condition in shared for e in run.played(condition))
         if errors:
-            notes.append(f"{errors} episodes of the {name} run ended in an error and are left out.")
+            ended = quantity(errors, "episode")
+            notes.append(f"Left out: {ended} of the {name} run that ended in an error.")
     return [*notes, *_unfinished((name, run) for name, run, _ in sides)]
 
 

@@ -15,6 +15,7 @@ from rpms.evals.records import Episode, Step, columns
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.run_folder import Run, read_log, read_run
 from rpms.evals.step_analysis import in_prompt, shown_rules, source_type
+from rpms.evals.tables import frame
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Decision
 
@@ -60,7 +61,7 @@ class Frames:
     @cached_property
     def episodes(self) -> pd.DataFrame:
         """One row for each finished episode."""
-        return _frame(_episode(run, e) for run in self.runs for e in run.episodes.values())
+        return frame(_episode(run, e) for run in self.runs for e in run.episodes.values())
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -76,7 +77,7 @@ class Frames:
             for episode in run.episodes.values()
             if (cause := cause_of(run, episode))
         )
-        return _frame(rows, ("run", *KEY, "step", *COLUMNS["causes"]))
+        return frame(rows, ("run", *KEY, "step", *COLUMNS["causes"]))
 
     @cached_property
     def recalls(self) -> pd.DataFrame:
@@ -104,17 +105,7 @@ class Frames:
             for step in (read_log(run.log_file(episode)) or {"steps": []})["steps"]
             for row in rows(run, episode, step)
         )
-        return _frame(table, ("run", *KEY, "step", *columns) if columns else ())
-
-
-def _frame(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
-    try:
-        import pandas
-    except ImportError as error:
-        raise RpmsError(
-            "rpms.load needs pandas, which is not installed: pip install 'rpms[analysis]'"
-        ) from error
-    return pandas.DataFrame(list(rows), columns=list(columns) or None)
+        return frame(table, ("run", *KEY, "step", *columns) if columns else ())
 
 
 def _key(run: Run, episode: Episode) -> Row:

@@ -1,16 +1,27 @@
-"""Tables as data: made once, then written as text, Markdown, JSON or HTML."""
+"""Tables as data: made once, then written as text, Markdown, JSON, CSV, LaTeX or HTML."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from typing import Any
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 from rpms.evals.measures import Interval
 from rpms.evals.records import Episode, JobKey
+from rpms.vocabulary.errors import RpmsError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NONE = "-"
+LATEX = str.maketrans({
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
+})  # fmt: skip
+"""What TeX would take for an order, or print as another sign."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +78,77 @@ class Table:
             "notes": [*self.notes],
         }
 
-    def as_markdown(self) -> str:
-        """A GitHub table under a heading."""
+    def as_markdown(self, with_source: bool = True) -> str:
+        """A GitHub table under a heading; without its source where that stands above already."""
         rules = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
         rows = [[_joined(cell) for cell in row] for row in self.rows]
-        body = [_row(map(_escaped, cells)) for cells in ([*self.columns], *rows)]
+        body = [_row(map(markdown_text, cells)) for cells in ([*self.columns], *rows)]
         body.insert(1, _row(rules))
-        notes = "".join(f"\n{_escaped(note)}\n" for note in self.notes)
-        head = [f"## {_escaped(self.title)}", _escaped(self.source)]
-        if self.protocol:
-            head.append(f"Protocol: {_escaped(self.protocol)}")
+        notes = "".join(f"\n{markdown_text(note)}\n" for note in self.notes)
+        head = [f"## {markdown_text(self.title)}"]
+        if with_source:
+            head += sources(self.source, self.protocol)
         return "\n\n".join([*head, "\n".join(body)]) + f"\n{notes}"
+
+    def as_records(self) -> list[dict[str, Any]]:
+        """Rows of plain values: an interval is two columns, such as ``success rate low``."""
+        rows = [list(map(_plain_values, row)) for row in self.rows]
+        heads = [
+            (i, name, part)
+            for i, name in enumerate(self.columns)
+            for part in dict.fromkeys(part for row in rows for part in row[i])
+        ]
+        return [
+            {f"{name} {part}".strip() or "row": row[i].get(part) for i, name, part in heads}
+            for row in rows
+        ]
+
+    def as_dataframe(self) -> pd.DataFrame:
+        """The records as a pandas table."""
+        return frame(self.as_records())
+
+    def as_csv(self) -> str:
+        """The records as comma-separated values under one line of names."""
+        records, text = self.as_records(), StringIO()
+        writer = csv.DictWriter(text, [*records[0]] if records else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        return text.getvalue()
+
+    def as_latex(self, with_source: bool = True) -> str:
+        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
+        rows = [_latex_row(map(_joined, row)) for row in self.rows]
+        if self.total:
+            rows.insert(-1, r"\midrule")
+        about = (self.source, self.protocol) if with_source else ()
+        kinds = "l" * self.labels + "r" * (len(self.columns) - self.labels)
+        return latex_comment(*about, *self.notes) + "\n".join([
+            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+            rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule", _latex_row(self.columns), r"\midrule", *rows, r"\bottomrule",
+            r"\end{tabular}", r"\end{table}", "",
+        ])  # fmt: skip
+
+
+def sources(source: str, protocol: str) -> list[str]:
+    """Paragraphs of Markdown that say where figures come from."""
+    return [markdown_text(source), *([f"Protocol: {markdown_text(protocol)}"] if protocol else [])]
+
+
+def latex_comment(*texts: str) -> str:
+    """A line for each text that there is."""
+    return "".join(f"% {' '.join(text.split())}\n" for text in texts if text)
+
+
+def frame(rows: Iterable[dict[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a pandas table; pandas is not needed to run anything."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise RpmsError(
+            "pandas tables need pandas, which is not installed: pip install 'rpms[analysis]'"
+        ) from error
+    return pandas.DataFrame(list(rows), columns=list(columns) or None)
 
 
 def label(text: str) -> Cell:
@@ -152,9 +223,29 @@ def _row(cells: Any) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Task names and error texts may hold anything; none of it is markup."""
     text = escape(" ".join(text.split()), quote=False)
     for sign in ("\\", "|", "`", "*", "]("):
         text = text.replace(sign, f"{sign[:-1]}\\{sign[-1]}")
     return text
+
+
+def _plain_values(cell: Cell) -> dict[str, Any]:
+    """The figure itself under no name, and what belongs to it by name; dashes are nothing."""
+    if cell.value is None:
+        return {"": None if cell.text in (NONE, "") else cell.text}
+    if not isinstance(cell.value, dict):
+        return {"": cell.value}
+    (_, figure), *others = cell.value.items()
+    return {"": figure, **dict(others)}
+
+
+def _latex(text: str) -> str:
+    return " ".join(text.split()).translate(LATEX)
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """A bracket at the beginning would belong to the end of the row before."""
+    row = " & ".join(map(_latex, cells))
+    return rf"{'{}' * row.startswith(('[', '*'))}{row} \\"

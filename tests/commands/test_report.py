@@ -24,21 +24,47 @@ def folder(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", wins)
 
 
-def test_report_prints_tables_and_writes_files(rpms: Rpms, folder: Path, tmp_path: Path) -> None:
+def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_path: Path) -> None:
     done = rpms("report", folder)
     assert done.code == 0 and done.err == ""
     flat = " ".join(done.out.split())
-    assert "B rules" in flat and "100.0% [61.0, 100.0]" in flat and LABEL in flat
-    assert "0.0312" in flat  # six discordant pairs, all one way
+    assert "B rules" in flat and "100.0% [61.0, 100.0]" in flat and flat.count(LABEL) == 2
+    # Six discordant pairs, all one way.
+    assert "6:0 games, p 0.0312, but 0.125 for 4 comparisons." in flat
     assert done.out.count("Protocol split: alfworld generated_unseen") == 1
-    assert (folder / "report.md").read_text().count("Protocol: split") > 5
+    titles = ("Verdict", "Results by condition", "Rules x memory", "Where lost episodes went wrong")
+    lines = done.out.splitlines()
+    assert [line for line in lines if line in titles] == [*titles]
+    assert "--all: types, pairs, failures, steps, fates, tokens" in flat
+    markdown = (folder / "report.md").read_text()
+    assert markdown.count("Protocol: split") == 1 and markdown.count("\n## ") == 9
     for name in ("report.md", "report.json", "report.html"):
         assert (folder / name).stat().st_size > 1000 and str(folder / name) in done.out
-    assert max(map(len, done.out.splitlines())) <= max(100, len(f"written: {folder}/report.json"))
+    assert max(map(len, lines)) <= max(100, len(f"written: {folder}/report.json"))
     document = json.loads(rpms("report", folder, "--json", "--html", tmp_path / "page.html").out)
     assert (tmp_path / "page.html").read_bytes() == (folder / "report.html").read_bytes()
     assert document["model_label"] == LABEL and document["commit"] == "abc1234"
     assert document == json.loads((folder / "report.json").read_text())
+    assert all(f"- {line}" in markdown for line in document["verdict"])
+
+
+def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: Path) -> None:
+    some = rpms("report", folder, "--table", "pairs", "--table", "main").out
+    assert some.index("Every pair of conditions") < some.index("Results by condition")
+    assert "Rules x memory" not in some and "--all: square, types, failures" in some
+    every = rpms("report", folder, "--all").out
+    assert "Tokens and cost" in every and "Other tables" not in every
+    words = ("report", folder, "--table", "main", "--format")
+    assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,6,0,0.0,0.0,0.39")
+    assert rpms(*words, "latex").out.count(r"\begin{tabular}{lrrrrrr}") == 1
+    assert rpms(*words, "markdown").out.count("\n## ") == 1
+    assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
+    assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 8
+    (folder / "report.md").unlink()
+    wrong = rpms("report", folder, "--table", "pears")
+    assert wrong.code == 2 and wrong.err.count("\n") == 1 and not (folder / "report.md").exists()
+    assert "this run has no table 'pears'; did you mean 'pairs'?" in wrong.err
+    assert rpms("report", folder, "--format", "word").code == 2
 
 
 def test_compare_names_what_changed_and_refuses_other_protocols(

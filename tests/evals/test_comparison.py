@@ -47,7 +47,7 @@ def test_only_tasks_that_both_finished_are_paired(tmp_path: Path) -> None:
     comparison = compare_runs([first, second], allow_differences=True)
     (row,) = comparison.as_json()["tables"]["summary"]["rows"]
     assert row["tasks"] == 1 and row["first"]["n"] == 1
-    assert "1 episodes of the first run ended in an error and are left out." in (
+    assert "Left out: 1 episode of the first run that ended in an error." in (
         comparison.tables[0].notes
     )
     assert len(comparison.tables[1].rows) == 1

@@ -73,5 +73,5 @@ def test_what_cannot_be_loaded_is_told_in_one_line(
         rpms.load([])
     frames = rpms.load(write_run(tmp_path, WINS, logs=False))
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(RpmsError, match=r"^rpms.load needs pandas.*rpms\[analysis\]'$"):
+    with pytest.raises(RpmsError, match=r"^pandas tables need pandas.*rpms\[analysis\]'$"):
         _ = frames.episodes

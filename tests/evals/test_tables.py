@@ -38,6 +38,32 @@ def test_json_has_raw_values() -> None:
     ]
 
 
+def test_csv_and_frames_have_a_column_for_each_end_of_an_interval() -> None:
+    """Also where the first row has none; what is not there is nothing, not a dash."""
+    rows = [
+        [label("a, b"), percent(None), count(1)],
+        [label(""), percent(0.5, Interval(0.25, 0.75)), Cell("-")],
+    ]
+    assert table(rows=rows).as_csv().splitlines() == [
+        "row,rate,rate low,rate high,n", '"a, b",,,,1', ",0.5,0.25,0.75,",
+    ]  # fmt: skip
+    frame = table(rows=rows).as_dataframe()
+    assert frame["rate high"].sum() == 0.75 and frame["n"].sum() == 1
+    assert table(rows=[]).as_csv().strip() == ""
+
+
+def test_latex_is_escaped_and_ruled() -> None:
+    rows = [[label("[50%_a&b] \\ $x^2 {y} ~z #1"), p_value(0.00001), Cell("1", "[0, 2]")]]
+    latex = table(rows=[*rows, [label("all"), Cell("2"), Cell("")]], total=True).as_latex()
+    assert latex.splitlines() == [
+        "% model: m", "% note", r"\begin{table}", r"\centering", r"\caption{Title}",
+        r"\label{tab:t}", r"\begin{tabular}{lrr}", r"\toprule", r" & rate & n \\", r"\midrule",
+        r"{}[50\%\_a\&b] \textbackslash{} \$x\textasciicircum{}2 \{y\} \textasciitilde{}z \#1 "
+        r"& $<$ 0.0001 & 1 [0, 2] \\",
+        r"\midrule", r"all & 2 &  \\", r"\bottomrule", r"\end{tabular}", r"\end{table}",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("p", "text"), [(0.00001, "< 0.0001"), (0.00779, "0.0078"), (0.784, "0.784"), (1.0, "1.000")]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,11 @@ from rpms.evals.report.results import (
     type_table,
 )
 from rpms.evals.report.source import source_of
+from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import Run, read_run
-from rpms.evals.tables import Table
+from rpms.evals.tables import Table, latex_comment, markdown_text, sources
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import offer
 
 __all__ = ["Report", "build_report", "read_report", "report"]
 
@@ -40,6 +44,9 @@ TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
 )  # fmt: skip
 """A question each, in reading order; None where a run has nothing to say to it."""
 
+BRIEF = (("main",), ("square", "types"), ("causes", "failures"))
+"""Of each question the table that answers it best, if there is one; the verdict has the pairs."""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -47,6 +54,11 @@ class Report:
 
     run: Run
     tables: list[Table]
+
+    @cached_property
+    def verdict(self) -> list[str]:
+        """What the run says, in a few sentences."""
+        return verdict(self.run)
 
     def as_json(self) -> dict[str, Any]:
         """One object for programs: what was run, and every table by its id."""
@@ -59,15 +71,48 @@ class Report:
             "commit": manifest.commits,
             **{name: getattr(manifest, name) for name in about},
             "complete": self.run.complete,
+            "verdict": self.verdict,
             "planned": self.run.planned,
             "played": self.run.done,
             "tables": {table.id: table.as_json() for table in self.tables},
         }
 
     def as_markdown(self) -> str:
-        """All tables under one heading."""
-        parts = [f"# {heading(self.run)}\n", *(table.as_markdown() for table in self.tables)]
+        """Source, protocol and verdict once, then the tables."""
+        head = [f"# {heading(self.run)}", *sources(*self.about)]
+        head.append("\n".join(f"- {markdown_text(line)}" for line in self.verdict))
+        parts = ["\n\n".join(head) + "\n", *(table.as_markdown(False) for table in self.tables)]
         return "\n".join(parts)
+
+    def as_latex(self) -> str:
+        """A booktabs table for each; source, protocol and verdict as comments."""
+        head = latex_comment(*self.about, *self.verdict)
+        return "\n".join([head, *(table.as_latex(False) for table in self.tables)])
+
+    def as_csv(self) -> str:
+        """The table alone; where there are more, each below a line with its name."""
+        if len(self.tables) == 1:
+            return self.tables[0].as_csv()
+        return "\n".join(f"# {table.id}: {table.title}\n{table.as_csv()}" for table in self.tables)
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """Source and protocol of all tables."""
+        return source_of(self.run), protocol_of(self.run.manifest)
+
+    def only(self, names: Iterable[str]) -> Report:
+        """The report with some tables alone, by their ids and in this order."""
+        known = {table.id: table for table in self.tables}
+        for name in names:
+            if name not in known:
+                raise RpmsError(f"this run has no table '{name}'; {offer(name, known)}")
+        return replace(self, tables=[known[name] for name in dict.fromkeys(names)])
+
+    def brief(self) -> Report:
+        """The report with the three tables that answer most: who won, by what, and why not."""
+        known = {table.id for table in self.tables}
+        choices = (next((name for name in names if name in known), "") for names in BRIEF)
+        return self.only(list(filter(None, choices)))
 
 
 def heading(run: Run) -> str:
@@ -89,5 +134,5 @@ def read_report(folder: Path) -> Report:
 
 
 def report(folder: str | Path) -> Report:
-    """The report of a run folder: every table, ``as_json()`` and ``as_markdown()``."""
+    """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``."""
     return read_report(Path(folder))

@@ -290,7 +290,7 @@ def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run, tmp_
         assert all(len(row) == len(table.columns) for row in table.rows)
     console = Console(width=400, file=StringIO(), record=True)
     print_tables(console, report.tables)
-    assert console.export_text().count(BOTH) == len(report.tables)
+    assert console.export_text().count(BOTH) == 1 == report.as_markdown().count(BOTH)
     assert "<code>abc1234, def5678</code>" in render_page(report)
     document = report.as_json()
     assert document["commit"] == "abc1234, def5678" and BOTH in document["source"]
