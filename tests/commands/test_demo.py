@@ -14,6 +14,7 @@ from rpms.envs import get_environment
 from rpms.evals.report import read_report
 from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms
+from tests.commands.conftest import ROOT
 from tests.evals.sample_runs import write_run
 
 FEW = ("--tasks", "1", "--conditions", "A,D+verify")
@@ -45,6 +46,11 @@ def test_it_tells_every_mechanism_and_leaves_one_folder(
     assert refusal and refusal[1] in get_environment("alfworld").rules.joinpath(
         "environment.yaml"
     ).read_text(encoding="utf-8")
+    (excerpt,) = re.findall(
+        r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M
+    )
+    for line in excerpt.splitlines():
+        assert line == "..." or " ".join(line.split()) in shown
     page = tmp_path / "demo-alfworld/report.html"
     assert opened == [page.as_uri()] and page.as_uri() in done.out and page.is_file()
     assert "no evidence for the method" in shown
