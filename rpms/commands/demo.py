@@ -61,8 +61,9 @@ def demo(
         _tell(console, world.name, choice)
     _remove_last(folder)
     count = len(plan.tasks)
-    console.print(f"This one and the next, {count} in all, under every condition:\n")
-    play_plan(plan, str(folder), ExecutionOptions(), show=False)
+    console.print(f"This task and those after it, {count} in all, under every condition:\n")
+    with console.status("playing them, some seconds"):
+        play_plan(plan, str(folder), ExecutionOptions(), show=False)
     report = read_report(folder)
     (page,) = [file for file in write_report(report, None) if file.suffix == ".html"]
     if as_json:

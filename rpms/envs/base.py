@@ -102,7 +102,7 @@ class Demo(NamedTuple):
     split: str
     story: int = 0
     tasks: int = 10
-    steps: int = 30
+    steps: int = 25
 
 
 @runtime_checkable

@@ -94,6 +94,13 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
         assert json.loads(done.out)["task"] == row["id"]
 
 
+@pytest.mark.engine
+def test_run_shows_a_veto_that_the_model_took(rpms: Rpms) -> None:
+    """Also where the decision that stands in the end is to accept another action."""
+    done = rpms("run", "--task", "14", "--condition", "D+verify")
+    assert ": asked_again [O-ACT-" in done.out and "success after" in done.out
+
+
 def test_tasks(rpms: Rpms) -> None:
     rows = json.loads(rpms("tasks", "--json", "--limit", "12").out)
     assert [row["index"] for row in rows] == list(range(12))
