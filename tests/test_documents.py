@@ -96,6 +96,19 @@ def test_the_rules_shown_are_rules_of_ours() -> None:
 def test_the_readme_shows_an_episode_and_results_and_says_whose() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = [ROOT / name for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)]
-    assert {file.name for file in shown} == {"results.webp", "episode.webp"}
-    assert all(5_000 < file.stat().st_size < 150_000 for file in shown)
+    assert {file.name for file in shown} == {"test-split.svg", "episode.webp"}
+    assert all(1_000 < file.stat().st_size < 150_000 for file in shown)
     assert "built-in planner `sim`, which is no language model" in " ".join(text.split())
+    assert len(text.split()) <= 1300
+
+
+def test_the_readme_s_chart_has_the_figures_of_its_table() -> None:
+    """Both are those of the page of results."""
+    table, chart, page = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("README.md", "docs/images/test-split.svg", "docs/results.md")
+    )
+    (row,) = re.findall(r"^\| won \|(.*)", table, re.M)
+    shares = re.findall(r"[\d.]+%", row)
+    assert shares == re.findall(r"([\d.]+%)(?: or more)?</text><?", chart)[-6:]
+    assert len(shares) == 6 and all(share in page for share in shares)

@@ -128,12 +128,13 @@ def _print_step(console: Console, event: StepEvent) -> None:
     )
     if turn["thought"]:
         console.print(f"     [italic]{escape(turn['thought'])}[/]")
-    if (decision := event["decision"]) and decision["verdict"] != "accepted":
-        rule = f" [{decision['rule']}]" if decision["rule"] else ""
-        proposal = decision["proposal"] or "(no action could be read)"
-        mend = f"; {decision['mend']}" if decision["mend"] else ""
-        verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
-        console.print(f"     [yellow]{escape(verdict)}[/]")
+    for decision in event["decisions"]:
+        if decision["verdict"] != "accepted":
+            rule = f" [{decision['rule']}]" if decision["rule"] else ""
+            proposal = decision["proposal"] or "(no action could be read)"
+            mend = f"; {decision['mend']}" if decision["mend"] else ""
+            verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
+            console.print(f"     [yellow]{escape(verdict)}[/]")
     action = turn["action"] or "(no action could be read)"
     console.print(f"     [bold cyan]> {escape(action)}[/]")
     style = "red" if turn["failed"] else "green"

@@ -90,10 +90,19 @@ class LiveGame(Protocol):
 
 
 class Demo(NamedTuple):
-    """What a demonstration plays of a world: this many tasks of every goal type of a split."""
+    """What a demonstration plays of a world.
+
+    Attributes:
+        split: the list of tasks.
+        story: which of them is told step by step; the table begins with it, too.
+        tasks: how many the table has.
+        steps: how long an episode may be.
+    """
 
     split: str
-    each: int
+    story: int = 0
+    tasks: int = 10
+    steps: int = 25
 
 
 @runtime_checkable
@@ -130,7 +139,7 @@ class Environment(ABC):
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: whether scores between lost and won mean something.
         signature: the fields of the printed goal signatures, in their order.
-        demo: what ``rpms demo`` plays of it; None for a world that has no part in it.
+        demo: what ``rpms demo`` plays of it; None for the first tasks of its first split.
         packages: the installed packages whose versions belong into a run's manifest.
         nowhere: what the agent reads of where it is while that is no place.
         lists_actions: whether its games can say which actions they would accept (``Listing``).

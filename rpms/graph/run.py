@@ -31,7 +31,7 @@ class StepEvent(TypedDict):
     recalls: list[Recall]
     unlisted: dict[str, int]
     knowledge_tokens: int
-    decision: Decision | None
+    decisions: list[Decision]
 
 
 class Options(TypedDict, total=False):

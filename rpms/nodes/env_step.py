@@ -122,5 +122,5 @@ def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
         "recalls": recalls,
         "unlisted": unlisted,
         "knowledge_tokens": state["knowledge_tokens"],
-        "decision": state["decisions"][-1] if state["decisions"] else None,
+        "decisions": [each for each in state["decisions"] if each["step"] == turn["step"]],
     }

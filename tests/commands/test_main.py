@@ -14,12 +14,10 @@ import typer
 
 from rpms import RunContext
 from rpms.commands import main as cli
-from rpms.commands.demo import CIRCLES, MECHANISMS, mechanism_table
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.arms import parse_arm
 from rpms.evals.conditions import preset_contexts
 from rpms.evals.evaluate import as_arms
-from rpms.evals.report import read_report
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -96,6 +94,13 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
         assert json.loads(done.out)["task"] == row["id"]
 
 
+@pytest.mark.engine
+def test_run_shows_a_veto_that_the_model_took(rpms: Rpms) -> None:
+    """Also where the decision that stands in the end is to accept another action."""
+    done = rpms("run", "--task", "14", "--condition", "D+verify")
+    assert ": asked_again [O-ACT-" in done.out and "success after" in done.out
+
+
 def test_tasks(rpms: Rpms) -> None:
     rows = json.loads(rpms("tasks", "--json", "--limit", "12").out)
     assert [row["index"] for row in rows] == list(range(12))
@@ -151,29 +156,6 @@ def test_rules_of_ones_own(rpms: Rpms, tmp_path: Path) -> None:
     refused = rpms("rules", "check", *own)
     for problem in ("the id is used 2 times", "unknown goal type 'juggle'"):
         assert f"{file}:3: U-FAIL-001: {problem}" in refused.out and refused.code == 2
-
-
-@pytest.mark.engine
-def test_the_demo_shows_every_mechanism(rpms: Rpms, tmp_path: Path) -> None:
-    few = ("--tasks", "6", "--conditions", "D,A+verify")
-    done = rpms("demo", "--env", "alfworld", *few, "--out", tmp_path)
-    shown = " ".join(done.out.split())
-    (page,) = tmp_path.glob("demo-*-alfworld/report.html")
-    assert str(page) in done.out.replace("\n", "")
-    assert "They are not results of a language model" in shown and "D full" in shown
-    run = read_report(page.parent).run
-    table = mechanism_table(run)
-    counts = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
-    assert list(counts) == [*MECHANISMS, CIRCLES] and len(run.manifest.tasks) >= 4
-    # Which of its two words the arbiter has occasion for depends on what a world's memory says:
-    # advice in names of this home is seldom unsure. All the rest is at work.
-    arbiter = {"removed by the arbiter", "warned by the arbiter"}
-    idle = {title for title, row in counts.items() if not any(row)}
-    assert idle <= arbiter and idle != arbiter
-    # Each mechanism works where it is switched on, and nowhere else.
-    for place, name in enumerate(table.columns[1:]):
-        assert bool(counts["memories recalled"][place]) is (name[0] in "CD")
-        assert bool(counts["vetoed by the guard"][place]) is ("+" in name)
 
 
 @pytest.mark.engine

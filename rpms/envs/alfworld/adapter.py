@@ -164,7 +164,7 @@ class Alfworld(Environment):
     rules = SHIPPED / "rules" / "alfworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
-    demo = Demo("generated_unseen", 2)
+    demo = Demo("generated_unseen", story=14)
     packages = ("alfworld", "textworld")
     lists_actions = True
     nowhere = "middle of the room"

@@ -139,7 +139,7 @@ class ScienceWorld(Environment):
     # family:verb:target; the verb tells goals of a family apart, not the destination.
     signature = ("type", "destination", "object")
     learning_split = "train_mini"
-    demo = Demo("dev_mini", 1)
+    demo = Demo("dev_mini", story=16, tasks=2, steps=9)
     packages = ("scienceworld",)
 
     # The pieces of this folder under the base class's names.

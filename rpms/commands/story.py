@@ -1,0 +1,127 @@
+"""One episode told for people: of each step only what no earlier step has shown.
+
+The proposal that the guard sent back, the memory that spoke for the action, a memory that was kept
+from the prompt and why, the action, and the rule that explains a refusal.
+"""
+
+from __future__ import annotations
+
+from textwrap import shorten
+from time import sleep
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from rpms.nodes.manual import manual_for
+from rpms.rules import check_action, explain_refusal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rpms.graph.run import StepEvent
+    from rpms.nodes.state import EpisodeOutput
+    from rpms.vocabulary.context import RunContext
+    from rpms.vocabulary.recall import Recall
+
+PACE = 0.25
+"""Seconds between two lines where a person reads them as they come."""
+ANSWER = 200
+"""How many characters of an answer: a room of ScienceWorld fills a screen."""
+PLACES = 3
+"""Of a memory of where things were, the best ones will do."""
+# The fates that the paper is about; that a memory was merged or had no room tells less.
+BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
+WORDS = {"failure": "avoid: ", "critical_failure": "avoid: ", "schema": "how to: "}
+
+
+class Story:
+    """Prints the steps of an episode, and remembers what it has shown."""
+
+    def __init__(self, console: Console, env: str, context: RunContext) -> None:
+        """Refusals are explained by the manual that this run shows."""
+        self.console, self.manual = console, manual_for(env, context)
+        self._shown: set[str] = set()
+
+    def tell(self, event: StepEvent) -> None:
+        """One step."""
+        turn, belief = event["turn"], event["belief"]
+        holding = ", ".join(belief["holding"]) or "nothing"
+        where = f"at {belief['location'] or 'the start'}, holding {holding}"
+        self._line(f"step {turn['step']}", "dim", f"{where}; sub-goal {event['sub_goal']['name']}")
+        for decision in event["decisions"]:
+            if decision["verdict"] != "accepted":
+                reason = decision["reason"] + (f"; {decision['mend']}" if decision["mend"] else "")
+                self._line("vetoed", "yellow", decision["proposal"])
+                self._because("yellow", decision["rule"], reason)
+        self._memories(event["recalls"], turn["action"])
+        self._line("action", "bold cyan", turn["action"] or "(no action could be read)")
+        answer = shorten(turn["observation"], ANSWER, placeholder=" ...")
+        self._line(
+            "refused" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
+        )
+        if turn["failed"] and turn["action"]:
+            diagnosis = check_action(self.manual, turn["action"], belief)
+            needs = "; ".join(explain_refusal(self.manual, turn["action"], belief))
+            sure = "needs" if diagnosis.violated else "may need"
+            self._because("magenta", diagnosis.rule, f"it {sure}: {needs}")
+        self.console.print()
+
+    def end(self, result: EpisodeOutput) -> None:
+        """How it went: won, or as far as a graded world says."""
+        if result["success"]:
+            self._line("won", "bold green", f"after {result['steps']} steps")
+        else:
+            score = f"score {result['score']:g} after {result['steps']} steps"
+            self._line("so far", "bold yellow", score)
+        self.console.print()
+
+    def _memories(self, recalls: list[Recall], action: str) -> None:
+        """The first new memory that speaks for the action, and the first new one of each fate."""
+        for recall in recalls:
+            if _speaks_for(recall, action) and self._is_new(recall["entry"]["type"]):
+                self._line("recalled", "green", _advice(recall))
+                break
+        for fate, label in BY_STATE_OR_RULE.items():
+            for recall in recalls:
+                if recall["dropped_by"] == fate and self._is_new(fate + recall["rule"]):
+                    self._line(label, "red", _advice(recall))
+                    self._because("red", recall["rule"], recall["reason"])
+                    break
+
+    def _is_new(self, key: str) -> bool:
+        is_new = key not in self._shown
+        self._shown.add(key)
+        return is_new
+
+    def _because(self, style: str, rule: str, reason: str) -> None:
+        self._line("  because", style, f"[{rule}] {reason}" if rule else reason)
+
+    def _line(self, label: str, style: str, text: str) -> None:
+        """A label and its text, which keeps its indent where it is wrapped."""
+        grid = Grid.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=13, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(f"[{style}]{escape(label)}[/]", f"[{style}]{escape(text)}[/]")
+        self.console.print(grid)
+        if self.console.is_terminal:
+            sleep(PACE)
+
+
+def _advice(recall: Recall) -> str:
+    advice = recall["advice"]
+    if advice["places"]:
+        return f"where one was found: {'; '.join(advice['places'][:PLACES])}"
+    return WORDS.get(recall["entry"]["type"], "did: ") + " -> ".join(advice["printed"])
+
+
+def _speaks_for(recall: Recall, action: str) -> bool:
+    """Whether a memory that is in the prompt names this action or the place it leads to."""
+    advice = recall["advice"]
+    if recall["dropped_by"] or "failure" in recall["entry"]["type"]:
+        return False
+    return action in advice["actions"] or any(
+        action.endswith(f" {name}")
+        for place in advice["places"]
+        for name in place.partition(" (")[0].split(", ")
+    )

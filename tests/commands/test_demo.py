@@ -1,0 +1,82 @@
+"""``rpms demo``: the story has every mechanism in it, and leaves one folder."""
+
+from __future__ import annotations
+
+import re
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from rpms import RunContext, stream_episode
+from rpms.commands import story
+from rpms.envs import get_environment
+from rpms.evals.report import read_report
+from rpms.vocabulary.output import open_console
+from tests.command_line import Rpms
+from tests.commands.conftest import ROOT
+from tests.evals.sample_runs import write_run
+
+FEW = ("--tasks", "1", "--conditions", "A,D+verify")
+
+
+@pytest.mark.engine
+def test_it_tells_every_mechanism_and_leaves_one_folder(
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(story, "sleep", None)  # nobody waits where a program reads
+    for words in ((), ("--open",)):  # again: the same folder, played anew
+        done = rpms("demo", *FEW, "--out", tmp_path, *words)
+        assert (done.code, done.err) == (0, "")
+        assert [folder.name for folder in tmp_path.iterdir()] == ["demo-alfworld"]
+    labels = re.findall(
+        r"^(vetoed|recalled|SCF dropped|rules dropped|refused|won) ", done.out, re.M
+    )
+    assert {*labels} == {"vetoed", "recalled", "SCF dropped", "rules dropped", "refused", "won"}
+    steps = int(re.findall(r"^won +after (\d+) steps", done.out, re.M)[0])
+    assert len(re.findall(r"^action ", done.out, re.M)) == steps <= 12
+    shown = " ".join(done.out.split())
+    # What was dropped, vetoed or refused says why; the rule stands in the manual by this id.
+    assert len(re.findall(r"^  because ", done.out, re.M)) == len(labels) - labels.count(
+        "recalled"
+    ) - labels.count("won")
+    refusal = re.search(r"refused Nothing happens\. because \[([\w-]+)\] it (?:may )?need", shown)
+    assert refusal and refusal[1] in get_environment("alfworld").rules.joinpath(
+        "environment.yaml"
+    ).read_text(encoding="utf-8")
+    (excerpt,) = re.findall(
+        r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M
+    )
+    for line in excerpt.splitlines():
+        assert line == "..." or " ".join(line.split()) in shown
+    page = tmp_path / "demo-alfworld/report.html"
+    assert opened == [page.as_uri()] and page.as_uri() in done.out and page.is_file()
+    assert "no evidence for the method" in shown
+    run = read_report(page.parent).run
+    assert len(run.manifest.tasks) == 1 and run.complete
+    won = run.played("D+verify")[0]
+    assert re.search(rf"^D\+verify +1 +{won.steps} +{won.invalid_actions}$", done.out, re.M)
+
+
+def test_a_run_of_another_model_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="openai:m")
+    before = {file: file.read_bytes() for file in folder.rglob("*.jsonl")}
+    done = rpms("demo", *FEW, "--out", tmp_path, "--json")
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert before and {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.engine
+def test_in_a_terminal_it_comes_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(story, "sleep", pauses.append)
+    context = RunContext(max_steps=1).under("B")
+    console = open_console(force_terminal=True, quiet=True)
+    teller = story.Story(console, "alfworld", context)
+    step, result = stream_episode(0, context=context)
+    teller.tell(step)  # type: ignore[arg-type]
+    assert len(pauses) == 3 and 0 < sum(pauses) < 2  # where it is, the action, the answer
+    teller.end(result)  # type: ignore[arg-type]
+    assert len(pauses) == 4
