@@ -182,7 +182,7 @@ def pair_table(run: Run) -> Table | None:
             row += [p_value(paired.p_score), p_value(ranked)]
         row.append(counted([e for e, other in both if e.success and not other.success]))
         row.append(counted([e for other, e in both if e.success and not other.success]))
-        rows.append([*row, p_value(paired.p), p_value(p), label(_difference(run, a, b))])
+        rows.append([*row, p_value(paired.p), p_value(p), label(", ".join(differing(run, a, b)))])
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
     columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm", "differ in"]
@@ -195,11 +195,11 @@ def pair_table(run: Run) -> Table | None:
     )
 
 
-def _difference(run: Run, first: str, second: str) -> str:
+def differing(run: Run, first: str, second: str) -> list[str]:
     """The settings that have another value, of those that have a meaning in both."""
     usual = RunContext().plain  # of settings younger than the run
     a, b = (effective({**usual, **run.manifest.conditions[name]}) for name in (first, second))
-    return ", ".join(name for name in a if name in b and a[name] != b[name])
+    return [name for name in a if name in b and a[name] != b[name]]
 
 
 def square_of(run: Run, ground: str) -> list[str]:
