@@ -27,7 +27,7 @@ from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import conditions_plot
-from rpms.evals.report.source import names, settings_of, short_type, source_of
+from rpms.evals.report.source import names, quantity, settings_of, short_type, source_of
 from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
@@ -60,7 +60,7 @@ def written(moment: str) -> str:
     return f"{when.day} {when:%b %Y, %H:%M} {when.tzname() or ''}".rstrip()
 
 
-_jinja.filters["written"] = written
+_jinja.filters |= {"written": written, "quantity": quantity}
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:

@@ -20,7 +20,7 @@ LETTERS = {
 def source_of(run: Run) -> str:
     """Which model, which split, which commit, how much of it, and what arms take from elsewhere."""
     manifest = run.manifest
-    played = f"{run.planned} episodes"
+    played = quantity(run.planned, "episode")
     if not run.complete:
         played = f"{run.done} of {played}"
     swapped = "".join(
@@ -29,9 +29,14 @@ def source_of(run: Run) -> str:
         for stage, code in stages.items()
     )
     return (
-        f"{manifest.env} {manifest.split}, {len(manifest.tasks)} tasks, {played}; "
+        f"{manifest.env} {manifest.split}, {quantity(len(manifest.tasks), 'task')}, {played}; "
         f"model: {manifest.model_label}; commit {manifest.commits}{swapped}"
     )
+
+
+def quantity(number: int, noun: str) -> str:
+    """``1 task``, ``134 tasks``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def names(condition: str) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.results import differing, figure
-from rpms.evals.report.source import names
+from rpms.evals.report.source import names, quantity
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import UNKNOWN
 from rpms.evals.tables import p_value
@@ -128,6 +128,7 @@ def _sentence(
     first, second, part = comparison
     graded = metric_of(run.manifest.env) == "score"
     difference = (paired.difference or 0.0) * (1 if graded else 100)
+    tasks = quantity(paired.n, "task")
     unit = "points of score" if graded else "points"
     size = f"{abs(difference):.1f} {unit}"
     figures = f"p {p_value(p).text}"
@@ -140,8 +141,8 @@ def _sentence(
         figures = f"{difference:+.1f} {unit}, {figures}"
         if part:
             question = f"Whether {gain.lower()} to {_ground(run, comparison)}"
-            return f"{question} ({second} over {first}) is not told by {paired.n} tasks: {figures}."
-        return f"{second} is not told apart from {first} by {paired.n} tasks: {figures}."
+            return f"{question} ({second} over {first}) is not told by {tasks}: {figures}."
+        return f"{second} is not told apart from {first} by {tasks}: {figures}."
     if part:
         words = f"{loss} {size} from" if difference < 0 else f"{gain} {size} to"
         return f"{words} {_ground(run, comparison)} ({second} over {first}), {figures}."
