@@ -155,7 +155,7 @@ class Shelf:
         if len(self._folders) > 1:
             return str(folder)
         below = folder.relative_to(self._folders[0])
-        return str(below) if below.parts else folder.name
+        return str(below) if below.parts else folder.resolve().name
 
 
 def _runs_in(folder: Path) -> list[Path]:

@@ -24,7 +24,7 @@ const CONTRASTS = [onlyOneWon, ([a, b]) => Math.abs(a.score - b.score),
   ([a, b]) => Math.abs(a.invalid - b.invalid), ([a, b]) => Math.abs(a.steps - b.steps)];
 
 function byContrast(first, second) {
-  const contrast = CONTRASTS.find((of) => of(first) !== of(second));
+  const contrast = CONTRASTS.find((measure) => measure(first) !== measure(second));
   return contrast ? contrast(second) - contrast(first) : 0;
 }
 
