@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -135,16 +136,26 @@ class Shelf:
         return self._known
 
     def index(self) -> str:
-        """A page that lists the runs and how they stand."""
+        """A page that lists the runs and how they stand, the newest first."""
         rows: list[dict[str, Any]] = []
         for name, followed in self.runs().items():
-            row: dict[str, Any] = {"name": name, "folder": str(followed.folder), "error": ""}
+            folder = followed.folder
+            row: dict[str, Any] = {"name": name, "folder": folder, "error": "", "created": ""}
+            row["short"] = self._short(folder)
             try:
-                row |= followed.state() | {"run": followed.run()[0]}
+                run, _ = followed.run()
+                row |= followed.state() | {"run": run, "created": run.manifest.created}
             except (RpmsError, OSError) as error:
                 row["error"] = str(error)
             rows.append(row)
-        return render_index(rows)
+        return render_index(sorted(rows, key=itemgetter("created"), reverse=True))
+
+    def _short(self, folder: Path) -> str:
+        """Its name below the one folder that was given; of several each in full."""
+        if len(self._folders) > 1:
+            return str(folder)
+        below = folder.relative_to(self._folders[0])
+        return str(below) if below.parts else folder.resolve().name
 
 
 def _runs_in(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The run as one HTML file: tables and plots first, then every episode step by step.
+"""The run as one HTML file: the answer first, then every episode step by step.
 
 Nothing is fetched: style and scripts are inlined, and each episode's step log stays gzipped
 inside the page until it is opened. Observations and replies are foreign text, so the page
@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -26,7 +27,8 @@ from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import conditions_plot
-from rpms.evals.report.source import names, settings_of, short_type, source_of
+from rpms.evals.report.source import names, quantity, settings_of, short_type, source_of
+from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
 from rpms.evals.tables import Cell, Table
@@ -48,6 +50,17 @@ _jinja = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
+
+
+def written(moment: str) -> str:
+    """A time as people write it; empty where nobody noted it."""
+    if not moment:
+        return ""
+    when = datetime.fromisoformat(moment)
+    return f"{when.day} {when:%b %Y, %H:%M} {when.tzname() or ''}".rstrip()
+
+
+_jinja.filters |= {"written": written, "quantity": quantity}
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:
@@ -81,6 +94,7 @@ def render_page(report: Report, live: str = "") -> str:
         settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
+        verdict=verdict(run),
         tables=report.tables,
         plot=conditions_plot(run),
         rules_changed=rules_changed(run),

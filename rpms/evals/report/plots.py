@@ -1,64 +1,72 @@
-"""The plot of the report: each condition's figure on its interval, as SVG.
+"""The plot of the report: each condition's figure on its interval.
 
-Colours are classes, so that they follow the page's theme.
+A row is a name, a scale and a value side by side, so that it fits any screen and no words lie on
+a dot. Colours are classes, so that they follow the page's theme.
 """
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
-from rpms.evals.measures import mean, metric_of, rate
+from rpms.evals.measures import Interval, mean, metric_of, rate
 from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
 
-WIDTH, TOP, ROW = 720, 12, 30
-LABELS, END = 190, 660
-"""Where figures of 0 and of 100 lie; names stand before, values behind."""
+ROW, TICKS = 30, 22
+MIDDLE = ROW / 2
+SCALE = range(0, 101, 25)
 
 
 def conditions_plot(run: Run) -> Markup:
     """One row per condition: the primary figure, on a scale of 0 to 100, and its interval."""
     scored = metric_of(run.manifest.env) == "score"
-    bottom = TOP + ROW * len(run.conditions)
-    parts = []
-    for value in range(0, 101, 20):
-        parts.append(_line(value, 8, value, bottom, "grid"))
-        text = str(value) if scored else f"{value}%"
-        parts.append(_text(_at(value), bottom + 18, text, "tick", "middle"))
-    for number, name in enumerate(run.conditions):
-        y, judged = TOP + ROW * (number + 0.5), run.judged(name)
-        parts.append(_text(LABELS - 12, y + 4, names(name), "name", "end"))
-        if not judged:
-            continue
-        if scored:
-            score = mean([e.floored for e in judged])
-            figure, interval, unit = score.value, score.interval, 1.0
-        else:
-            won = rate(judged)
-            figure, interval, unit = won.share, won.interval, 100.0
-        figure = (figure or 0.0) * unit
-        if interval:
-            low, high = interval.low * unit, interval.high * unit
-            parts.append(_line(low, y, high, y, "whisker"))
-        dot = Markup('<circle cx="{}" cy="{}" r="6" class="dot"/>')
-        parts.append(dot.format(_at(figure), y))
-        parts.append(_text(WIDTH - 8, y + 4, f"{figure:.1f}", "value", "end"))
+    unit = "" if scored else "%"
+    rows = [_row(names(name), _figure(run, name, scored), unit) for name in run.conditions]
+    ticks = [_tick(value, unit) for value in SCALE]
     what = "Mean floored score" if scored else "Success rate"
-    svg = Markup('<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
-    title = f"{what} by condition, with 95% intervals"
-    return svg.format(WIDTH, bottom + 28, title, Markup("").join(parts))
+    return Markup(
+        '<div class="plot" role="img" aria-label="{} by condition, with 95% intervals">{}'
+        "<span></span>{}<span></span></div>"
+    ).format(what, Markup("").join(rows), _scale(TICKS, ticks))
 
 
-def _at(value: float) -> float:
-    return round(LABELS + (END - LABELS) * value / 100, 1)
+def _figure(run: Run, condition: str, scored: bool) -> tuple[float, Interval | None] | None:
+    """On a scale of 0 to 100; None where nothing was played."""
+    judged = run.judged(condition)
+    if not judged:
+        return None
+    if scored:
+        score = mean([e.floored for e in judged])
+        return score.value or 0.0, score.interval
+    won = rate(judged)
+    span = won.interval and Interval(100 * won.interval.low, 100 * won.interval.high)
+    return 100 * (won.share or 0.0), span
+
+
+def _row(name: str, figure: tuple[float, Interval | None] | None, unit: str) -> Markup:
+    marks = [_line(value, 0, value, ROW, "grid") for value in SCALE]
+    value = ""
+    if figure:
+        at, interval = figure
+        value = f"{at:.1f}{unit}"
+        if interval:
+            marks.append(_line(interval.low, MIDDLE, interval.high, MIDDLE, "whisker"))
+        dot = Markup('<circle cx="{:.1f}%" cy="{}" r="6" class="dot"/>')
+        marks.append(dot.format(at, MIDDLE))
+    row = Markup('<span class="name">{}</span>{}<span class="value">{}</span>')
+    return row.format(name, _scale(ROW, marks), value)
+
+
+def _scale(height: int, marks: list[Markup]) -> Markup:
+    return Markup('<svg height="{}">{}</svg>').format(height, Markup("").join(marks))
 
 
 def _line(start: float, y1: float, end: float, y2: float, kind: str) -> Markup:
     """From one figure to another."""
-    line = Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>')
-    return line.format(_at(start), y1, _at(end), y2, kind)
+    line = Markup('<line x1="{:.1f}%" y1="{}" x2="{:.1f}%" y2="{}" class="{}"/>')
+    return line.format(start, y1, end, y2, kind)
 
 
-def _text(x: float, y: float, words: str, kind: str, anchor: str) -> Markup:
-    text = Markup('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>')
-    return text.format(x, y, kind, anchor, words)
+def _tick(value: int, unit: str) -> Markup:
+    text = Markup('<text x="{}%" y="16" text-anchor="middle">{}{}</text>')
+    return text.format(value, value, unit)

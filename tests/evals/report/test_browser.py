@@ -5,6 +5,7 @@ One window is opened, and every test loads the page into it anew.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -16,8 +17,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from rpms.evals.records import JobKey
 from rpms.evals.report import read_report
 from rpms.evals.report.page import write_report
+from rpms.evals.run_folder import read_run
 from tests.evals.report.conftest import PARAGRAPH, PATIENCE_MS, PLACE, Open
 from tests.evals.sample_runs import SYSTEM, TYPES, task_id, write_run
 
@@ -43,7 +46,7 @@ window.DecompressionStream = class extends Real {
 """A page that says how many logs it has unpacked."""
 # Everything that reaches beyond the screen, less what is there to be pushed: tables and steps.
 TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
-  && !e.closest(".strip, .skip, svg, .scroll > *, #pairing > *")
+  && !e.closest(".strip, .skip, svg, .scroll > *")
   && e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => `${e.tagName}.${e.className}`)"""
 
@@ -110,10 +113,10 @@ def at(condition: str, number: int, step: int) -> str:
 def test_the_page_opens_with_tables_and_a_plot(opened: Open) -> None:
     page = opened()
     expect(page).to_have_title(re.compile("alfworld generated_unseen.*not a language model"))
-    expect(page.locator("#table-main .source")).to_contain_text("commit abc1234")
+    expect(page.locator(".foot")).to_contain_text("commit abc1234")
     row = page.locator("#table-main tbody tr").filter(has_text="B rules")
     expect(row).to_contain_text("25.0% [4.6, 69.9]")
-    expect(page.locator("#table-main svg[role=img]")).to_be_visible()
+    expect(page.locator("#table-main [role=img]")).to_be_visible()
     expect(page.locator("#view-episodes")).to_be_hidden()
     page.get_by_role("navigation", name="Tables").get_by_text("Failure modes").click()
     expect(page).to_have_url(re.compile("#/results/failures$"))
@@ -125,6 +128,27 @@ def test_the_page_opens_with_tables_and_a_plot(opened: Open) -> None:
     page.locator("#table-failures tbody tr").filter(has_text="timeout").locator("a").last.click()
     expect(page.locator("#set")).to_contain_text("Only these: Failure modes: timeout")
     expect(page.locator("#list tbody tr")).to_have_count(1)
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_the_first_screen_is_the_answer(opened: Open, width: int) -> None:
+    page = opened(width=width)
+    boxes = {
+        name: page.locator(place).bounding_box() or {}
+        for name, place in {"plot": ".plot", "verdict": ".verdict li:first-child",
+                            "table": "#table-main table"}.items()
+    }  # fmt: skip
+    assert boxes["plot"]["y"] + boxes["plot"]["height"] < 500
+    assert boxes["verdict"]["y"] < 500 and boxes["table"]["y"] < 900
+    expect(page.locator(".facts").first).to_be_hidden()
+    for figure in ("0%", "100%"):
+        page.locator(".dot").evaluate_all(
+            "(all, cx) => all.map((e) => e.setAttribute('cx', cx))", figure
+        )
+        name, dot, value = (page.locator(f".plot .{kind}").first.bounding_box() or {}
+                            for kind in ("name", "dot", "value"))  # fmt: skip
+        assert name["x"] + name["width"] < dot["x"], "no words lie on a dot"
+        assert dot["x"] + dot["width"] < value["x"]
 
 
 def test_episodes_are_filtered_searched_and_sorted(opened: Open) -> None:
@@ -266,6 +290,27 @@ def test_two_conditions_side_by_side(opened: Open) -> None:
     page.locator("h1:visible").click()
     press(page, "Escape")
     expect(page.locator("#view-episodes")).to_be_visible()
+
+
+def test_side_by_side_opens_where_two_part_and_it_tells_something(
+    opened: Open, tmp_path: Path
+) -> None:
+    """D wins most that A lost; of those its log of task 2 has A refused where they part."""
+    wins = {"A": [True, False, False, False], "D": [True] * 4, "B": [True, False, False, True]}
+    lines = {("A", 0): {"steps": 40}, ("A", 1): {"invalid_actions": 9}}
+    folder = write_run(tmp_path, wins, lines=lines)
+    log = read_run(folder).log_file(read_run(folder).episodes[JobKey("A", task_id(2))])
+    steps = json.loads(gzip.decompress(log.read_bytes()))
+    steps["steps"][2]["failed"] = True
+    log.write_bytes(gzip.compress(json.dumps(steps).encode()))
+    page = opened("#/compare", file=write_report(read_report(folder))[-1], width=PHONE)
+    expect(page.locator("#parting")).to_contain_text("They part at step 3.")
+    assert choice(page, "Second").input_value() == "D"
+    assert choice(page, "Task").input_value() == task_id(2)
+    expect(page.locator("tr.parted")).to_have_attribute("aria-current", "step")
+    expect(page.locator("tr.parted button")).to_be_in_viewport()
+    choice(page, "Second").select_option("B")
+    expect(page).to_have_url(re.compile(f"#/compare/A/B/{quote(task_id(2), safe='')}$"))
 
 
 def test_the_prompt_has_coloured_blocks_marks_what_is_new_and_can_be_copied(opened: Open) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,23 @@ def test_runs_are_found_below_folders_and_as_they_begin(tmp_path: Path) -> None:
     assert first in shelf.runs().values(), "a run that was read is kept"
     with pytest.raises(RpmsError, match=r"no manifest\.json in .*empty or below it"):
         Shelf([tmp_path / "empty"])
+
+
+def test_the_newest_run_is_listed_first_with_its_date_and_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, day in (("a", "01"), ("b/c", "03"), ("d", "02")):
+        created = f"2030-01-{day}T03:04:05+00:00"
+        write_run(tmp_path / name, {"A": [True]}, logs=False, created=created)
+    links = re.findall(r'title="(.+?)">(.+?)</a>', Shelf([tmp_path]).index())
+    assert links == [(str(tmp_path / name), name) for name in ("b/c", "d", "a")]
+    page = Shelf([tmp_path / "d", tmp_path / "a"]).index()
+    assert f">{tmp_path / 'd'}</a>" in page, "of several folders each in full"
+    assert (
+        '<time datetime="2030-01-02T03:04:05+00:00">2 Jan 2030<span class="clock">, 03:04' in page
+    )
+    monkeypatch.chdir(tmp_path / "d")
+    assert ">d</a>" in Shelf([Path()]).index()
 
 
 def test_a_damaged_run_is_told_in_the_list_of_runs(tmp_path: Path) -> None:

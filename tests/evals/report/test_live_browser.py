@@ -24,6 +24,16 @@ pytestmark = pytest.mark.browser
 
 
 WIDE, PHONE = 1400, 390
+IN_FLIGHT = """() => {
+  const real = window.fetch;
+  window.fetch = async (what) => {
+    const answer = await real(what);
+    if (what !== "state") return answer;
+    const flying = [5.4, 75, 7260].map((seconds) => ({ c: "A", task: "t", seconds }));
+    return Response.json({ ...await answer.json(), flying });
+  };
+}"""
+"""The state of the run as if episodes had been in flight for that long."""
 
 
 @pytest.fixture
@@ -66,7 +76,7 @@ def test_tables_and_the_list_follow_while_they_are_read(tmp_path: Path, followed
     FlightNotes(tmp_path).note([JobKey("A", "a <b>task</b> in flight")], Total(1234, 0.5))
     add(tmp_path, 1, False)
     expect(main).to_contain_text("50.0%")
-    expect(page.locator("details.protocol").first).not_to_have_attribute("open", "")
+    expect(page.locator("details.protocol").first).to_have_attribute("open", "")
     assert page.evaluate("window.row.isConnected"), "what is the same stays in its place"
     for words in ("Going on", "2 of 4 episodes", "1,234 tokens, $0.5000 so far"):
         expect(page.locator("#live")).to_contain_text(words)
@@ -117,12 +127,19 @@ def test_many_runs_are_listed_and_followed_and_trouble_is_said(
     expect(page.locator("tbody tr")).to_have_count(2)
     add(tmp_path / "one", 1, False)
     expect(page.locator("tbody tr").first).to_contain_text("2 of 4")
-    write_run(tmp_path / "three", {"A": [True]}, logs=False)
+    write_run(tmp_path / "three", {"A": [True]}, logs=False, created="2031-01-02T03:04:05")
+    expect(page.locator("tbody tr").first).to_have_text(re.compile(r"three\s+2 Jan 2031"))
     expect(page.locator("tbody tr")).to_have_count(3)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.locator("tbody a").first.click()
+    fits = "[document.documentElement, document.querySelector('.scroll')]"
+    assert page.evaluate(f"{fits}.every((e) => e.scrollWidth <= e.clientWidth)"), "nothing is cut"
+    for row in page.locator("tbody tr").all():
+        assert (row.bounding_box() or {})["height"] < 50, "one line for each run"
+    page.get_by_role("link", name="one").click()
     expect(page.locator("#live")).to_contain_text("2 of 4 episodes")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.evaluate(IN_FLIGHT)
+    times = [re.compile(f"for {words}$") for words in ("5 s", "1 min 15 s", "2 h 1 min")]
+    expect(page.locator("#live li")).to_have_text(times)
     broken = "new Response('episodes.jsonl:1: torn', {status: 500})"
     page.evaluate(f"void (window.fetch = () => Promise.resolve({broken}))")
     expect(page.locator("#live")).to_contain_text("episodes.jsonl:1: torn")

@@ -28,9 +28,11 @@ from rpms.evals.report.page import (
     rules_changed,
     run_rules,
     write_report,
+    written,
 )
 from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.source import settings_of
+from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import read_run
 from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
@@ -96,7 +98,8 @@ def test_the_plot_is_well_formed_and_has_every_condition(tmp_path: Path) -> None
     root = ElementTree.fromstring(str(conditions_plot(run)))
     assert root.get("role") == "img" and "Success rate by condition" in root.get("aria-label", "")
     dots = [mark for mark in root.iter() if "dot" in mark.get("class", "")]
-    assert {mark.get("cx") for mark in dots} == {"425.0"} and len(dots) == 12
+    assert {mark.get("cx") for mark in dots} == {"50.0%"} and len(dots) == 12
+    assert "".join(root.itertext()).count("50.0%") == 12
 
 
 def test_a_changed_manual_is_noticed(folder: Path, tmp_path: Path) -> None:
@@ -179,6 +182,16 @@ def test_every_setting_is_told_without_passwords(tmp_path: Path) -> None:
     assert settings["sessions"][0]["spent"] == {"tokens": 1200, "usd": 0.5}
     page = render_page(read_report(folder))
     assert escape(text) in page and "<summary>Protocol" in page
+    assert "<details open" not in page and 'class="protocol" open' not in page
+
+
+def test_the_answer_comes_first_and_says_when(folder: Path) -> None:
+    page = render_page(read_report(folder))
+    lines = verdict(read_run(folder))
+    order = ["3 tasks, 12 episodes &middot; 2 Jan 2030, 03:04", 'class="plot"', *map(escape, lines),
+             'aria-label="Table: Results by condition"', "<summary>Protocol"]  # fmt: skip
+    assert lines and sorted(order, key=page.index) == order
+    assert written("2026-11-06T13:08:24+00:00") == "6 Nov 2026, 13:08 UTC" and written("") == ""
 
 
 WINS = {"A": [True, False, False, True], "B": [False, True, True, True]}

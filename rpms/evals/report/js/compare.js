@@ -14,6 +14,41 @@ function partingStep(logs) {
 const sharedTasks = (first, second) => data.episodes
   .filter((e) => e.c === first && episodesByKey.has(keyOf(second, e.task)));
 
+// What ended in an error says nothing about the two.
+const comparable = (first, second) => sharedTasks(first, second)
+  .map((e) => [e, episodesByKey.get(keyOf(second, e.task))])
+  .filter((pair) => !pair.some(isError));
+
+const onlyOneWon = ([a, b]) => a.won !== b.won;
+const CONTRASTS = [onlyOneWon, ([a, b]) => Math.abs(a.score - b.score),
+  ([a, b]) => Math.abs(a.invalid - b.invalid), ([a, b]) => Math.abs(a.steps - b.steps)];
+
+function byContrast(first, second) {
+  const contrast = CONTRASTS.find((measure) => measure(first) !== measure(second));
+  return contrast ? contrast(second) - contrast(first) : 0;
+}
+
+// Opened without a choice, the view has a task in which the two differ most; of the first few that
+// only one of them won, one where the step at which they part was refused.
+const LOOKED_AT = 6;
+
+async function tellingTask(first, second) {
+  const pairs = comparable(first, second).sort(byContrast);
+  for (const pair of pairs.filter(onlyOneWon).slice(0, LOOKED_AT)) {
+    const logs = await Promise.all(pair.map(loadLog)).catch(() => []);
+    const parted = logs.length ? partingStep(logs) : 0;
+    if (logs.some((log) => log.steps[parted - 1]?.failed)) return pair[0].task;
+  }
+  return (pairs[0] || sharedTasks(first, second))[0]?.task;
+}
+
+// Beside the first condition stands the one that ended most tasks otherwise; of equals the last.
+function tellingSecond(first) {
+  const differing = (second) => comparable(first, second).filter(onlyOneWon).length;
+  const others = data.conditions.map(([c]) => c).filter((c) => c !== first);
+  return others.toSorted((a, b) => differing(a) - differing(b)).at(-1) || first;
+}
+
 function chooser(first, second, task) {
   const select = (name, title, options, value) => el("label", null, title, el("select", { name },
     options.map(([v, text]) => el("option", { value: v, selected: v === value }, text))));
@@ -28,7 +63,7 @@ function chooser(first, second, task) {
   form.addEventListener("change", () => {
     const [a, b, wish] = ["first", "second", "task"].map((name) => form.elements[name].value);
     const common = sharedTasks(a, b).map((e) => e.task);
-    location.hash = compareLink(a, b, common.includes(wish) ? wish : common[0] || "");
+    location.hash = compareLink(a, b, common.includes(wish) ? wish : "");
   });
   return form;
 }
@@ -80,17 +115,20 @@ function selectPair(number) {
   const [first, second] = pairing.sides;
   history.replaceState(null, "", compareLink(first.c, second.c, first.task, pairing.selected));
   const row = byId(`pair-${pairing.selected}`);
-  row.scrollIntoView({ block: "center" });
+  row.scrollIntoView();
   row.querySelector("button").focus({ preventScroll: true });
 }
 
 async function showComparison(first, second, task, number) {
-  const names = data.conditions.map(([c]) => c);
-  const pair = [first || names[0], second || names.at(-1)];
-  const shown = task || sharedTasks(...pair)[0]?.task;
+  const start = first || data.conditions[0][0];
+  const pair = [start, second || tellingSecond(start)];
+  const address = location.hash;
+  pairing.logs = null;
+  const shown = task || await tellingTask(...pair);
+  if (location.hash !== address) return;  // as in showEpisode
   const sides = pair.map((c) => episodesByKey.get(keyOf(c, shown)));
   const [lead] = sides;
-  Object.assign(pairing, { sides, logs: null });
+  pairing.sides = sides;
   const parting = el("p", { id: "parting", role: "status" });
   byId("view-compare").replaceChildren(el("h1", null, lead ? titleOf(lead) : "Side by side"),
     lead && goalBelow(lead) ? el("p", { class: "goal" }, goalBelow(lead)) : "",
@@ -99,17 +137,16 @@ async function showComparison(first, second, task, number) {
     parting.textContent = "These two conditions have no finished task in common.";
     return;
   }
-  const address = location.hash;
   try {
     const logs = await Promise.all(sides.map(loadLog));
-    if (location.hash !== address || pairing.sides !== sides) return;  // as in showEpisode
+    if (location.hash !== address || pairing.sides !== sides) return;
     const parted = partingStep(logs);
     Object.assign(pairing, { logs, parted, selected: number || parted || 1 });
     parting.replaceChildren(...(parted ? [`They part at step ${parted}. `, el("button",
       { type: "button", onclick: () => selectPair(parted) }, `Go to step ${parted}`)]
       : ["Both took the same actions."]));
     drawPairing();
-    if (number) byId(`pair-${number}`)?.scrollIntoView({ block: "center" });
+    byId(`pair-${pairing.selected}`)?.scrollIntoView({ behavior: "instant" });
   } catch (problem) {
     parting.replaceChildren(el("span", { class: "notice" }, problem.message));
   }

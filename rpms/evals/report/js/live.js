@@ -31,6 +31,13 @@ async function freshPage() {
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
+// A time as people write it.
+function spell(seconds) {
+  const [h, min, s] = [seconds / 3600, (seconds / 60) % 60, seconds % 60].map(Math.floor);
+  if (h) return `${h} h ${min} min`;
+  return min ? `${min} min ${s} s` : `${s} s`;
+}
+
 function drawLive(now) {
   const spent = [now.tokens === null ? "" : `${now.tokens.toLocaleString("en")} tokens`,
     now.usd ? `$${now.usd.toFixed(4)}` : ""].filter(Boolean).join(", ");
@@ -38,7 +45,7 @@ function drawLive(now) {
     : now.done >= now.planned ? ["", "Finished"] : ["warn", "Stopped before its end"];
   const flying = now.flying.map((job) => el("li", null,
     `${conditionNames.get(job.c) || job.c} \u00b7 `, el("code", null, job.task),
-    el("span", { class: "muted" }, ` for ${Math.round(job.seconds)} s`)));
+    el("span", { class: "muted" }, ` for ${spell(job.seconds)}`)));
   morphChildren(byId("live"), el("div", null,
     el("div", { class: "line" }, el("span", { class: `badge ${kind}` }, state),
       el("progress", { max: String(now.planned), value: String(now.done), "aria-label": "Episodes" }),
