@@ -28,7 +28,6 @@ from rpms.evals.report import Report, heading
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.source import names, quantity, settings_of, short_type, source_of
-from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
 from rpms.evals.tables import Cell, Table
@@ -94,7 +93,7 @@ def render_page(report: Report, live: str = "") -> str:
         settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
-        verdict=verdict(run),
+        verdict=report.verdict,
         tables=report.tables,
         plot=conditions_plot(run),
         rules_changed=rules_changed(run),
