@@ -188,6 +188,11 @@ def percent(share: float | None, interval: Interval | None = None, of: str = "")
     return Cell(f"{share:.1%}", " ".join(filter(None, (of, note))), data)
 
 
+def part_of(part: int, whole: int) -> Cell:
+    """A share of what was counted, and the count itself."""
+    return percent(part / whole if whole else None, of=f"{part:,}")
+
+
 def points(difference: float | None, interval: Interval | None = None) -> Cell:
     """A difference of two shares, in percentage points."""
     if difference is None:

@@ -35,13 +35,14 @@ def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
             if reason := env.compat(recall["entry"], belief):
                 recall = drop(recall, "scf", reason)
             elif mode == "preconditions":
-                begun = _begun(recall["advice"]["actions"], manual, belief, behind, ahead)
-                recall = hold_against_state(recall, begun, belief, manual)
+                recall = hold_against_state(recall, belief, manual, behind, ahead)
         checked.append(recall)
     return EpisodeState(recalls=checked)
 
 
-def hold_against_state(recall: Recall, begun: int, belief: Belief, manual: Manual) -> Recall:
+def hold_against_state(
+    recall: Recall, belief: Belief, manual: Manual, behind: set[str], ahead: set[str]
+) -> Recall:
     """The candidate without the steps that lie behind, or dropped where it does not fit now."""
     kind, advice = recall["entry"]["type"], recall["advice"]
     actions = advice["actions"]
@@ -52,6 +53,7 @@ def hold_against_state(recall: Recall, begun: int, belief: Belief, manual: Manua
         return drop(recall, "scf", f"'{actions[0]}' can work now") if possible else recall
     if kind != "success":
         return recall
+    begun = _begun(actions, manual, belief, behind, ahead)
     if begun == len(actions):
         return drop(recall, "scf", f"'{actions[-1]}' is done already")
     diagnosis = check_action(manual, actions[begun], belief)

@@ -20,7 +20,17 @@ from rpms.evals.step_analysis import (
     fate_field,
     find_cause,
 )
-from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, percent
+from rpms.evals.tables import (
+    Cell,
+    Table,
+    count,
+    counted,
+    label,
+    linked,
+    number,
+    part_of,
+    percent,
+)
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
@@ -160,8 +170,8 @@ def fate_table(run: Run) -> Table | None:
         total = sum(e.recalled for e in judged)
         dropped = [sum(getattr(e, fate_field(fate)) for e in judged) for fate in fates]
         warned = [e for e in judged if e.warned]
-        parts = [_part(n, total) for n in (*dropped, total - sum(dropped))]
-        spoken = linked(_part(sum(e.warned for e in warned), total), warned)
+        parts = [part_of(n, total) for n in (*dropped, total - sum(dropped))]
+        spoken = linked(part_of(sum(e.warned for e in warned), total), warned)
         rows.append([label(names(name)), count(total), *parts, spoken])
     notes = [
         "Entries at or above theta at each step, and the share that ended so: unsayable in names "
@@ -183,7 +193,7 @@ def guard_table(run: Run) -> Table | None:
         judged = run.judged(name)
         total = sum(e.proposals for e in judged)
         vetoes = sum((Counter(e.vetoes) for e in judged), Counter[str]())
-        parts = [_part(sum(getattr(e, fate) for e in judged), total) for fate in GUARDED]
+        parts = [part_of(sum(getattr(e, fate) for e in judged), total) for fate in GUARDED]
         rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes.most_common(6))
         rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
     columns = ["condition", "proposals", *GUARDED.values()]
@@ -209,9 +219,9 @@ def refusal_table(run: Run) -> Table | None:
         lost = [e for e in episodes if e.failure_mode]
         sides = [[e for e in lost if e.lost_by == kind] for kind in (*KINDS, NOTHING_REFUSED)]
         row = [label(names(name)), count(refused.total())]
-        row += [_part(refused[kind], refused.total()) for kind in KINDS]
+        row += [part_of(refused[kind], refused.total()) for kind in KINDS]
         row.append(counted(lost))
-        rows.append([*row, *(linked(_part(len(side), len(lost)), side) for side in sides)])
+        rows.append([*row, *(linked(part_of(len(side), len(lost)), side) for side in sides)])
     columns = ["condition", "actions refused", *KINDS, "episodes lost"]
     notes = [
         "Ignored: a rule or a memory in the prompt definitely spoke against the action, or it was "
@@ -237,7 +247,7 @@ def prediction_table(run: Run) -> Table | None:
     if not wrong:
         return None
     rows = [
-        [label(rule), count(n[0]), _part(n[1], n[0]), count(n[2]), _part(n[3], n[2])]
+        [label(rule), count(n[0]), part_of(n[1], n[0]), count(n[2]), part_of(n[3], n[2])]
         for rule, n in wrong.items()
     ]
     notes = [
@@ -250,10 +260,6 @@ def prediction_table(run: Run) -> Table | None:
         ["rule", "called possible", "refused after all", "called impossible",
          "accepted after all"], rows, notes=notes,
     )  # fmt: skip
-
-
-def _part(part: int, whole: int) -> Cell:
-    return percent(part / whole if whole else None, of=f"{part:,}")
 
 
 def token_table(run: Run) -> Table:

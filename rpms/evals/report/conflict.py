@@ -12,7 +12,7 @@ from rpms.evals.measures import average
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_log
-from rpms.evals.tables import Cell, Table, count, label, percent
+from rpms.evals.tables import Cell, Table, count, label, part_of, percent
 from rpms.memory_store.plants import PLANTS, plant_kind
 from rpms.vocabulary.files import stamp_of
 
@@ -58,8 +58,8 @@ def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
         candidates, entries = fate["candidates"], fate["entries"]
         yield [
             *(label(names(name)), label(ADVICE.get(kind, "")), success, count(candidates)),
-            *(_part(fate[what], candidates) for what in ("removed", "warned", "shown")),
-            *(count(entries), _part(fate["caught"], entries)),
+            *(part_of(fate[what], candidates) for what in ("removed", "warned", "shown")),
+            *(count(entries), part_of(fate["caught"], entries)),
         ]
 
 
@@ -93,7 +93,3 @@ def _judged(steps: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         for recall in step.get("recalls", []):
             if recall["entry"].get("type") in JUDGED and recall["dropped_by"] not in UNJUDGED:
                 yield recall
-
-
-def _part(part: int, whole: int) -> Cell:
-    return percent(part / whole if whole else None, of=f"{part:,}")

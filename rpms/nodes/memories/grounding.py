@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from rpms.nodes.memories.roles import (
     NAMED_OBJECT,
+    NOBODY,
     OBJECT,
     blanks,
     fill,
@@ -37,7 +38,6 @@ from rpms.vocabulary.recall import Advice, new_advice
 
 # So often a parameter must have stood for one kind to be held to stand for it always.
 USES_OF_ONE_KIND = 3
-_UNKNOWN = "?"
 # A memory's conditions are spoken of in its own words, none of them a world's.
 _NO_WORLD = World({}, {})
 
@@ -98,12 +98,12 @@ def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
 def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext) -> Wording:
     """Actions in the run's form, and what they come to here."""
     names = fill_roles(now, (role for template in lifted for role in blanks(template)))
-    strangers = [role for role, name in names.items() if name == _UNKNOWN]
+    strangers = [role for role, name in names.items() if name == NOBODY]
     by_kind = bool(strangers) or not lifted
     if by_kind:
         kinds = {role: _kind_of_role(role, now.goal) for role in names}
         filled = [fill(template, kinds) for template in lifted or recorded]
-        actions = [action for action in filled if _UNKNOWN not in action]
+        actions = [action for action in filled if NOBODY not in action]
     else:
         actions = [fill(template, names) for template in lifted]
     forms = {"recorded": recorded, "roles": lifted or recorded, "grounded": actions}
@@ -122,7 +122,7 @@ def _unsayable(strangers: Sequence[str]) -> str:
 def _kind_of_role(role: str, goal: GoalSpec) -> str:
     """The kind of thing that would play a role, where no such thing is known yet."""
     if role.endswith("'s place"):
-        return _UNKNOWN
+        return NOBODY
     if role in (OBJECT, NAMED_OBJECT):
         return goal["object"]
     return role.removeprefix("a ") if role.startswith("a ") else goal["destination"]
@@ -148,7 +148,7 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     """
     uses = entry.get("uses", [])
     if not uses:  # written by hand, in words
-        general = entry["action_template"].replace("{", "<").replace("}", ">")
+        general = blank_syntax(_rule(entry["action_template"], (), ()))
         return Wording(
             new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
         )
@@ -221,7 +221,7 @@ def _player(now: GroundingContext, role: str) -> str:
         return now.goal["object"]
     if role.endswith("'s place"):
         thing = _player(now, role.removesuffix("'s place"))
-        return now.belief["last_seen"].get(thing, _UNKNOWN)
+        return now.belief["last_seen"].get(thing, NOBODY)
     if role == OBJECT:
         return _object(now)
     kind = role.removeprefix("a ") if role.startswith("a ") else now.goal["destination"]
@@ -235,7 +235,7 @@ def _object(now: GroundingContext) -> str:
     seen = [name for name in belief["last_seen"] if kind_of(name) == kind]
     named = [name for name in seen if _names(now.sub_goal["target"], name)]
     loose = [n for n in seen if kind_of(belief["last_seen"][n]) != now.goal["destination"]]
-    return next(iter([*mine, *named, *loose]), _UNKNOWN)
+    return next(iter([*mine, *named, *loose]), NOBODY)
 
 
 def _nearest(now: GroundingContext, kind: str) -> str:
@@ -251,7 +251,7 @@ def _nearest(now: GroundingContext, kind: str) -> str:
     )  # fmt: skip
     here = (belief["location"] or "", *belief["reachable"])
     known = chain(used, here, now.places, belief["last_seen"], belief["holding"])
-    return next((name for name in known if kind_of(name) == kind), _UNKNOWN)
+    return next((name for name in known if kind_of(name) == kind), NOBODY)
 
 
 def _names(sentence: str, name: str) -> bool:

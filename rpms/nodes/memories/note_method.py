@@ -15,15 +15,13 @@ from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
 from rpms.nodes.memories.grounding import GroundingContext, fill_roles
 from rpms.nodes.memories.method import Ask, Fill, MemoryMethod, RecallRequest
-from rpms.nodes.memories.roles import DESTINATION, NAMED_OBJECT, OBJECT
+from rpms.nodes.memories.roles import DESTINATION, NAMED_OBJECT, NOBODY, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
 
-NOBODY = "?"
-"""Who plays a role that nothing here does."""
 # A writer may have put an article before the role; the name brings its own or needs none.
 _BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 

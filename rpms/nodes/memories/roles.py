@@ -24,6 +24,8 @@ from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import BLANK
 
 OBJECT, DESTINATION, NAMED_OBJECT = "object", "destination", "the object"
+NOBODY = "?"
+"""Stands where nothing here plays a role."""
 
 
 def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[str] | None:
@@ -176,4 +178,4 @@ def blanks(template: str) -> tuple[str, ...]:
 
 def fill(template: str, players: Mapping[str, str]) -> str:
     """The template with names for roles; a role that nothing plays here becomes ``?``."""
-    return BLANK.sub(lambda blank: players.get(blank[1], "?"), template)
+    return BLANK.sub(lambda blank: players.get(blank[1], NOBODY), template)
