@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.")],
-    html: Annotated[Path | None, typer.Option(help="Default: DIR/report.html.")] = None,
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="A run, or more, of the same tasks.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(help="The page; DIR/report.html for one run, else none.")
+    ] = None,
     tables: Annotated[
         list[str] | None,
         typer.Option("--table", metavar="NAME", help="Just this table; repeatable."),
@@ -29,11 +33,11 @@ def report(
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Print a run's verdict and tables; write all of them and a page to look into it."""
+    """Print a run's verdict and tables; write all and a page. Or those of several runs as one."""
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
-    whole = read_report(folder)
+    whole = read_report(*folders)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
     if as_json or form == "json":

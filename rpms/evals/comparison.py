@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.evals.conditions import ON_THE_CARD, effective
+from rpms.evals.joined_runs import folder_names
 from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks
 from rpms.evals.protocol_card import card_differences, card_text, protocol_card
 from rpms.evals.records import Episode
@@ -114,12 +115,9 @@ def compare_runs(runs: Sequence[Run], allow_differences: bool = False) -> Compar
 def row_names(runs: Sequence[Run]) -> list[str]:
     """What tells the runs apart: their models, else their folders."""
     labels = [run.manifest.model_label for run in runs]
-    folders = [run.folder.name for run in runs]
-    if len(set(folders)) < len(folders):
-        folders = [str(run.folder) for run in runs]
     return [
         label if labels.count(label) == 1 else folder
-        for label, folder in zip(labels, folders, strict=True)
+        for label, folder in zip(labels, folder_names(runs), strict=True)
     ]
 
 

@@ -85,7 +85,7 @@ def true_label(
         first, space, rest = begin.partition(" ")
         # The guard joins the letter; a name that is no letter is not torn apart.
         begin = f"{first}+{guard}{space}{rest}" if first == letter else f"{begin}+{guard}"
-    return " ".join([begin, *(f"{name}={_value(value)}" for name, value in departures.items())])
+    return " ".join([begin, *(f"{name}={value_text(value)}" for name, value in departures.items())])
 
 
 def find_label(typed: str, labels: Iterable[str]) -> str:
@@ -94,7 +94,7 @@ def find_label(typed: str, labels: Iterable[str]) -> str:
     return typed if typed in alike or len(alike) != 1 else alike.pop()
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Short, and never the same for two values of a setting."""
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rpms.envs import get_environment
 from rpms.evals.records import Episode, Step, columns
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.run_folder import Run, read_log, read_run
+from rpms.evals.run_folder import Run, as_folders, read_log, read_run
 from rpms.evals.step_analysis import in_prompt, shown_rules, source_type
 from rpms.evals.tables import frame
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Decision
 
 if TYPE_CHECKING:
@@ -41,10 +40,7 @@ STEP = tuple(name for name in columns(Step) if name != "step")
 
 def load(folders: str | Path | Iterable[str | Path]) -> Frames:
     """One run folder, or several together, as pandas tables; nothing is read twice."""
-    chosen = [folders] if isinstance(folders, str | Path) else list(folders)
-    if not chosen:
-        raise RpmsError("rpms.load: no folder was given; give one that 'rpms eval' wrote")
-    return Frames([read_run(Path(folder)) for folder in chosen])
+    return Frames([read_run(folder) for folder in as_folders(folders)])
 
 
 class Frames:

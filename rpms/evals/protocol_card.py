@@ -123,7 +123,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "repeats": str(settings.get("repeats") or 1),
         "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
         "learning data": joined({label: _sources(manifest, label) for label in readers}),
-        "memory": joined({label: _short(_memory(manifest, label)) for label in readers}),
+        "memory": joined({label: memory_of(manifest, label) for label in readers}),
         "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
     }  # fmt: skip
@@ -167,14 +167,16 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
     )
 
 
-def _memory(manifest: Manifest, label: str) -> str:
-    return manifest.hashes.memory.get(label, "")
+def memory_of(manifest: Manifest, label: str) -> str:
+    """Which memory an arm read, by the beginning of its checksum."""
+    return _short(manifest.hashes.memory.get(label, ""))
 
 
 def _sources(manifest: Manifest, label: str) -> str:
-    if _memory(manifest, label) == EMPTY:
+    digest = manifest.hashes.memory.get(label, "")
+    if digest == EMPTY:
         return NONE
-    known = manifest.memories.get(_memory(manifest, label))
+    known = manifest.memories.get(digest)
     return " and ".join(known.sources) if known and known.sources else UNKNOWN
 
 

@@ -20,9 +20,9 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,7 +69,8 @@ class Run:
     """A run folder in memory: of every episode the latest line.
 
     ``torn`` says that the last line has no end; ``damaged`` names the lines that tell of no
-    episode, which are left out.
+    episode, which are left out. ``parts`` are the runs that it was put together from, if it was
+    (``joined_runs.py``), and ``homes`` their folder and label of each condition.
     """
 
     folder: Path
@@ -77,6 +78,8 @@ class Run:
     episodes: Mapping[JobKey, Episode]
     torn: bool = False
     damaged: tuple[int, ...] = ()
+    parts: tuple[Run, ...] = ()
+    homes: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
 
     @property
     def conditions(self) -> list[str]:
@@ -142,7 +145,8 @@ class Run:
 
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
-        return step_log_file(self.folder, *episode.key)
+        folder, label = self.homes.get(episode.condition, (self.folder, episode.condition))
+        return step_log_file(folder, label, *episode.key[1:])
 
     @cached_property
     def damaged_logs(self) -> set[JobKey]:
@@ -172,6 +176,14 @@ def read_run(folder: Path) -> Run:
     ordered = sorted(episodes.values(), key=lambda e: (e.index, places[e.condition], e.key[2:]))
     episodes = {episode.key: episode for episode in ordered}
     return Run(folder, manifest, episodes, bool(data) and not data.endswith(b"\n"), tuple(damaged))
+
+
+def as_folders(folders: str | Path | Iterable[str | Path]) -> list[Path]:
+    """One run folder, or several, as people name them."""
+    chosen = [folders] if isinstance(folders, str | Path) else folders
+    if not (paths := [Path(folder) for folder in chosen]):
+        raise RpmsError("no folder was given; give one that 'rpms eval' wrote")
+    return paths
 
 
 def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:

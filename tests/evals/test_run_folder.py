@@ -85,7 +85,7 @@ def test_a_damaged_line_is_named_and_a_line_of_another_run_refused(tmp_path: Pat
     run = read_run(tmp_path)
     assert run.damaged == (2,) and len(run.episodes) == 2 and not run.complete
     report = build_report(run).as_markdown()
-    assert "1 damaged lines of episodes.jsonl are left out (the first is line 2)" in report
+    assert "Left out: 1 damaged line of episodes.jsonl (the first is line 2)" in report
     file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
     with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
         read_run(tmp_path)
@@ -254,7 +254,7 @@ def test_a_report_says_how_many_logs_are_damaged(tmp_path: Path) -> None:
     file.write_bytes(data)
     report = read_report(folder)
     assert report.run.damaged_logs == {broken.key} and report.run.done == 4
-    assert "1 step logs are damaged: their episodes count" in report.as_markdown()
+    assert "Damaged: 1 step log. Such an episode counts" in report.as_markdown()
     page = render_page(report)
-    assert "1 step logs are damaged" in page
+    assert "Damaged: 1 step log." in page
     assert 'id="log-0"' not in page and 'id="log-1"' in page

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.joined_runs import read_joined
 from rpms.evals.protocol_card import protocol_card, protocol_of
 from rpms.evals.report.behaviour import (
     cause_table,
@@ -24,13 +25,13 @@ from rpms.evals.report.results import (
     main_table,
     pair_table,
     repeat_table,
-    square_table,
+    square_tables,
     trial_table,
     type_table,
 )
 from rpms.evals.report.source import source_of
 from rpms.evals.report.verdict import verdict
-from rpms.evals.run_folder import Run, read_run
+from rpms.evals.run_folder import Run, as_folders
 from rpms.evals.tables import Table, latex_comment, markdown_text, sources
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import offer
@@ -38,7 +39,7 @@ from rpms.vocabulary.spelling import offer
 __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, square_table, type_table, pair_table, repeat_table, trial_table,
+    main_table, square_tables, type_table, pair_table, repeat_table, trial_table,
     failure_table, cause_table, step_table, fate_table, conflict_table, guard_table,
     refusal_table, prediction_table, token_table,
 )  # fmt: skip
@@ -128,11 +129,14 @@ def build_report(run: Run) -> Report:
     return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
-def read_report(folder: Path) -> Report:
-    """The report of a run folder."""
-    return build_report(read_run(folder))
+def read_report(*folders: Path) -> Report:
+    """The report of a run folder, or of several together."""
+    return build_report(read_joined(folders))
 
 
-def report(folder: str | Path) -> Report:
-    """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``."""
-    return read_report(Path(folder))
+def report(folders: str | Path | Iterable[str | Path]) -> Report:
+    """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
+
+    Runs of the same tasks can be put together: labels then say what differs between them.
+    """
+    return read_report(*as_folders(folders))

@@ -63,15 +63,18 @@ _jinja.filters |= {"written": written, "quantity": quantity}
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:
-    """Write report.md, report.json and the page; returns where."""
-    folder = report.run.folder
-    page = html or folder / "report.html"
-    refuse_special(page)
-    texts = {
-        folder / "report.md": report.as_markdown(),
-        folder / "report.json": json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n",
-        page: render_page(report),
-    }
+    """Write report.md, report.json and the page; returns where.
+
+    Of runs that were put together just the page, and where it was asked for: no folder is theirs.
+    """
+    folder, texts = report.run.folder, dict[Path, str]()
+    if page := html or (None if report.run.parts else folder / "report.html"):
+        refuse_special(page)
+    if not report.run.parts:
+        text = json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n"
+        texts = {folder / "report.md": report.as_markdown(), folder / "report.json": text}
+    if page:
+        texts[page] = render_page(report)
     for file, text in texts.items():
         write_whole(file, text)  # an open page is never half a page
     return list(texts)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from statistics import fmean
 
 from rpms.evals.conditions import effective
+from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import (
     Interval,
     Metric,
@@ -30,8 +33,8 @@ from rpms.evals.measures import (
     wilson,
 )
 from rpms.evals.records import Episode
-from rpms.evals.report.source import borrowed_memory, names, short_type, source_of
-from rpms.evals.run_folder import Run
+from rpms.evals.report.source import borrowed_memory, names, quantity, short_type, source_of
+from rpms.evals.run_folder import EPISODES, Run
 from rpms.evals.tables import (
     Cell,
     Table,
@@ -113,21 +116,30 @@ def _missing(run: Run) -> Iterator[str]:
         )
     if not run.complete:
         yield (
-            f"This run is not finished: {run.done} of {run.planned} episodes are there. "
-            "Conditions may stand on different tasks so far; trust the pairs rather than the rates."
+            f"{unfinished(run)} Conditions may stand on different tasks so far; trust the pairs "
+            "rather than the rates."
         )
-    if run.torn:
-        yield "The last line of episodes.jsonl was torn by a kill and is passed over."
-    if run.damaged:
+    for name, part in named_parts(run):
+        file = str(Path(name, EPISODES))
+        if part.torn:
+            yield f"The last line of {file} was torn by a kill and is passed over."
+        if part.damaged:
+            lines = quantity(len(part.damaged), "damaged line")
+            yield (
+                f"Left out: {lines} of {file} (the first is line {part.damaged[0]}); 'rpms eval' "
+                "plays such episodes again."
+            )
+    if logs := len(run.damaged_logs):
         yield (
-            f"{len(run.damaged)} damaged lines of episodes.jsonl are left out (the first is line "
-            f"{run.damaged[0]}); 'rpms eval' plays their episodes again."
+            f"Damaged: {quantity(logs, 'step log')}. Such an episode counts, its steps cannot be "
+            "shown."
         )
-    if run.damaged_logs:
-        yield (
-            f"{len(run.damaged_logs)} step logs are damaged: their episodes count, their steps "
-            "cannot be shown."
-        )
+
+
+def unfinished(run: Run) -> str:
+    """How much of a run is not there yet."""
+    which = "These runs are" if run.parts else "This run is"
+    return f"{which} not finished: {run.done} of {run.planned} episodes are there."
 
 
 def type_table(run: Run) -> Table:
@@ -202,15 +214,13 @@ def differing(run: Run, first: str, second: str) -> list[str]:
     return [name for name in a if name in b and a[name] != b[name]]
 
 
-def square_of(run: Run, ground: str) -> list[str]:
+def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:
     """Ground, B, C and D: as such, or the only four of these letters with the same changes."""
     square = [ground, "B", "C", "D"]
-    if set(square) <= set(run.conditions):
+    if set(square) <= set(among):
         corners = square
     else:
-        labels_of = (
-            [n for n in run.conditions if re.split(r"[ +]", n)[0] == letter] for letter in square
-        )
+        labels_of = ([n for n in among if re.split(r"[ +]", n)[0] == letter] for letter in square)
         corners = [labels[0] for labels in labels_of if len(labels) == 1]
     settings = [effective(run.manifest.conditions[name]) for name in corners]
     # People may call an arm S as they like.
@@ -221,9 +231,24 @@ def square_of(run: Run, ground: str) -> list[str]:
     return corners if corners == square or alike else []
 
 
-def square_table(run: Run) -> Table | None:
+def square_tables(run: Run) -> Iterator[Table]:
+    """Rules x memory; of runs that were put together for each that has it, if not for all."""
+    if table := square_table(run):
+        yield table
+        return
+    number = 0
+    for name, part in named_parts(run):
+        arms = [label for label, (folder, _) in run.homes.items() if folder == part.folder]
+        if arms and (table := square_table(run, arms)):
+            number += 1
+            which = f"square-{number}" if number > 1 else "square"
+            yield replace(table, id=which, title=f"{table.title}: {name}")
+
+
+def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
     """Rules x memory with the interaction term; None unless B, C, D and what they stand on are."""
-    squares = {ground: corners for ground in GROUNDS if (corners := square_of(run, ground))}
+    arms = among or run.conditions
+    squares = {ground: corners for ground in GROUNDS if (corners := square_of(run, ground, arms))}
     if not squares:
         return None
     ground, corners = next(iter(squares.items()))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from rpms.envs import get_environment
+from rpms.evals.joined_runs import named_parts
 from rpms.evals.records import Manifest
 from rpms.evals.run_folder import Run
 from rpms.vocabulary.context import RunContext
@@ -19,7 +20,7 @@ LETTERS = {
 
 def source_of(run: Run) -> str:
     """Which model, which split, which commit, how much of it, and what arms take from elsewhere."""
-    manifest = run.manifest
+    manifest, tasks = run.manifest, quantity(len(run.manifest.tasks), "task")
     played = quantity(run.planned, "episode")
     if not run.complete:
         played = f"{run.done} of {played}"
@@ -28,10 +29,14 @@ def source_of(run: Run) -> str:
         for label, stages in manifest.swapped.items()
         for stage, code in stages.items()
     )
-    return (
-        f"{manifest.env} {manifest.split}, {quantity(len(manifest.tasks), 'task')}, {played}; "
-        f"model: {manifest.model_label}; commit {manifest.commits}{swapped}"
+    if run.parts:
+        tasks += " that both runs have" if len(run.parts) == 2 else " that all runs have"
+    players = (
+        f"{name or 'model'}: {part.manifest.model_label}"
+        f"{',' if name else ';'} commit {part.manifest.commits}"
+        for name, part in named_parts(run)
     )
+    return f"{manifest.env} {manifest.split}, {tasks}, {played}; {'; '.join(players)}{swapped}"
 
 
 def quantity(number: int, noun: str) -> str:

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.report.results import differing, figure
+from rpms.evals.report.results import differing, figure, unfinished
 from rpms.evals.report.source import names, quantity
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import UNKNOWN
@@ -54,12 +55,25 @@ def verdict(run: Run) -> list[str]:
 
 
 def _caveats(run: Run) -> Iterator[str]:
-    if all(run.model(name) in LABELS for name in run.conditions):
-        yield f"Played by {run.manifest.model_label}: no evidence of what helps a model."
+    for name, part in named_parts(run):
+        if all(part.model(arm) in LABELS for arm in part.conditions):
+            played = f"{name} was played" if name else "Played"
+            yield f"{played} by {part.manifest.model_label}: no evidence of what helps a model."
+    yield from _beyond(run)
     if not run.complete:
-        yield f"This run is not finished: {run.done} of {run.planned} episodes are there."
+        yield unfinished(run)
     if errors := sum(e.is_error for name in run.conditions for e in run.played(name)):
         yield f"Left out of all that follows: {errors} of {run.done} episodes that ended in errors."
+
+
+def _beyond(run: Run) -> Iterator[str]:
+    """What only some of several runs have, which no table shows."""
+    tasks, repeats = len(run.manifest.tasks), run.repeats
+    extra = {name: len(part.manifest.tasks) - tasks for name, part in named_parts(run)}
+    if left_out := ", ".join(f"{more} of {name}" for name, more in extra.items() if more):
+        yield f"Over the {quantity(tasks, 'task')} that all runs have; left out: {left_out}."
+    if any(part.repeats > repeats for part in run.parts):
+        yield f"Over {quantity(repeats, 'repeat')}, as all runs have so many; left out: the others."
 
 
 def _compared(run: Run) -> Iterator[str]:
@@ -84,10 +98,16 @@ def _compared(run: Run) -> Iterator[str]:
 
 
 def comparisons(run: Run) -> list[Comparison]:
-    """The pairs that say something: those that differ in one thing, the rest with the first arm."""
-    bases = {name: base for name in run.conditions if (base := _varied(run, name))}
+    """The pairs that say something: those that differ in one thing, the rest with the first arm.
+
+    Of several runs, an arm that they share comes first.
+    """
+    twins = _twins(run)
+    others = [name for name in run.conditions if name not in twins]
+    bases = {name: base for name in others if (base := _varied(run, name))}
     arms = [name for name in run.conditions if name not in bases]
-    chosen = [
+    chosen = [Comparison(base, name) for name, base in twins.items()]
+    chosen += [
         Comparison(first, second, part)
         for second in arms
         for part in PARTS
@@ -97,6 +117,13 @@ def comparisons(run: Run) -> list[Comparison]:
     named = {name for comparison in chosen for name in comparison[:2]}
     first, *others = run.conditions
     return [*chosen, *(Comparison(first, name) for name in others if name not in named)]
+
+
+def _twins(run: Run) -> dict[str, str]:
+    """Arms of later runs, and what the first run that has an arm of this name calls it."""
+    firsts: dict[str, str] = {}
+    named = ((label, firsts.setdefault(own, label)) for label, (_, own) in run.homes.items())
+    return {label: first for label, first in named if label != first}
 
 
 def _varied(run: Run, name: str) -> str:
@@ -141,13 +168,21 @@ def _sentence(
         figures = f"{difference:+.1f} {unit}, {figures}"
         if part:
             question = f"Whether {gain.lower()} to {_ground(run, comparison)}"
-            return f"{question} ({second} over {first}) is not told by {tasks}: {figures}."
+            return f"{question} ({_over(comparison)}) is not told by {tasks}: {figures}."
         return f"{second} is not told apart from {first} by {tasks}: {figures}."
     if part:
         words = f"{loss} {size} from" if difference < 0 else f"{gain} {size} to"
-        return f"{words} {_ground(run, comparison)} ({second} over {first}), {figures}."
+        return f"{words} {_ground(run, comparison)} ({_over(comparison)}), {figures}."
     more = "less" if difference < 0 else "more"
     return f"{second} gets {size} {more} than {first}, {figures}."
+
+
+def _over(comparison: Comparison) -> str:
+    """``D over B``; what both labels end in stands once."""
+    (first, _, end), (second, _, other) = (label.partition(" ") for label in comparison[:2])
+    if end and end == other:
+        return f"{second} over {first}, {end}"
+    return f"{comparison.second} over {comparison.first}"
 
 
 def _ground(run: Run, comparison: Comparison) -> str:

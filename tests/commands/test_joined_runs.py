@@ -1,0 +1,140 @@
+"""Runs of the same tasks in one table: labels tell what differs, and what does not fit is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rpms as package
+from rpms.evals.joined_runs import read_joined
+from rpms.vocabulary.errors import RpmsError
+from tests.command_line import Rpms
+from tests.evals.sample_runs import contexts, manifest, write_run
+
+WINS = {"A": [False] * 6, "D": [True] * 6}
+
+
+def other(folder: Path, **changes: Any) -> dict[str, Any]:
+    """The arms of another run, with settings of their own."""
+    return {name: {**context, **changes} for name, context in contexts(*WINS).items()}
+
+
+def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
+    rpms: Rpms, tmp_path: Path
+) -> None:
+    first = write_run(tmp_path / "first", WINS)
+    second = write_run(tmp_path / "second", {"A": [True] * 6, "D": [True] * 5 + [False]},
+                       model="gpt", model_label="gpt", conditions=other(tmp_path, model="gpt",
+                       base_url="http://elsewhere"))  # fmt: skip
+    report = package.report([first, str(second)])
+    arms = ["A model=sim", "D model=sim", "A model=gpt", "D model=gpt"]
+    tables = report.as_json()["tables"]
+    assert [row["condition"] for row in tables["main"]["rows"]] == arms
+    assert tables["failures"]["rows"][0] == {
+        "": "timeout (step budget used up)", **dict(zip(arms, (6, 0, 0, 1), strict=True))
+    }  # fmt: skip
+    pair = next(
+        r for r in tables["pairs"]["rows"] if (r["first"], r["second"]) == (arms[0], arms[2])
+    )
+    assert pair["only second won"] == 6 and pair["differ in"] == "model"
+    # The causes come from the step logs, which lie in two folders under other names.
+    assert tables["causes"]["rows"][-1]["D model=gpt"] == 1
+    assert not any(row["cause"] == "not recorded" for row in tables["causes"]["rows"])
+    assert any(line.startswith("A model=gpt") and "6:0 games, p 0.0312" in line
+               for line in report.verdict)  # fmt: skip
+    assert f"first was played by {report.run.parts[0].manifest.model_label}" in report.verdict[0]
+    assert "6 tasks that both runs have, 24 episodes; first: sim" in tables["pairs"]["source"]
+    for text in (report.as_csv(), report.as_latex(), report.as_markdown()):
+        assert all(arm in text for arm in arms)
+    page = tmp_path / "both.html"
+    done = rpms("report", first, second, "--table", "main", "--html", page)
+    assert done.code == 0 and f"written: {page}" in " ".join(done.out.split())
+    assert "D model=gpt" in done.out and page.read_text().count(' id="log-') == 24
+    assert rpms("report", first, second, "--format", "csv").out == report.as_csv()
+    assert not list(tmp_path.glob("*/report.*"))  # no folder is that of both
+
+
+def test_other_arms_of_the_same_making_keep_their_labels(tmp_path: Path) -> None:
+    """Each half of the ablation by itself says little; together they are the square."""
+    halves = [{"A": [False] * 9, "C": [False] * 9}, {"B": [True] * 9, "D": [True] * 9}]
+    folders = [write_run(tmp_path / f"half{n}", wins) for n, wins in enumerate(halves)]
+    report = package.report(folders)
+    assert report.run.conditions == ["A", "C", "B", "D"] and report.run.complete
+    assert report.as_json()["tables"]["square"]["rows"][0]["gain of rules"]["points"] == 100.0
+    assert any(line.startswith("Rules add 100.0 points") for line in report.verdict)
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels"),
+    [
+        ({"commit": "fff0000"}, ["A commit=abc1234", "D commit=fff0000"]),
+        ({"conditions": {"temperature": 0.7}}, ["A temperature=0.0", "D temperature=0.7"]),
+        ({"conditions": {"scf": "off"}}, ["A run=first", "D scf=off"]),
+        ({"conditions": {"timeout_s": 9.0}}, ["A run=first", "D run=second"]),
+        ({"hashes": {"memory": {"D": "x" * 64}}}, ["A run=first", "D memory_file=xxxxxxxx"]),
+        ({"settings": {"max_steps": 30}}, ["A max_steps=50", "D max_steps=30"]),
+    ],
+)
+def test_labels_tell_only_what_differs(
+    tmp_path: Path, changes: dict[str, Any], labels: list[str]
+) -> None:
+    first = write_run(tmp_path / "first", WINS, logs=False, hashes={"memory": {"D": "m" * 64}})
+    changes = {"hashes": {"memory": {"D": "m" * 64}}, **changes}
+    if "conditions" in changes:
+        changes["conditions"] = other(tmp_path, **changes["conditions"])
+    second = write_run(tmp_path / "second", WINS, logs=False, **changes)
+    run = read_joined([first, second])
+    assert [run.conditions[0], run.conditions[-1]] == labels
+
+
+def test_each_run_has_its_own_square(tmp_path: Path) -> None:
+    wins = {name: [name in "BD"] * 6 for name in "ABCD"}
+    folders = [write_run(tmp_path / name, wins, logs=False, commit=name) for name in ("x", "y")]
+    tables = {table.id: table for table in package.report(folders).tables}
+    assert tables["square-2"].title == "Rules x memory: y"
+    assert "A commit=x; B commit=x; C commit=x; D commit=x." in tables["square"].notes[-1]
+
+
+def test_only_the_tasks_and_repeats_of_all_count(tmp_path: Path) -> None:
+    often = {"max_steps": 50, "repeats": 2}
+    first = write_run(tmp_path / "first", WINS, logs=False, settings=often)
+    second = write_run(tmp_path / "second", {"B": [True] * 4, "C": [True] * 3}, logs=False)
+    with (second / "episodes.jsonl").open("a") as lines:
+        lines.write("{}\n")
+    report = package.report([first, second])
+    assert [len(report.run.judged(name)) for name in report.run.conditions] == [4, 4, 4, 3]
+    spoken = "\n".join(report.verdict)
+    assert "Over the 4 tasks that all runs have; left out: 2 of first." in spoken
+    assert "Over 1 repeat, as all runs have so many" in spoken
+    assert "These runs are not finished: 15 of 16 episodes are there." in spoken
+    assert "1 damaged line of second/episodes.jsonl (the first is line 8)" in report.as_markdown()
+
+
+def test_what_does_not_fit_together_is_one_line(rpms: Rpms, tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", WINS, logs=False, wording="ours")
+    goals = [{**task, "goal": "?"} for task in manifest("A", 6)["tasks"]]
+    refusals = {
+        "split valid_seen, not generated_unseen": {"split": "valid_seen"},
+        "world scienceworld, not alfworld; split": {"env": "scienceworld", "split": "test"},
+        "wording theirs, not ours": {"wording": "theirs"},
+        "trials 3, not 1": {"settings": {"trials": 3}},
+        "no task in common": {"tasks": []},
+        "has another goal": {"tasks": goals},
+    }
+    for number, (words, changes) in enumerate(refusals.items()):
+        misfit = write_run(tmp_path / str(number), {"A": []}, **{"tasks": goals[:0], **changes})
+        done = rpms("report", first, misfit)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), words
+        assert f"{misfit} does not fit together with {first}: " in done.err and words in done.err
+    copy = shutil.copytree(first, tmp_path / "damaged")
+    (copy / "manifest.json").write_text("{")
+    for folders, words in (([copy], "damaged/manifest.json"), ([first], "is given twice")):
+        done = rpms("report", first, *folders)
+        assert done.code == 2 and words in done.err and done.err.count("\n") == 1
+    with pytest.raises(RpmsError, match="no folder was given"):
+        package.report([])
+    assert json.loads(rpms("report", first, "--json").out)["played"] == 12
