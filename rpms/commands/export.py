@@ -19,7 +19,7 @@ from rpms.commands.options import (
 )
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_WORKERS
-from rpms.vocabulary.output import say
+from rpms.vocabulary.output import quantity, tell
 
 if TYPE_CHECKING:
     from rpms.evals.export_chat import Written
@@ -104,13 +104,14 @@ def export(
         done = export_chat(read_run(folder), target, chosen, per, most, _progress())
     else:
         written = export_run(read_run(folder), format, target, chosen, prompts)
-        unread = f"; {written.without_log} have no step log that can be read and were left out"
-        say(f"written: {out} ({written.episodes} episodes{unread if written.without_log else ''})")
+        unread = f"; left out, as its step log cannot be read: {written.without_log}"
+        episodes = quantity(written.episodes, "episode")
+        tell(f"written: {out} ({episodes}{unread if written.without_log else ''})")
         return
-    lost = f"; {done.lost} were lost and left out" if done.lost else ""
-    say(
-        f"written: {out} ({done.lines} lines, {done.targets} decisions to learn, "
-        f"{done.episodes - done.lost} episodes{lost})"
+    lost = f"; left out, as lost: {done.lost}" if done.lost else ""
+    tell(
+        f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "
+        f"learn, {quantity(done.episodes - done.lost, 'episode')}{lost})"
     )
 
 
@@ -118,12 +119,13 @@ def _progress() -> Callable[[Written], None]:
     """A line on standard error now and then."""
     last = monotonic()
 
-    def tell(done: Written) -> None:
+    def progress(done: Written) -> None:
         nonlocal last
         if monotonic() - last > EVERY_S:
             last = monotonic()
             total = f" of {done.total}" if done.total else ""
             count = f"{done.episodes}{total} episodes"
-            say(f"rpms: {count}, {done.targets} decisions", file=sys.stderr)
+            decisions = quantity(done.targets, "decision")
+            tell(f"rpms: {count}, {decisions}", file=sys.stderr)
 
-    return tell
+    return progress

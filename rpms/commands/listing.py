@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
-from rpms.vocabulary.output import open_console, say
+from rpms.vocabulary.output import open_console, quantity, say, tell
 
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -69,18 +69,16 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     they need, and ``--tasks @FILE`` takes the lines as they are. The count is on standard error.
     """
     from rich.markup import escape
-    from rich.padding import Padding
 
     console = open_console(highlight=False)
     for row in rows:
         if console.is_terminal:
             console.print(f"[bold]{escape(row['id'])}[/]", soft_wrap=True)
-            line = f"[dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}"
-            console.print(Padding(line, (0, 0, 0, 2), expand=False))
+            console.print(f"  [dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}")
         else:
             say(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
     counts = sorted(Counter(row["type"] for row in rows).items())
-    summary = f"{len(rows)} tasks: " + ", ".join(f"{n} {k}" for k, n in counts)
+    summary = f"{quantity(len(rows), 'task')}: " + ", ".join(f"{n} {k}" for k, n in counts)
     open_console(file=sys.stderr, highlight=False).print(summary)
 
 
@@ -89,7 +87,7 @@ def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models
     """Fetch a model's weights and check them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
-    fetch(name, lambda line: say(line, flush=True))
+    fetch(name, tell)
 
 
 @models_app.command("list")
@@ -119,4 +117,4 @@ def list_models(as_json: JsonOption = False) -> None:
     )
     for name in catalogue():
         if file := pulled(name):
-            say(f"weights of local:{name}: {file}")
+            tell(f"weights of local:{name}: {file}")

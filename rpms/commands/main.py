@@ -25,7 +25,7 @@ from rpms.commands.rules import rules_app
 from rpms.commands.run import run
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.output import say, say_place
+from rpms.vocabulary.output import say, say_place, tell
 from rpms.vocabulary.safe_text import redact
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -75,7 +75,7 @@ def graph() -> None:
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    say(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
+    tell(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
 
 

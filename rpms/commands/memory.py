@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rpms.commands.options import JsonOption, print_json
-from rpms.vocabulary.output import say
+from rpms.vocabulary.output import quantity, say, tell
 
 memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -40,8 +40,8 @@ def stats(
         print_json({**header.model_dump(), **more})
         return
     console = open_console(highlight=False)
-    about = f"{file}: {header.entries} entries, learned in {header.env}"
-    console.print(escape(about), soft_wrap=True)
+    about = f"{file}: {quantity(header.entries, 'entry')}, learned in {header.env}"
+    console.print(escape(about))
     console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
     console.print(f"the manual helped to make {helped} of them")
     for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
@@ -80,4 +80,4 @@ def check(file: FileArgument) -> None:
 
     header, _ = read_snapshot(file)
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
-    say(f"{file}: ok, {header.entries} entries ({counts})")
+    tell(f"{file}: ok, {quantity(header.entries, 'entry')} ({counts})")

@@ -37,7 +37,7 @@ def report(
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
-    whole = read_report(*folders)
+    whole = read_report(folders)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
     if as_json or form == "json":
@@ -53,12 +53,12 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
     """For people: where it comes from, the verdict, the chosen tables and the names of others."""
     from rich.markup import escape
 
-    from rpms.commands.terminal_tables import print_lines, print_source, print_tables
+    from rpms.commands.terminal_tables import print_source, print_tables
 
     console = open_console(highlight=False)
     print_source(console, *whole.about)
-    print_lines(console, "Verdict", whole.verdict)
-    print_tables(console, chosen.tables, with_source=False)
+    console.print("\n".join(["[bold]Verdict[/]", *(f"- {escape(v)}" for v in whole.verdict), ""]))
+    print_tables(console, chosen.tables)
     if others := [table.id for table in whole.tables if table not in chosen.tables]:
         console.print(f"Other tables, by --table NAME or --all: {', '.join(others)}\n")
     for file in files:
@@ -66,13 +66,13 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Two or more runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR DIR", help="Two runs.")],
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Even where the protocols differ.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Pair runs by condition and task: models, commits; refused where their protocols differ."""
+    """Pair two runs by condition and task; refused where their protocols differ."""
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_source, print_tables
@@ -91,7 +91,7 @@ def compare(
         console.print(f"  {escape(line)}")
     console.print()
     print_source(console, "", comparison.protocol)
-    print_tables(console, comparison.tables, with_source=False)
+    print_tables(console, comparison.tables)
 
 
 def view(

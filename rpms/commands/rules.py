@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from rpms.commands.options import (
 )
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
-from rpms.vocabulary.output import say
+from rpms.vocabulary.output import quantity, tell
 
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -77,9 +76,9 @@ def check(
             table = Table("", "", "", ["rules of", *heads], rows)
             print_rows(open_console(highlight=False), table)
         for finding in findings:
-            say(finding)
+            tell(finding)
     if findings:
-        raise RpmsError(f"{len(findings)} problem(s) in the rule manual, listed above")
+        raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
 
 
 @rules_app.command()
@@ -105,7 +104,7 @@ def show(
         signature="",
     )  # fmt: skip
     manual = load_manual(env, rules, ",".join(without_rule or []))
-    say(render_rules(get_environment(env), manual.active(goal, empty_belief()), goal))
+    tell(render_rules(get_environment(env), manual.active(goal, empty_belief()), goal))
 
 
 @rules_app.command()
@@ -125,11 +124,11 @@ def learn(
 
     if bool(explore) == bool(from_runs):
         raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
-    world, report = get_environment(env), partial(say, flush=True)
+    world = get_environment(env)
     if explore:
-        learn_by_exploring(world, Path(out), explore, seed, steps, report)
+        learn_by_exploring(world, Path(out), explore, seed, steps, tell)
     else:
-        learn_from_runs(world, Path(out), Path(from_runs), report)
+        learn_from_runs(world, Path(out), Path(from_runs), tell)
 
 
 @rules_app.command()
@@ -160,7 +159,7 @@ def audit(
     console = open_console(highlight=False)
     for part in findings.described():
         if isinstance(part, str):
-            say(part)
+            tell(part)
         else:
             console.print()
             print_rows(console, part)

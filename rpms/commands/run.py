@@ -17,7 +17,7 @@ from rpms.commands.options import (
 )
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.output import open_console, say_place
+from rpms.vocabulary.output import open_console, quantity, say_place, with_article
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -85,7 +85,9 @@ def run(
     if result["failure_mode"] in ERRORS:
         say_place(result["error_place"])
         kind = result["failure_mode"].replace("_", " ")
-        raise RpmsError(f"the episode ended in a {kind}: {result['error']}; run it again to retry")
+        raise RpmsError(
+            f"the episode ended in {with_article(kind)}: {result['error']}; run it again to retry"
+        )
 
 
 def _prepare(
@@ -111,14 +113,14 @@ def _prepare(
     model = open_chat(env, context)
     check_memory(env, context)
     name = LABELS.get(context.model, context.model)
-    console.print(f"[bold]{escape(spec['goal'])}[/]  ({escape(spec['id'])})")
+    console.print(f"[bold]{escape(spec['goal'])}[/]\n({escape(spec['id'])})")
     console.print(f"[dim]{env} {split}, condition {context.name}, model {escape(name)}[/]\n")
     return split, model
 
 
 def _print_step(console: Console, event: StepEvent) -> None:
     turn, belief = event["turn"], event["belief"]
-    known = f"{event['rules']} rules, {event['memories']} memories"
+    known = f"{quantity(event['rules'], 'rule')}, {quantity(event['memories'], 'memory')}"
     if event["dropped"]:
         known += f" ({event['dropped']} dropped)"
     holding = ", ".join(belief["holding"]) or "nothing"
@@ -171,7 +173,7 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
         else f"[bold red]failed: {result['failure_mode']}[/] {escape(result['error'])}"
     )
     console.print(
-        f"{verdict} after {result['steps']} steps, score {result['score']:g}, "
+        f"{verdict} after {quantity(result['steps'], 'step')}, score {result['score']:g}, "
         f"{result['invalid_actions']} refused, {result['prompt_tokens']} prompt tokens"
     )
 

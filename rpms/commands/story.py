@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 
 from rpms.nodes.manual import manual_for
 from rpms.rules import check_action, explain_refusal
+from rpms.vocabulary.output import quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,9 +71,9 @@ class Story:
     def end(self, result: EpisodeOutput) -> None:
         """How it went: won, or as far as a graded world says."""
         if result["success"]:
-            self._line("won", "bold green", f"after {result['steps']} steps")
+            self._line("won", "bold green", f"after {quantity(result['steps'], 'step')}")
         else:
-            score = f"score {result['score']:g} after {result['steps']} steps"
+            score = f"score {result['score']:g} after {quantity(result['steps'], 'step')}"
             self._line("so far", "bold yellow", score)
         self.console.print()
 

@@ -8,7 +8,6 @@ each figure. A figure or a name is never cut and never broken, so that all can b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from textwrap import fill
 
 from rich import box
 from rich.console import Console
@@ -23,13 +22,9 @@ HEADING = 12
 GAP = 2
 
 
-def print_tables(console: Console, tables: Iterable[Table], with_source: bool = True) -> None:
-    """Tables with their notes; what they were made from once, above the first that says so."""
-    source = ("", "")
+def print_tables(console: Console, tables: Iterable[Table]) -> None:
+    """Tables with their notes."""
     for table in tables:
-        if with_source and (table.source, table.protocol) != source:
-            source = (table.source, table.protocol)
-            print_source(console, *source)
         console.print(f"[bold]{escape(table.title)}[/]\n")
         print_rows(console, table)
         if table.notes:
@@ -44,16 +39,6 @@ def print_source(console: Console, source: str, protocol: str) -> None:
     for name, text in (("Source", source), ("Protocol", protocol)):
         if text:
             console.print(f"[bold]{name}[/] [dim]{escape(text)}[/]\n")
-
-
-def print_lines(console: Console, title: str, lines: Iterable[str]) -> None:
-    """Sentences below a title; the later lines of each keep its indent, and no word is broken."""
-    console.print(f"[bold]{escape(title)}[/]")
-    for line in lines:
-        text = fill(line, console.width, initial_indent="- ", subsequent_indent="  ",
-                    break_long_words=False, break_on_hyphens=False)  # fmt: skip
-        console.print(escape(text), soft_wrap=True)
-    console.print()
 
 
 def print_rows(console: Console, table: Table) -> None:

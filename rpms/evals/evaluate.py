@@ -30,7 +30,7 @@ from rpms.nodes.memories import check_memory, check_trials
 from rpms.nodes.prompt_examples import check_shown
 from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.output import open_console, say
+from rpms.vocabulary.output import open_console, quantity, tell
 from rpms.vocabulary.turn import ERRORS
 
 
@@ -163,13 +163,11 @@ def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) 
     whoever plays it tells them apart anyway (not ``strict``).
     """
     console = open_console(stderr=True, quiet=not show)
-    notes = []
-    if run.progress.done:
-        notes.append(f"{run.progress.done} of {run.progress.total} episodes were finished before")
-    if run.damaged:
-        notes.append(f"{run.damaged} damaged lines tell of no episode; theirs are played again")
-    for note in notes:
-        console.print(f"{out}: {note}", soft_wrap=True)
+    done, lines = run.progress.done, quantity(run.damaged, "damaged line")
+    if show and done:
+        tell(f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr)
+    if show and run.damaged:
+        tell(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
     try:
         if console.is_terminal:
             with show_bar(console, run.progress) as watch:
@@ -177,7 +175,7 @@ def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) 
         else:
             yield print_lines(console, run.progress)
     except KeyboardInterrupt:
-        say(
+        tell(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
             f"in {out}. Run the same command again to go on.",
             file=sys.stderr,
@@ -188,12 +186,12 @@ def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) 
             say_places(run.progress)
     if show:
         total = run.progress.total
-        say(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
-        say(f"{spending(run.progress)} in this session")
+        tell(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
+        tell(f"{spending(run.progress)} in this session")
     if strict:
         _complain(run, out)
     if show:
-        say(f"look into it: rpms report {out}")
+        tell(f"look into it: rpms report {out}")
 
 
 def _complain(run: RunSession, out: str) -> None:

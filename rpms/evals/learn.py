@@ -41,7 +41,7 @@ from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special
-from rpms.vocabulary.output import say
+from rpms.vocabulary.output import quantity, tell
 from rpms.vocabulary.turn import EpisodeRecord
 
 # Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
@@ -259,7 +259,8 @@ def learn(
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
         _write([target], scribe, env, base, experience, manual, show)
         if failed := _name_failed(experience):
-            say(f"rpms: {failed} episodes ended in an error and are left out", file=sys.stderr)
+            ended = f"{quantity(failed, 'episode')} that ended in an error"
+            tell(f"rpms: left out: {ended}", file=sys.stderr)
         return read_header(target)
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
@@ -283,8 +284,8 @@ def learn(
         _write(targets, scribe, env, base, experience, manual, show)
     if failed := _name_failed(experience):
         raise RpmsError(
-            f"{failed} episodes ended in an error; what the others taught is kept. Run the same "
-            "command again to play them again"
+            f"{quantity(failed, 'episode')} ended in an error; what the others taught is kept. Run "
+            "the same command again to play them again"
         )
     return read_header(target)
 
@@ -314,16 +315,14 @@ def _write(
         header = method.save(target, env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
         if show:
-            episodes = f"{len(experience.records)} episodes"
-            say(f"{target}: {header.entries} entries ({counts}) from {episodes}{credit}")
+            episodes = quantity(len(experience.records), "episode")
+            entries = quantity(header.entries, "entry")
+            tell(f"{target}: {entries} ({counts}) from {episodes}{credit}")
     if base.writer and not writer:
-        say(f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr)
+        tell(f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr)
     if learned.unread:
-        say(
-            f"rpms: {learned.unread} parts of {writer}'s replies had no form that could be read; "
-            "they are left out",
-            file=sys.stderr,
-        )
+        parts = quantity(learned.unread, "part")
+        tell(f"rpms: left out: {parts} of {writer}'s replies, of no readable form", file=sys.stderr)
 
 
 def _credit(method: MemoryMethod, writer: str) -> str:
@@ -349,7 +348,8 @@ async def _learn(
 def _name_failed(experience: Experience) -> int:
     """How many episodes taught nothing because the model or the simulator broke down in them."""
     if experience.damaged:
-        say(f"rpms: {experience.damaged} damaged lines of runs are left out", file=sys.stderr)
+        lines = quantity(experience.damaged, "damaged line")
+        tell(f"rpms: left out: {lines} of runs", file=sys.stderr)
     for failure in experience.failed[:NAMED]:
-        say(f"rpms: not learned from: {failure}", file=sys.stderr)
+        tell(f"rpms: not learned from: {failure}", file=sys.stderr)
     return len(experience.failed)

@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from rpms.evals.costs import Total
 from rpms.evals.records import Episode, JobKey
 from rpms.vocabulary.error_place import ErrorPlace
-from rpms.vocabulary.output import say, say_place
+from rpms.vocabulary.output import quantity, say, say_place
 from rpms.vocabulary.safe_text import visible
 from rpms.vocabulary.turn import FailureMode
 
@@ -131,28 +131,32 @@ def say_places(progress: RunProgress) -> None:
     known = {(place["file"], place["line"]): place for place in places}
     often = Counter((place["file"], place["line"]) for place in places)
     for where, count in often.most_common(PLACES):
-        say_place(known[where], f"{count} episode{'s' * (count > 1)} broke off")
+        say_place(known[where], f"{quantity(count, 'episode')} broke off")
     if (more := len(known) - PLACES) > 0:
         say(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
+
+
+class RunBar(Progress):
+    """A bar, and below it, on as many lines as that takes, what many arms have no room beside."""
+
+    below = "starting"
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar first."""
+        yield from super().get_renderables()
+        yield Text(self.below)
 
 
 @contextmanager
 def show_bar(console: Console, progress: RunProgress) -> Iterator[Watch]:
     """A bar, for a terminal."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("{task.fields[extra]}"),
-        console=console,
-    )
-    with bar:
-        task = bar.add_task("starting", total=progress.total, completed=progress.done, extra="")
+    times = TimeElapsedColumn(), TimeRemainingColumn(elapsed_when_finished=True)
+    with RunBar(BarColumn(), MofNCompleteColumn(), *times, console=console) as bar:
+        task = bar.add_task("", total=progress.total, completed=progress.done)
 
         def watch(now: RunProgress) -> None:
-            bar.update(task, completed=now.done, description=standings(now), extra=spending(now))
+            bar.below = f"{standings(now)}; {spending(now)}"
+            bar.update(task, completed=now.done)
 
         yield watch
 
@@ -179,7 +183,7 @@ def standings(progress: RunProgress) -> str:
     """Success so far per condition, errors apart."""
     parts = []
     for label, standing in progress.standings.items():
-        errors = f" ({standing.errors} errors)" if standing.errors else ""
+        errors = f" ({quantity(standing.errors, 'error')})" if standing.errors else ""
         if standing.played or standing.errors:
             parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
     return visible(", ".join(parts)) or "starting"  # rich's bar prints it itself
@@ -192,7 +196,8 @@ def spending(progress: RunProgress) -> str:
         text += f", ${progress.cost_usd:.4f}"
     if progress.expected_usd:
         text += f" of about ${progress.expected_usd:.2f}"
-    return f"{text}, {progress.cache_hits:,} cached replies" if progress.cache_hits else text
+    hits = progress.cache_hits
+    return f"{text}, {quantity(hits, 'cached reply')}" if hits else text
 
 
 IN_FLIGHT = "in_flight.json"

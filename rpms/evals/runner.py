@@ -20,6 +20,7 @@ from rpms.evals.run_folder import RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.output import quantity
 
 ATTEMPTS = 3
 """How often an episode may lose its worker before it counts as an infrastructure error."""
@@ -213,8 +214,8 @@ def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:
         return
     if len(set(map(kind_of, errors))) == 1:
         raise RpmsError(
-            f"stopped: nothing works: {len(errors)} episodes in a row ended with the same model "
-            f"error: {errors[0]}; when that is mended, run the same command again"
+            f"stopped: nothing works: {quantity(len(errors), 'episode')} in a row ended with the "
+            f"same model error: {errors[0]}; when that is mended, run the same command again"
         )
 
 

@@ -44,6 +44,7 @@ from rpms.rules.semantics import can_work, match_action, simulate
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth
+from rpms.vocabulary.output import quantity
 
 STEPS = 400
 """Commands per game."""
@@ -84,7 +85,7 @@ def audit_manual(
     if only and not predictions.actions:
         names = ", ".join(only)
         raise RpmsError(f"--only {names}: nothing of that name was tried; leave it out to see all")
-    heading = f"{folder or env.rules} in {games} games of {split}"
+    heading = f"{folder or env.rules} in {quantity(games, 'game')} of {split}"
     return Audit(heading, comparison.result(), predictions)
 
 

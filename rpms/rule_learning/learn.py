@@ -26,6 +26,7 @@ from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import write_whole
+from rpms.vocabulary.output import quantity
 from rpms.vocabulary.turn import EpisodeRecord
 
 SOURCE = "learned"
@@ -64,7 +65,7 @@ def learn_by_exploring(
             raise
         report("interrupted: what was learned so far is written down")
     if latest:
-        source = f"{len(tasks)} homes of {env.learning_split}, seed {seed}"
+        source = f"{quantity(len(tasks), 'home')} of {env.learning_split}, seed {seed}"
         _write(env, out, latest, source, report)
 
 
@@ -126,7 +127,7 @@ def _progress(rules: Hypotheses) -> str:
     unexplained = sum(rule.unexplained for rule in known)
     return (  # what is refuted is given up
         f"{len(experience.worked)} of {len(experience.templates)} actions seen to work; "
-        f"now {conditions} conditions, {unexplained} refusals unexplained"
+        f"now {quantity(conditions, 'condition')}, {quantity(unexplained, 'refusal')} unexplained"
     )
 
 
@@ -141,7 +142,7 @@ def _write(env: Environment, out: Path, rules: Hypotheses, source: str, report: 
     findings = check_manual(env.rules, env.goal_types(), env.command_verbs(), over=out)
     for finding in findings:
         report(str(finding))
-    report(f"{out}: {len(findings)} problems")
+    report(f"{out}: {quantity(len(findings), 'problem')}")
 
 
 def tier_of(rules: Hypotheses) -> dict[str, Any]:

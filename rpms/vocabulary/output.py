@@ -6,6 +6,7 @@ cursor, set the window's title or fill the clipboard. Here they become plain tex
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,6 +21,26 @@ if TYPE_CHECKING:
 def say(*words: object, file: TextIO | None = None, **options: Any) -> None:
     """``print`` for texts that others wrote."""
     print(*(visible(str(word)) for word in words), file=file, **options)
+
+
+def tell(text: object, file: TextIO | None = None) -> None:
+    """Sentences: in a terminal broken between words, where a program reads just as they are."""
+    stream = file or sys.stdout
+    if stream.isatty():
+        open_console(file=stream, highlight=False).print(str(text), markup=False)
+    else:
+        say(text, file=stream, flush=True)
+
+
+def quantity(number: int, noun: str) -> str:
+    """``1 task``, ``134 tasks``, ``2 memories``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def with_article(noun: str) -> str:
+    """``a model error``, ``an infrastructure error``."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
 def say_place(place: ErrorPlace | None, what: str = "raised") -> None:
@@ -38,4 +59,35 @@ def open_console(**options: Any) -> Console:
             """Every string that is printed comes through here, those in tables too."""
             return super().render_str(visible(text), **options)
 
+        def print(self, *objects: Any, **options: Any) -> None:
+            """A line that is too long is broken between words, and keeps its indent."""
+            if len(objects) == 1 and isinstance(objects[0], str) and not options.get("soft_wrap"):
+                text = self.render_str(objects[0], markup=options.get("markup"))
+                objects, options = (_hanging(text, self.width),), {**options, "soft_wrap": True}
+            super().print(*objects, **options)
+
     return SafeConsole(**options)
+
+
+_INDENT = re.compile(r"^ *(?:- |\d+  )?")
+"""Where later lines begin too: after blanks, and a dash or a number before the text."""
+
+
+def _hanging(text: Text, width: int) -> Text:
+    """A text of several lines, none longer than the width unless a single word is."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    lines: list[Text] = []
+    for line in text.split(allow_blank=True):
+        words, breaks = line.plain, list[int]()
+        indent = begin = len(words) - len(_INDENT.sub("", words, count=1))
+        for start, end in (word.span() for word in re.finditer(r"\S+", words)):
+            if start > begin and indent + cell_len(words[begin:end]) > width:
+                breaks.append(start)
+                begin = start
+        first, *others = line.divide(breaks)
+        lines += [first, *(Text(" " * indent) + other for other in others)]
+    for line in lines:
+        line.rstrip()
+    return Text("\n").join(lines)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 
 import pytest
 from rich.table import Table
 
-from rpms.vocabulary.output import open_console
+from rpms.vocabulary.output import open_console, quantity, tell, with_article
 from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
@@ -55,3 +56,51 @@ def test_colours_are_ours_alone() -> None:
     assert "\x1b[31mline" in text and text.count("owned") == 4
     for sequence in ("\x1b]", "\x1b[2J", "\x1b[1A", "\x9b", "\x07", "\u202e", "\r"):
         assert sequence not in text
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("one two three four five six", ["one two three four", "five six"]),
+        ("  - a point that is longer\n  1  and a step of it",
+         ["  - a point that is", "    longer", "  1  and a step of", "     it"]),
+        ("    deep and far too long a line", ["    deep and far too", "    long a line"]),
+        ("look at /a/very/long/path/of/a/file/somewhere",
+         ["look at", "/a/very/long/path/of/a/file/somewhere"]),
+        ("[not] markup\n\n  end ", ["[not] markup", "", "  end"]),
+        ("\u6f22\u5b57\u6f22\u5b57 \u6f22\u5b57\u6f22\u5b57 \u6f22\u5b57 x",
+         ["\u6f22\u5b57\u6f22\u5b57 \u6f22\u5b57\u6f22\u5b57", "\u6f22\u5b57 x"]),
+    ],
+)  # fmt: skip
+def test_wrapped_lines_keep_their_indent_and_no_word_is_broken(
+    text: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a terminal; what goes elsewhere is not wrapped at all."""
+    monkeypatch.setenv("COLUMNS", "20")
+    terminal, pipe = Terminal(), io.StringIO()
+    tell(text, terminal)
+    tell(text, pipe)
+    plain = "".join(re.split(r"\x1b\[[0-9;]*m", terminal.getvalue()))
+    assert plain == "\n".join([*lines, ""]) and pipe.getvalue() == f"{text}\n"
+
+
+def test_colours_outlive_a_wrapped_line() -> None:
+    out = io.StringIO()
+    open_console(file=out, force_terminal=True, color_system="standard", width=9).print(
+        "  [red]some words[/]"
+    )
+    assert out.getvalue() == "  \x1b[31msome\x1b[0m\n  \x1b[31mwords\x1b[0m\n"
+
+
+def test_one_is_not_many() -> None:
+    assert [quantity(n, "memory") for n in (0, 1, 2)] == ["0 memories", "1 memory", "2 memories"]
+    assert quantity(1234, "damaged line") == "1,234 damaged lines"
+    assert with_article("infrastructure error") == "an infrastructure error"
+    assert with_article("model error") == "a model error"

@@ -98,7 +98,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--format chat --out RUN/manifest.json/x.jsonl": "cannot write",
     },
     "report": {"FOLDER": "no manifest.json in FOLDER; give a folder that 'rpms eval' wrote"},
-    "compare RUN": {"FOLDER": "no manifest.json in FOLDER;", "": "give at least two runs"},
+    "compare RUN": {"FOLDER": "no manifest.json in FOLDER;", "": "give two runs"},
     "view": {
         "FOLDER": "no manifest.json in FOLDER or below it", "": "DIR", "RUN --port 70000": "65535",
     },

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.comparison import compare_runs, row_names
+from rpms.evals.comparison import compare_runs
 from rpms.evals.run_folder import Run, read_run
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -109,34 +109,7 @@ def test_each_point_of_the_protocol_keeps_runs_apart(
     for table in allowed.tables:
         assert "The protocols DIFFER" in table.protocol and f"{point}: " in table.as_markdown()
     itself = compare_runs([first, first])
-    assert itself.differences == itself.tables[1].rows == [] and len(itself.tables) == 3
-
-
-def test_any_number_of_runs_make_the_table_of_the_paper(tmp_path: Path) -> None:
-    runs = [
-        run_of(tmp_path / name, {"A": [False] * 6, letter: [True] * 6}, model_label=f"model {name}")
-        for name, letter in (("1", "B"), ("2", "D"), ("3", "B"))
-    ]
-    comparison = compare_runs(runs)
-    models, pairs = comparison.tables
-    assert models.columns == ["", "A baseline", "B rules", "D full"]
-    rows = comparison.as_json()["tables"]["models"]["rows"]
-    assert [row[""] for row in rows] == ["model 1", "model 2", "model 3"]
-    assert rows[0]["B rules"]["share"] == 1.0 and rows[1]["B rules"] == "-"
-    assert "[61.0, 100.0]" in models.as_markdown()
-    assert [(row[0].text, row[1].text) for row in pairs.rows] == [
-        ("model 2", "A baseline"), ("model 3", "A baseline"), ("model 3", "B rules"),
-    ]  # fmt: skip
-    assert comparison.differences == ["model 2: model: model 1 -> model 2",
-                                 "model 3: model: model 1 -> model 3"]  # fmt: skip
-    assert "## Models x conditions" in comparison.as_markdown()
-
-
-def test_runs_of_one_model_are_called_by_their_folders(tmp_path: Path) -> None:
-    runs = [run_of(tmp_path / name, {"A": [True]}) for name in ("x", "y", "z")]
-    assert compare_runs(runs).names == ("x", "y", "z")
-    deep = [run_of(tmp_path / name / "run", {"A": [True]}) for name in ("x", "y")]
-    assert row_names(deep) == [str(run.folder) for run in deep]
+    assert itself.differences == itself.tables[1].rows == [] and len(itself.tables) == 2
 
 
 @pytest.mark.parametrize(
@@ -155,5 +128,5 @@ def test_runs_with_nothing_in_common_are_refused(
     (tmp_path / "2" / "episodes.jsonl").write_text("")
     with pytest.raises(RpmsError, match=message):
         compare_runs([first, read_run(tmp_path / "2")])
-    with pytest.raises(RpmsError, match="at least two runs"):
+    with pytest.raises(RpmsError, match="give two runs"):
         compare_runs([first])

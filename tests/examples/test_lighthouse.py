@@ -180,7 +180,7 @@ def test_a_world_with_parts_missing_is_told_in_one_line_each(tmp_path: Path, she
     text = domain.read_text(encoding="utf-8").replace("idle: look\n", "")
     domain.write_text(text.replace("\n  find_object:", "\n  fnid_object:"), encoding="utf-8")
     done = shell("rpms rules check --env mine.world:WORLD", world.parent)
-    assert done.code == 2 and "4 problem(s)" in done.err
+    assert done.code == 2 and "4 problems" in done.err
     for finding in (f"{system}:1: prompts: missing; write into it what",
                  f"{example}:1: prompts: missing; write a solved task of 'sound_horn'",
                  f"{domain}:1: idle: missing; name one that can always be done",

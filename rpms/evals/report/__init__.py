@@ -25,6 +25,7 @@ from rpms.evals.report.results import (
     main_table,
     pair_table,
     repeat_table,
+    run_table,
     square_tables,
     trial_table,
     type_table,
@@ -39,13 +40,13 @@ from rpms.vocabulary.spelling import offer
 __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, square_tables, type_table, pair_table, repeat_table, trial_table,
+    main_table, run_table, square_tables, type_table, pair_table, repeat_table, trial_table,
     failure_table, cause_table, step_table, fate_table, conflict_table, guard_table,
     refusal_table, prediction_table, token_table,
 )  # fmt: skip
 """A question each, in reading order; None where a run has nothing to say to it."""
 
-BRIEF = (("main",), ("square", "types"), ("causes", "failures"))
+BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
 """Of each question the table that answers it best, if there is one; the verdict has the pairs."""
 
 
@@ -129,14 +130,12 @@ def build_report(run: Run) -> Report:
     return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
-def read_report(*folders: Path) -> Report:
-    """The report of a run folder, or of several together."""
-    return build_report(read_joined(folders))
-
-
 def report(folders: str | Path | Iterable[str | Path]) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
     Runs of the same tasks can be put together: labels then say what differs between them.
     """
-    return read_report(*as_folders(folders))
+    return build_report(read_joined(as_folders(folders)))
+
+
+read_report = report  # modules that have a report of their own call it so

@@ -34,6 +34,7 @@ from rpms.evals.tables import (
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
+from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import FATES
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
@@ -313,7 +314,7 @@ def _left_out(run: Run) -> Iterator[str]:
         paid = [bill.usd for bill in bills if bill.usd is not None]
         money = f" and ${sum(paid):.4f}" if paid else ""
         yield (
-            f"{which} {len(sessions)} sessions together spent "
+            f"{which} {quantity(len(sessions), 'session')} together spent "
             f"{sum(bill.tokens for bill in bills):,} tokens{money}, episodes that were cut short "
             "or played again included."
         )
@@ -324,4 +325,4 @@ def _left_out(run: Run) -> Iterator[str]:
             f"whole history: up to {max(cut)} of the oldest turns were left out of a prompt."
         )
     if capped := sum(e.capped_replies for e in played):
-        yield f"{capped} replies were longer than their tokens can be, and were cut off."
+        yield f"Cut off, as longer than their tokens can be: {quantity(capped, 'reply')}."

@@ -27,7 +27,7 @@ from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import conditions_plot
-from rpms.evals.report.source import names, quantity, settings_of, short_type, source_of
+from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
 from rpms.evals.tables import Cell, Table
@@ -38,6 +38,7 @@ from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, refuse_special, write_whole
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.output import quantity
 
 HERE = Path(__file__).parent
 SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
@@ -68,13 +69,13 @@ def write_report(report: Report, html: Path | None = None) -> list[Path]:
     Of runs that were put together just the page, and where it was asked for: no folder is theirs.
     """
     folder, texts = report.run.folder, dict[Path, str]()
-    if page := html or (None if report.run.parts else folder / "report.html"):
-        refuse_special(page)
     if not report.run.parts:
+        html = html or folder / "report.html"
         text = json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n"
         texts = {folder / "report.md": report.as_markdown(), folder / "report.json": text}
-    if page:
-        texts[page] = render_page(report)
+    if html:
+        refuse_special(html)
+        texts[html] = render_page(report)
     for file, text in texts.items():
         write_whole(file, text)  # an open page is never half a page
     return list(texts)

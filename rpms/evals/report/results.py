@@ -33,9 +33,10 @@ from rpms.evals.measures import (
     wilson,
 )
 from rpms.evals.records import Episode
-from rpms.evals.report.source import borrowed_memory, names, quantity, short_type, source_of
+from rpms.evals.report.source import borrowed_memory, names, short_type, source_of
 from rpms.evals.run_folder import EPISODES, Run
 from rpms.evals.tables import (
+    NONE,
     Cell,
     Table,
     count,
@@ -48,6 +49,7 @@ from rpms.evals.tables import (
     points,
 )
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.output import quantity, with_article
 
 GROUNDS = {
     "S": "Rules off and memory off is S, the state alone, which B, C and D show too: the gains are "
@@ -56,6 +58,7 @@ GROUNDS = {
     "B, C and D show, and part of each gain over A may be the state's.",
 }
 """What rules and memory stand on, the better one first, and what that means for the gains."""
+FIGURES = {"success": "Success rate, won/played", "score": "Mean floored score"}
 
 
 def main_table(run: Run) -> Table:
@@ -105,35 +108,47 @@ def gain(difference: float | None, interval: Interval | None, metric: Metric) ->
     return number(difference, "+.1f", interval)
 
 
+def run_table(run: Run) -> Table | None:
+    """The paper's table: a row for each model, or run, and a column for each condition."""
+    if not run.parts:
+        return None
+    metric, models = metric_of(run.manifest.env), [p.manifest.model_label for p in run.parts]
+    labels = {home: label for label, home in run.homes.items()}
+    arms = list(dict.fromkeys(own for _, own in labels))
+    rows = []
+    for (name, part), model in zip(named_parts(run), models, strict=True):
+        sides = [labels.get((part.folder, own)) for own in arms]
+        figures = [figure(run.judged(side), metric) if side else Cell(NONE) for side in sides]
+        rows.append([label(model if models.count(model) == 1 else name), *figures])
+    return Table(
+        "runs", "Runs x conditions", source_of(run), ["", *map(names, arms)], rows,
+        notes=[f"{FIGURES[metric]}, and its 95% interval, over the tasks that all runs have."],
+    )  # fmt: skip
+
+
 def _missing(run: Run) -> Iterator[str]:
     """What the figures leave out, in words."""
     errors = [e for name in run.conditions for e in run.played(name) if e.is_error]
     for mode in sorted({e.failure_mode or "" for e in errors}):
         n = sum(e.failure_mode == mode for e in errors)
         yield (
-            f"{n} of {run.done} episodes ended in {'an' if mode[0] in 'aeiou' else 'a'} "
-            f"{mode.replace('_', ' ')}: left out of every rate and pair, counted under errors."
+            f"{n} of {quantity(run.done, 'episode')} ended in "
+            f"{with_article(mode.replace('_', ' '))}: left out of every rate and pair, counted "
+            "under errors."
         )
     if not run.complete:
-        yield (
-            f"{unfinished(run)} Conditions may stand on different tasks so far; trust the pairs "
-            "rather than the rates."
-        )
+        yield f"{unfinished(run)} Trust the pairs rather than the rates: tasks may differ so far."
     for name, part in named_parts(run):
-        file = str(Path(name, EPISODES))
+        file = Path(name, EPISODES)
         if part.torn:
             yield f"The last line of {file} was torn by a kill and is passed over."
         if part.damaged:
-            lines = quantity(len(part.damaged), "damaged line")
-            yield (
-                f"Left out: {lines} of {file} (the first is line {part.damaged[0]}); 'rpms eval' "
-                "plays such episodes again."
-            )
-    if logs := len(run.damaged_logs):
-        yield (
-            f"Damaged: {quantity(logs, 'step log')}. Such an episode counts, its steps cannot be "
-            "shown."
-        )
+            lines = f"{quantity(len(part.damaged), 'damaged line')} of {file}"
+            first = f"the first is line {part.damaged[0]}"
+            yield f"Left out: {lines} ({first}); 'rpms eval' plays such episodes again."
+    if run.damaged_logs:
+        logs = quantity(len(run.damaged_logs), "step log")
+        yield f"Damaged: {logs}. Such an episode counts, its steps cannot be shown."
 
 
 def unfinished(run: Run) -> str:
@@ -154,12 +169,10 @@ def type_table(run: Run) -> Table:
         for kind in groups(run)
     ]
     rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
-    title, what = "Results by goal type", "Success rate, won/played"
-    if metric == "score":
-        title, what = "Results by family", "Mean floored score"
+    title = "Results by family" if metric == "score" else "Results by goal type"
     return Table(
         "types", title, source_of(run), ["", *map(names, run.conditions)], rows,
-        notes=[f"{what}, and its 95% interval."], total=True,
+        notes=[f"{FIGURES[metric]}, and its 95% interval."], total=True,
     )  # fmt: skip
 
 
@@ -236,13 +249,10 @@ def square_tables(run: Run) -> Iterator[Table]:
     if table := square_table(run):
         yield table
         return
-    number = 0
-    for name, part in named_parts(run):
+    for place, (name, part) in enumerate(named_parts(run), start=1):
         arms = [label for label, (folder, _) in run.homes.items() if folder == part.folder]
         if arms and (table := square_table(run, arms)):
-            number += 1
-            which = f"square-{number}" if number > 1 else "square"
-            yield replace(table, id=which, title=f"{table.title}: {name}")
+            yield replace(table, id=f"square-{place}", title=f"{table.title}: {name}")
 
 
 def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
@@ -273,10 +283,10 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
     ]
     unit = "points of score" if metric == "score" else "percentage points"
     notes = [
-        f"Over the {len(tasks)} tasks that all four conditions finished. The last cell is the "
-        f"interaction (D - {ground}) - (B - {ground}) - (C - {ground}): above 0, rules and memory "
-        f"together give more than the sum of each alone. Gains in {unit}; intervals by paired "
-        "bootstrap over tasks.",
+        f"Over the {quantity(len(tasks), 'task')} that all four conditions finished. The last cell "
+        f"is the interaction (D - {ground}) - (B - {ground}) - (C - {ground}): above 0, rules and "
+        "memory together give more than the sum of each alone. Gains in "
+        f"{unit}; intervals by paired bootstrap over tasks.",
         GROUNDS[ground],
     ]
     if corners != [ground, *"BCD"]:

@@ -10,6 +10,7 @@ from rpms.evals.joined_runs import named_parts
 from rpms.evals.records import Manifest
 from rpms.evals.run_folder import Run
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.output import quantity
 from rpms.vocabulary.safe_text import redact
 
 LETTERS = {
@@ -37,11 +38,6 @@ def source_of(run: Run) -> str:
         for name, part in named_parts(run)
     )
     return f"{manifest.env} {manifest.split}, {tasks}, {played}; {'; '.join(players)}{swapped}"
-
-
-def quantity(number: int, noun: str) -> str:
-    """``1 task``, ``134 tasks``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def names(condition: str) -> str:

@@ -15,11 +15,12 @@ from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.results import differing, figure, unfinished
-from rpms.evals.report.source import names, quantity
+from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import UNKNOWN
 from rpms.evals.tables import p_value
 from rpms.models.opening import LABELS
+from rpms.vocabulary.output import quantity, with_article
 
 LEVEL = 0.05
 MOST = 6
@@ -59,21 +60,14 @@ def _caveats(run: Run) -> Iterator[str]:
         if all(part.model(arm) in LABELS for arm in part.conditions):
             played = f"{name} was played" if name else "Played"
             yield f"{played} by {part.manifest.model_label}: no evidence of what helps a model."
-    yield from _beyond(run)
-    if not run.complete:
-        yield unfinished(run)
-    if errors := sum(e.is_error for name in run.conditions for e in run.played(name)):
-        yield f"Left out of all that follows: {errors} of {run.done} episodes that ended in errors."
-
-
-def _beyond(run: Run) -> Iterator[str]:
-    """What only some of several runs have, which no table shows."""
-    tasks, repeats = len(run.manifest.tasks), run.repeats
+    tasks = len(run.manifest.tasks)
     extra = {name: len(part.manifest.tasks) - tasks for name, part in named_parts(run)}
     if left_out := ", ".join(f"{more} of {name}" for name, more in extra.items() if more):
         yield f"Over the {quantity(tasks, 'task')} that all runs have; left out: {left_out}."
-    if any(part.repeats > repeats for part in run.parts):
-        yield f"Over {quantity(repeats, 'repeat')}, as all runs have so many; left out: the others."
+    if not run.complete:
+        yield unfinished(run)
+    if errors := sum(e.is_error for name in run.conditions for e in run.played(name)):
+        yield f"Left out of all that follows: {errors} of {run.done} episodes, for errors."
 
 
 def _compared(run: Run) -> Iterator[str]:
@@ -204,7 +198,7 @@ def _losses(run: Run) -> Iterator[str]:
             continue
         kind, times = Counter(causes).most_common(1)[0]
         if 2 * times > len(causes):
-            words = LOST_BY.get(kind, f"end in a {kind}")
+            words = LOST_BY.get(kind, f"end in {with_article(kind)}")
             arms_of.setdefault(words, []).append(f"{name} ({times} of {len(causes)})")
     for words, arms in arms_of.items():
         yield f"Most losses of {' and '.join(arms)} {words}."

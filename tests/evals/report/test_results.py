@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rpms.commands.terminal_tables import print_tables
+from rpms.commands.terminal_tables import print_source, print_tables
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
 from rpms.evals.report import build_report, read_report
@@ -289,6 +289,7 @@ def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run, tmp_
         assert LABEL in table.source and "generated_unseen" in table.source
         assert all(len(row) == len(table.columns) for row in table.rows)
     console = Console(width=400, file=StringIO(), record=True)
+    print_source(console, *report.about)
     print_tables(console, report.tables)
     assert console.export_text().count(BOTH) == 1 == report.as_markdown().count(BOTH)
     assert "<code>abc1234, def5678</code>" in render_page(report)

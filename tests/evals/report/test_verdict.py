@@ -52,7 +52,7 @@ def test_losses_a_baseline_without_state_and_what_is_missing(tmp_path: Path) -> 
     lines = verdict(run_of(tmp_path, wins, conditions=real, lines=broken, logs=False))
     assert lines == [
         "This run is not finished: 119 of 120 episodes are there.",
-        "Left out of all that follows: 1 of 119 episodes that ended in errors.",
+        "Left out of all that follows: 1 of 119 episodes, for errors.",
         "Memory takes 71.8 points from rules (D over B), 0:28 games, p < 0.0001.",
         "Rules add 51.3 points to the baseline, state included (B over A), 20:0 games, p < 0.0001.",
     ]
