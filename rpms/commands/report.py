@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="A run, or more, of the same tasks.")
+        list[Path], typer.Argument(metavar="DIR", help="A run, or more, of the same tasks.")
     ],
     html: Annotated[
         Path | None, typer.Option(help="The page; DIR/report.html for one run, else none.")
@@ -66,7 +66,7 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR DIR", help="Two runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Two runs.")],
     allow_differences: Annotated[
         bool, typer.Option("--allow-differences", help="Even where the protocols differ.")
     ] = False,
@@ -96,7 +96,7 @@ def compare(
 
 def view(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Runs, or folders that hold runs.")
+        list[Path], typer.Argument(metavar="DIR", help="Runs, or folders that hold runs.")
     ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="On this machine alone; 0: any free one.")

@@ -134,7 +134,7 @@ def _joined_manifest(
         ", ".join(dict.fromkeys(getattr(manifest, field) for manifest in manifests))
         for field in ("commits", "model", "model_label")
     )
-    return Manifest(
+    return Manifest.model_construct(  # of parts that were checked when they were read
         format=1, created=first.created, env=first.env, split=first.split, wording=first.wording,
         commit=commits, model=models, model_label=names, tasks=list(tasks.values()),
         conditions={label: arm.traits for label, arm in arms.items()},
