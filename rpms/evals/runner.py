@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from rpms.envs import get_environment
+from rpms.envs import Task, get_environment
 from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
-from rpms.evals.episode import EpisodeResult, never_played
+from rpms.evals.episode import EpisodeResult, Recorder, never_played
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
 from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
@@ -19,6 +21,7 @@ from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, 
 from rpms.evals.run_folder import RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.models.prices import rates_for
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 ATTEMPTS = 3
@@ -200,6 +203,27 @@ class RunSession:
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
+
+
+def join_run(folder: Path, task: Task, context: RunContext, ended: Recorder | None = None) -> Job:
+    """Enter an episode that nobody planned into a run, as one more of its task.
+
+    One that has ``ended`` is written. An arm played there with other settings is refused.
+    """
+    with closing(RunWriter(folder, wait=True)) as writer:
+        old, label = writer.manifest(), context.name
+        known = {planned.id: planned.index for planned in old.tasks} if old else {}
+        task = {**task, "index": known.get(task["id"], len(known))}
+        finished = writer.finished(Episode)
+        repeat = next(n for n in count(1) if JobKey(label, task["id"], n) not in finished)
+        job, arms = Job(label, task, repeat), {label: context}
+        fresh = make_manifest(RunPlan(task["env"], task["split"], [task], arms, repeats=repeat))
+        manifest = merge_manifest(folder, old, fresh) if old else fresh
+        writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
+        if ended:
+            ended.job = job
+            writer.append(*ended.result())
+    return job
 
 
 def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:
