@@ -24,6 +24,7 @@ import rpms.nodes as stages
 from rpms.envs import Task, get_environment
 from rpms.evals.episode import LED_TO_PROMPT
 from rpms.evals.episode import Recorder as EpisodeRecorder
+from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
 from rpms.evals.runner import join_run
 from rpms.graph.routing import ROUTES
@@ -45,6 +46,7 @@ BARE = RunContext.for_condition("A", examples=0)
 """An agent without our knowledge; each middleware adds what it brings."""
 DECISION = "rpms"
 """Where an answer carries what the guard decided about its call; no provider is sent that."""
+MOST_LIVE = 256
 ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
 
 Call = Callable[..., Any]
@@ -89,12 +91,12 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         if "world" not in state:
             yield "reset_env", self._begin(messages, state)
             yield "belief_update", stages.belief_update(episode)
-        ids, last = [message.id for message in messages], (state["world"] or {}).get("read")
+        ids, last = [message.id for message in messages], state["world"].get("read")
         reply, calls = AIMessage(""), dict[str | None, ToolCall]()
         for message in messages[ids.index(last) + 1 if last in ids else 0 :]:
             if isinstance(message, AIMessage):
                 reply, calls = message, {call["id"]: call for call in message.tool_calls}
-                state["world"] = {"read": message.id}
+                state["world"] = {**state["world"], "read": message.id}
             elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
                 yield from self._take_answer(message, self.action(call), reply.text, episode)
 
@@ -104,7 +106,8 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         name, split = named.get("task"), named.get("split") or self.env.splits()[0]
         name = slug(goal) if name is None else str(name)
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
-        return {**fresh_state(BARE, task), "first_observation": goal, "observation": goal}
+        begun = EpisodeState(first_observation=goal, observation=goal, world={})
+        return {**fresh_state(BARE, task), **begun}
 
     def _take_answer(
         self, answer: ToolMessage, action: str, thought: str, state: EpisodeState
@@ -235,8 +238,8 @@ class Recorder(EpisodeFollower):
     """Writes every episode of an agent into a run folder, as ``rpms eval`` writes its own.
 
     An episode is won where ``won`` says so of its state, by default at 100% of the goal. One that
-    breaks off is not written, one that goes on is written again. What the model is called is read
-    off it, unless ``model=`` says.
+    breaks off is not written; of one that goes on, the last line counts. What the model is called
+    is read off it, unless ``model=`` says.
     """
 
     def __init__(
@@ -256,20 +259,24 @@ class Recorder(EpisodeFollower):
         recorder = await asyncio.to_thread(self._note_prompt, request)
         return self._note_reply(recorder, await handler(request))
 
-    def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> None:
-        """Write the episode."""
-        episode = state["episode"]
-        if recorder := self._live.pop(episode["episode_id"], None):
-            self._catch_up(recorder, state["messages"])
-            won = bool(self.won(recorder.state))
-            mode = None if won else "wrong_termination"
-            recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}
-            join_run(self.out, episode["spec"], settings(recorder.state["settings"]), recorder)
+    def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Write the episode; ``world`` has which repeat it is, should it go on."""
+        episode = cast(Any, state)["episode"]
+        recorder = self._live.pop(episode["episode_id"], None)
+        if recorder is None:
+            return None
+        self._catch_up(recorder, state["messages"])
+        won = bool(self.won(recorder.state))
+        mode = None if won else "wrong_termination"
+        recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}
+        job = self._join(episode, settings(recorder.state["settings"]), recorder)
+        return {"episode": {**episode, "world": {**episode["world"], "repeat": job.repeat}}}
 
     def _note_prompt(self, request: ModelRequest[Any]) -> EpisodeRecorder:
-        episode, model = cast(Any, request.state)["episode"], request.model
+        episode, model = cast(Any, request.state)["episode"], cast(Any, request.model)
         name = getattr(model, "model_name", "") or getattr(model, "model", type(model).__name__)
-        chosen = {**episode["settings"], "model": name, **self.chosen}
+        heat = float(getattr(model, "temperature", None) or 0.0)
+        chosen = {**episode["settings"], "model": name, "temperature": heat, **self.chosen}
         recorder = self._live.get(episode["episode_id"]) or self._open(episode, settings(chosen))
         self._catch_up(recorder, request.state["messages"])
         whole = [*filter(None, [request.system_message]), *request.messages]
@@ -280,11 +287,17 @@ class Recorder(EpisodeFollower):
 
     def _open(self, episode: EpisodeState, context: RunContext) -> EpisodeRecorder:
         """Begin. A folder that does not fit is refused now, and not when everything is done."""
-        job = join_run(self.out, episode["spec"], context)
-        recorder = EpisodeRecorder(job, False, rates_for(context.model, context.base_url))
+        rates = rates_for(context.model, context.base_url)
+        recorder = EpisodeRecorder(self._join(episode, context), False, rates)
         recorder.state |= {"task": episode["task_id"], "split": episode["split"]}
         self._live[episode["episode_id"]] = recorder
+        if len(self._live) > MOST_LIVE:  # those that broke off never end
+            self._live.pop(next(iter(self._live)), None)
         return recorder
+
+    def _join(self, episode: Any, context: RunContext, *ended: EpisodeRecorder) -> Job:
+        repeat = episode["world"].get("repeat", 0)
+        return join_run(self.out, episode["spec"], context, repeat, *ended)
 
     def _catch_up(self, recorder: EpisodeRecorder, messages: Messages) -> None:
         """Also with what came before, where the episode was begun elsewhere."""

@@ -6,6 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -205,8 +206,10 @@ class RunSession:
         self._writer.close()
 
 
-def join_run(folder: Path, task: Task, context: RunContext, ended: Recorder | None = None) -> Job:
-    """Enter an episode that nobody planned into a run, as one more of its task.
+def join_run(
+    folder: Path, task: Task, context: RunContext, repeat: int = 0, ended: Recorder | None = None
+) -> Job:
+    """Enter an episode that nobody planned into a run, as that ``repeat`` of its task or one more.
 
     One that has ``ended`` is written. An arm played there with other settings is refused.
     """
@@ -215,9 +218,10 @@ def join_run(folder: Path, task: Task, context: RunContext, ended: Recorder | No
         known = {planned.id: planned.index for planned in old.tasks} if old else {}
         task = {**task, "index": known.get(task["id"], len(known))}
         finished = writer.finished(Episode)
-        repeat = next(n for n in count(1) if JobKey(label, task["id"], n) not in finished)
-        job, arms = Job(label, task, repeat), {label: context}
-        fresh = make_manifest(RunPlan(task["env"], task["split"], [task], arms, repeats=repeat))
+        free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
+        job = Job(label, task, repeat or next(free))
+        plan = RunPlan(task["env"], task["split"], [task], {label: context}, False)
+        fresh = make_manifest(replace(plan, repeats=job.repeat))
         manifest = merge_manifest(folder, old, fresh) if old else fresh
         writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
         if ended:

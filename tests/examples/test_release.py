@@ -83,9 +83,13 @@ def test_a_call_that_cannot_work_is_answered_with_the_rule_and_what_would_mend_i
     assert (episode["condition"], episode["settings"]["guard"]) == ("A", "verify")
 
 
-async def test_on_an_event_loop_it_is_the_same() -> None:
-    ended = await guarded(script("status api", "deploy api", *WAY)).ainvoke(TASK)
+async def test_on_an_event_loop_it_is_the_same(tmp_path: Path) -> None:
+    model = script("status api", "deploy api", *WAY)
+    ended = await make_agent(model, str(tmp_path)).ainvoke(TASK)
     assert answers(ended)[1] == VETO and ended["episode"]["sub_goal"]["progress"] == 100
+    assert all("[Current State]" in sent[0].text for sent in model.sent)
+    (episode,) = read_run(tmp_path).episodes.values()
+    assert episode.success and (episode.model_calls, episode.steps) == (8, 6)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +256,9 @@ def test_an_episode_may_go_on_elsewhere(tmp_path: Path) -> None:
     go_on({"messages": [("user", "Go on.")]}, WAY[2:])
     run = read_run(tmp_path)
     assert {(e.task, e.split, e.condition) for e in run.episodes.values()} == {("7", "seen", "A")}
-    half, whole = run.episodes.values()
-    assert (half.steps, half.success, whole.steps, whole.success) == (2, False, 5, True)
+    (whole,) = run.episodes.values()
+    assert (whole.steps, whole.success, whole.repeat) == (5, True, 1)
+    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 2
     log = read_log(run.log_file(whole))
     assert log is not None and [step["action"] for step in log["steps"]] == [*WAY, ""]
 
