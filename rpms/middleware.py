@@ -78,8 +78,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         for _, update in self.read(state["messages"], episode):
             follow(episode, update)
         context = settings({**episode["settings"], **self.chosen})
-        now = {"settings": context.plain, "condition": context.condition}
-        return {"episode": {**episode, **now}}
+        return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
 
     def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
         """What is new in a conversation, as our stages would have it.
@@ -103,8 +102,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
     def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
         """A fresh episode; a task without a name is known by its sentence."""
         goal = next((m.text for m in messages if isinstance(m, HumanMessage)), "")
-        name, split = named.get("task"), named.get("split") or self.env.splits()[0]
-        name = slug(goal) if name is None else str(name)
+        name, split = str(named.get("task", slug(goal))), named.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
         begun = EpisodeState(first_observation=goal, observation=goal, world={})
         return {**fresh_state(BARE, task), **begun}
@@ -194,12 +192,9 @@ class StateMemory(EpisodeFollower):
     system message; with ``layout="cache_friendly"`` what changes comes last, behind the messages.
     """
 
-    def __init__(
-        self, world: str, memory: str | PathLike[str] | bool = True, **chosen: Any
-    ) -> None:
-        if not isinstance(memory, bool):
-            chosen["memory_file"], memory = fspath(memory), True
-        super().__init__(world, **{"rules": True, "memory": memory, **chosen})
+    def __init__(self, world: str, memory: str | PathLike[str] | bool = True, **more: Any) -> None:
+        file = {} if isinstance(memory, bool) else {"memory_file": fspath(memory)}
+        super().__init__(world, **{"rules": True, "memory": memory is not False, **file, **more})
 
     def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Go through our stages as far as the prompt."""
@@ -242,10 +237,8 @@ class Recorder(EpisodeFollower):
     is read off it, unless ``model=`` says.
     """
 
-    def __init__(
-        self, world: str, out: str | PathLike[str], won: Call | None = None, **chosen: Any
-    ) -> None:
-        super().__init__(world, **chosen)
+    def __init__(self, world: str, out: str | PathLike[str], won: Any = None, **more: Any) -> None:
+        super().__init__(world, **more)
         self.out, self.won = Path(out), won or (lambda state: state["sub_goal"]["progress"] >= 100)
         self._live: dict[str, EpisodeRecorder] = {}
 

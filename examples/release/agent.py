@@ -18,9 +18,7 @@ import rpms
 from rpms.middleware import Recorder, RulesGuard, StateMemory
 
 NAME = "examples.release.agent:WORLD"
-TOOLS = {"status": "See how far a service is.", "lock": "Take the only lock for a service.",
-         "build": "Build a service.", "test": "Test a service.", "deploy": "Deploy a service.",
-         "unlock": "Give the lock of a service back."}  # fmt: skip
+TOOLS = ("status", "lock", "build", "test", "deploy", "unlock")
 STAGES = ("changed", "built", "tested", "live")
 
 
@@ -33,11 +31,11 @@ class Pipeline:
     def step(self, tool: str, service: str) -> str:
         """One call; the answer tells how all services are."""
         stage = STAGES.index(self.stages.get(service, "live"))
-        if tool == "lock" and not self.holder:
+        if tool == "lock" and not self.holder and service in self.stages:
             self.holder = service
         elif tool == "unlock" and self.holder == service:
             self.holder = ""
-        elif self.holder == service and tool in ("build", "test", "deploy")[stage : stage + 1]:
+        elif self.holder == service and tool == TOOLS[stage + 2] and stage < 3:
             self.stages[service] = STAGES[stage + 1]
         elif tool != "status":
             return json.dumps({"error": "refused"})
@@ -49,7 +47,7 @@ class Pipeline:
         def call(service: str) -> str:
             return self.step(name, service)
 
-        return StructuredTool.from_function(call, name=name, description=TOOLS[name])
+        return StructuredTool.from_function(call, name=name, description=f"{name} a service")
 
 
 class Release(rpms.ToolWorld):
@@ -73,12 +71,11 @@ class Release(rpms.ToolWorld):
         self, goal: rpms.GoalSpec, belief: rpms.Belief, history: Sequence[rpms.Turn]
     ) -> rpms.SubGoal:
         """Five steps, of which the belief tells the next; in the end the lock is free again."""
-        locked = goal["object"] in belief["holding"]
         stage = STAGES.index(belief["flags"].get(goal["object"], "changed"))
+        locked = goal["object"] in belief["holding"]
         step = stage + 1 if locked or stage == 3 else 0
-        name = ("take_lock", "build", "test", "deploy", "give_lock")[step]
         progress = 100 if step == 4 and not locked else 20 * step
-        return rpms.SubGoal(name=name, target=goal["object"], progress=progress)
+        return rpms.SubGoal(name=TOOLS[step + 1], target=goal["object"], progress=progress)
 
 
 WORLD = Release()

@@ -6,7 +6,6 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -214,14 +213,14 @@ def join_run(
     One that has ``ended`` is written. An arm played there with other settings is refused.
     """
     with closing(RunWriter(folder, wait=True)) as writer:
-        old, label = writer.manifest(), context.name
+        old, label, arms = writer.manifest(), context.name, {context.name: context}
         known = {planned.id: planned.index for planned in old.tasks} if old else {}
         task = {**task, "index": known.get(task["id"], len(known))}
         finished = writer.finished(Episode)
         free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
         job = Job(label, task, repeat or next(free))
-        plan = RunPlan(task["env"], task["split"], [task], {label: context}, False)
-        fresh = make_manifest(replace(plan, repeats=job.repeat))
+        plan = RunPlan(task["env"], task["split"], [task], arms, False, repeats=job.repeat)
+        fresh = make_manifest(plan)
         manifest = merge_manifest(folder, old, fresh) if old else fresh
         writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
         if ended:

@@ -217,8 +217,8 @@ def test_memory_that_fits_the_state_is_in_the_prompt(runs: Path, tmp_path: Path)
     model = play(tmp_path / "out", *WAY, memory=str(memory))
     first, second = (sent[0].text for sent in model.sent[:2])
     # What was recorded with the lock does not fit while it is free, and the other way round.
-    assert "OK: give_lock: lock api -> build api ->" in first and ": build api" not in first
-    assert "OK: give_lock: build api -> test api ->" in second and "_lock: lock api" not in second
+    assert "OK: unlock: lock api -> build api ->" in first and ": build api" not in first
+    assert "OK: unlock: build api -> test api ->" in second and ": lock api ->" not in second
     (episode,) = read_run(tmp_path / "out").episodes.values()
     assert episode.recalled > episode.dropped_scf > 0
 
