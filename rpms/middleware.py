@@ -96,6 +96,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
             if isinstance(message, AIMessage):
                 reply, calls = message, {call["id"]: call for call in message.tool_calls}
                 state["world"] = {**state["world"], "read": message.id}
+                yield "llm_call", {**note_reply(episode, message), "reply": self.text(message)}
             elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
                 yield from self._take_answer(message, self.action(call), reply.text, episode)
 
@@ -243,14 +244,18 @@ class Recorder(EpisodeFollower):
         self._live: dict[str, EpisodeRecorder] = {}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
-        """Note what the model is sent and what it says."""
+        """Note what the model is sent, and how long it takes."""
         recorder = self._note_prompt(request)
-        return self._note_reply(recorder, handler(request))
+        response = handler(request)
+        recorder.arrived("llm_call")
+        return response
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
         """The same on an event loop, which waits for no file."""
         recorder = await asyncio.to_thread(self._note_prompt, request)
-        return self._note_reply(recorder, await handler(request))
+        response = await handler(request)
+        recorder.arrived("llm_call")
+        return response
 
     def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Write the episode; ``world`` has which repeat it is, should it go on."""
@@ -296,10 +301,3 @@ class Recorder(EpisodeFollower):
         """Also with what came before, where the episode was begun elsewhere."""
         for stage, update in self.read(messages, recorder.state):
             recorder.note(stage, update)
-
-    def _note_reply(self, recorder: EpisodeRecorder, response: Any) -> Any:
-        recorder.arrived("llm_call")
-        reply = next(message for message in response.result if isinstance(message, AIMessage))
-        update = note_reply(cast(EpisodeState, recorder.state), reply)
-        recorder.note("llm_call", {**update, "reply": self.text(reply)})
-        return response

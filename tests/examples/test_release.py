@@ -257,7 +257,7 @@ def test_an_episode_may_go_on_elsewhere(tmp_path: Path) -> None:
     run = read_run(tmp_path)
     assert {(e.task, e.split, e.condition) for e in run.episodes.values()} == {("7", "seen", "A")}
     (whole,) = run.episodes.values()
-    assert (whole.steps, whole.success, whole.repeat) == (5, True, 1)
+    assert (whole.steps, whole.model_calls, whole.success, whole.repeat) == (5, 7, True, 1)
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 2
     log = read_log(run.log_file(whole))
     assert log is not None and [step["action"] for step in log["steps"]] == [*WAY, ""]
