@@ -22,7 +22,7 @@ from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
-from rpms.evals.episode import LED_TO_PROMPT
+from rpms.evals.costs import Tokens
 from rpms.evals.episode import Recorder as EpisodeRecorder
 from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
@@ -31,7 +31,7 @@ from rpms.graph.routing import ROUTES
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
 from rpms.nodes.blocks import tokens, within_ceiling
-from rpms.nodes.llm_call import note_reply
+from rpms.nodes.llm_call import read_usage
 from rpms.nodes.manual import manual_for
 from rpms.nodes.prompt_build import arrange
 from rpms.nodes.reset_env import fresh_state
@@ -46,12 +46,13 @@ BARE = RunContext.for_condition("A", examples=0)
 """An agent without our knowledge; each middleware adds what it brings."""
 DECISION = "rpms"
 """Where an answer carries what the guard decided about its call; no provider is sent that."""
+LED_TO_PROMPT = ("rules", "recalls", "unlisted", "knowledge_tokens", "shortlist", "dropped_turns")
 MOST_LIVE = 256
 ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
 
 Call = Callable[..., Any]
 Messages = Sequence[Any]
-Updates = Iterator[tuple[str, EpisodeState]]
+Updates = Iterator[tuple[str, Mapping[str, Any]]]
 
 
 class ToolAgentState(AgentState[Any]):
@@ -96,7 +97,10 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
             if isinstance(message, AIMessage):
                 reply, calls = message, {call["id"]: call for call in message.tool_calls}
                 state["world"] = {**state["world"], "read": message.id}
-                yield "llm_call", {**note_reply(episode, message), "reply": self.text(message)}
+                usage = read_usage(episode, message)
+                spent = {n: state[n] + count for n, count in Tokens.of(usage)._asdict().items()}
+                spent["model_calls"] = state["model_calls"] + 1
+                yield "llm_call", {**spent, "usage": usage, "reply": self.text(message)}
             elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
                 yield from self._take_answer(message, self.action(call), reply.text, episode)
 
@@ -279,7 +283,7 @@ class Recorder(EpisodeFollower):
         self._catch_up(recorder, request.state["messages"])
         whole = [*filter(None, [request.system_message]), *request.messages]
         prompt = [{"role": ROLES.get(m.type, m.type), "content": self.text(m)} for m in whole]
-        leading = {name: episode[name] for name in ("rules", *LED_TO_PROMPT)}
+        leading = {name: episode[name] for name in LED_TO_PROMPT}
         recorder.note("prompt_build", {**leading, "settings": chosen, "prompt": prompt})
         return recorder
 

@@ -66,7 +66,6 @@ def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
     return {**ids, SITUATION: [dict(rule) for rule in rules[SITUATION]]}
 
 
-LED_TO_PROMPT = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
 COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
           "output_tokens", "model_calls", "cache_hits", "capped_replies")  # fmt: skip
 
@@ -145,10 +144,11 @@ class Recorder:
 
     def _note_prompt(self, state: EpisodeState) -> None:
         places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]
+        copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
             "prompt": places,
-            **{name: self.state[name] for name in LED_TO_PROMPT},
+            **{name: self.state[name] for name in copied},
         }
 
     def _place(self, text: str) -> int:

@@ -57,7 +57,7 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
             answer = partial(_call_plainly, chat) if in_plain_run() else chat.ainvoke
             reply = await within(call_s(context), answer(prompt, **choices_of(state, context)))
             answered.add(server)
-            return note_reply(state, normalize_reply(reply, reply_tokens(env, context)))
+            return _record(state, normalize_reply(reply, reply_tokens(env, context)))
         except Exception as error:  # every client raises its own kinds
             await asyncio.sleep(pause_before_retry(runtime, error, server in answered))
             raise
@@ -84,8 +84,7 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     )
 
 
-def note_reply(state: EpisodeState, reply: AIMessage) -> EpisodeState:
-    """The reply, what it cost, and what the episode has cost with it."""
+def _record(state: EpisodeState, reply: AIMessage) -> EpisodeState:
     usage = read_usage(state, reply)
     return EpisodeState(
         reply=reply.text,
