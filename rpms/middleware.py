@@ -179,7 +179,7 @@ class RulesGuard(EpisodeFollower):
         (decision,) = update["decisions"]
         if decision["played"]:
             return decision, None
-        words, name = update["prompt"][-1]["content"], call["name"]
+        words, name = cast(Any, update["prompt"][-1])["content"], call["name"]
         return decision, ToolMessage(words, tool_call_id=call["id"], name=name, status="error")
 
 
