@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rpms.envs import LiveGame as LiveGame
     from rpms.envs import Outcome as Outcome
     from rpms.envs import Task as Task
+    from rpms.envs import ToolWorld as ToolWorld
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
     from rpms.evals.arms import Arm as Arm
@@ -58,6 +59,7 @@ _HOMES = {
         "LiveGame",
         "Outcome",
         "Task",
+        "ToolWorld",
         "environment_names",
         "get_environment",
     ),

@@ -36,7 +36,7 @@ def check(
     A folder of your own is laid over the manual of one world: the first, if none is named.
     """
     from rpms.commands.terminal_tables import print_rows
-    from rpms.envs import environment_names, get_environment
+    from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import Finding, check_manual, load_manual
     from rpms.nodes.prompt_examples import missing_prompts
@@ -47,10 +47,13 @@ def check(
     env = env or (first_world() if rules else "")
     for world in map(get_environment, [env] if env else environment_names()):
         over = Path(rules) if rules else None
-        problems = check_manual(world.rules, world.goal_types(), world.command_verbs(), over=over)
+        ours = not isinstance(world, ToolWorld)  # else somebody else's agent plays and prompts
+        problems = check_manual(
+            world.rules, world.goal_types(), world.command_verbs(), over=over, played=ours
+        )
         problems += [
             Finding(file, 1, "prompts", f"missing; {advice}")
-            for file, advice in missing_prompts(world)
+            for file, advice in (missing_prompts(world) if ours else ())
         ]
         findings += problems
         if rules and problems:  # a manual with such mistakes may not be loaded for a run

@@ -1,6 +1,6 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
-from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task, ToolWorld
 from rpms.envs.registry import environment_names, get_environment
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "LiveGame",
     "Outcome",
     "Task",
+    "ToolWorld",
     "environment_names",
     "get_environment",
 ]

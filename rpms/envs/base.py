@@ -16,12 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
-from rpms.vocabulary.files import read_text
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.goal import (
     PRINTED,
     GoalSignature,
@@ -346,3 +347,52 @@ class Environment(ABC):
         None where its rules cannot be read; None for an action that they do not know.
         """
         return None
+
+
+class ToolWorld(Environment):
+    """A world that somebody else's agent acts in through tools, without a simulator of ours.
+
+    Its tools are the actions of Tier 3 by their names, their arguments the blanks of the syntax.
+    Only ``update_belief``, which reads a tool's answer, is left to write. A task is what the person
+    said first; a world that tells by ``sub_goal`` how far it has come is won at 100%.
+    """
+
+    nowhere = ""
+    max_steps = max_tokens = 0  # the agent's own affair
+
+    def goal_types(self) -> list[str]:
+        """Those that Tier 2 has a procedure for."""
+        return list(self._tier("domain")["procedures"])
+
+    def splits(self) -> list[str]:
+        """One, in which tasks are as they come."""
+        return ["agent"]
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """None that are known beforehand."""
+        return []
+
+    def open_game(self) -> LiveGame:
+        """There is none."""
+        raise RpmsError(f"{self.name} is played by an agent with tools, not by us: rpms.middleware")
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """The sentence, as a goal of the first type."""
+        kind = self.goal_types()[0]
+        return GoalSpec(sentence=sentence, type=kind, object="", state=None, count=1,
+                        destination="", signature=f"{kind}:::")  # fmt: skip
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """All of it."""
+        return SubGoal(name=goal["type"], target=goal["sentence"], progress=0)
+
+    def failed(self, observation: str) -> bool:
+        """As LangChain words an error, or in JSON."""
+        return observation.startswith(("Error", '{"error"'))
+
+    def command_templates(self) -> list[str]:
+        """The syntax of Tier 3: tools are known, whatever they need and do."""
+        return [action["syntax"] for action in self._tier("environment")["actions"]]
+
+    def _tier(self, name: str) -> dict[str, Any]:
+        return cast(dict[str, Any], read_yaml(self.rules / f"{name}.yaml")[1])

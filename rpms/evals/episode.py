@@ -11,6 +11,7 @@ import asyncio
 import gzip
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -106,11 +107,20 @@ class Recorder:
         self._seconds[stage] += self._passed
 
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
-        """Note what a stage changed."""
-        follow(self.state, update or {})
+        """Note what a stage changed; where it is asked for, a step begins with the truth, too."""
+        self.note(stage, update or {})
+        if stage == "belief_update" and self._truth:
+            look = partial(look_at_truth, self.env, self.state["belief"])
+            seen = await live.ainspect(self.state["episode_id"], look)
+            self.steps[-1]["truth"], self.steps[-1]["drift"] = seen or ({}, [])
+            self._last = perf_counter()
+
+    def note(self, stage: str, update: Mapping[str, Any]) -> None:
+        """Note what a stage changed, for whoever has no game to look into."""
+        follow(self.state, update)
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
-            await self._begin_step(state)
+            self._begin_step(state)
         elif stage == "prompt_build":
             self._note_prompt(state)
         elif stage == "llm_call" and not state["done"]:
@@ -119,8 +129,8 @@ class Recorder:
             self._note_turn(state)  # a world that broke down adds no turn
         self._last = perf_counter()
 
-    async def _begin_step(self, state: EpisodeState) -> None:
-        """A step begins with what is believed, and where it is asked for with the truth."""
+    def _begin_step(self, state: EpisodeState) -> None:
+        """A step begins with what is believed."""
         step: dict[str, Any] = {
             "step": state["steps"] + 1,
             "observation": state["observation"],
@@ -131,10 +141,6 @@ class Recorder:
             **UNANSWERED,
         }
         self.steps.append(step)
-        if self._truth:
-            look = partial(look_at_truth, self.env, state["belief"])
-            seen = await live.ainspect(state["episode_id"], look)
-            step["truth"], step["drift"] = seen or ({}, [])
 
     def _note_prompt(self, state: EpisodeState) -> None:
         places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]

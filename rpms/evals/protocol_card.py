@@ -109,7 +109,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     def each(name: str, own: Any = UNKNOWN) -> str:
         return joined({label: str(context[name] or own) for label, context in contexts.items()})
 
-    steps = settings.get("max_steps") or (world.max_steps if world else UNKNOWN)
+    steps = settings.get("max_steps") or getattr(world, "max_steps", 0) or UNKNOWN
     return {
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
@@ -159,7 +159,7 @@ def joined(values: Mapping[str, str]) -> str:
 
 
 def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
-    tokens = context["max_tokens"] or (world.max_tokens if world else UNKNOWN)
+    tokens = context["max_tokens"] or getattr(world, "max_tokens", 0) or UNKNOWN
     replies = "free" if context["constrain"] == "off" else str(context["constrain"])
     return (
         f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "

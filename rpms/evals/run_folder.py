@@ -279,8 +279,8 @@ def _is_whole(file: Path, _stamp: tuple[int, int]) -> bool:
 class RunWriter:
     """The only writer of a run folder, from opening to closing it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take the folder; refused while another process is writing it."""
+    def __init__(self, folder: Path, wait: bool = False) -> None:
+        """Take the folder; while another is writing it ``wait``, or be refused."""
         self.folder = folder
         make_folder(folder)
         try:
@@ -288,7 +288,7 @@ class RunWriter:
         except OSError as error:
             raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError as error:
             self._lock.close()
             raise RpmsError(f"{folder} is being written by another 'rpms eval'") from error

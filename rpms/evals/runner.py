@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from rpms.envs import get_environment
+from rpms.envs import Task, get_environment
 from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
-from rpms.evals.episode import EpisodeResult, never_played
+from rpms.evals.episode import EpisodeResult, Recorder, never_played
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
 from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
@@ -19,6 +21,7 @@ from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, 
 from rpms.evals.run_folder import RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
 from rpms.models.prices import rates_for
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.output import quantity
 
@@ -201,6 +204,30 @@ class RunSession:
     def close(self) -> None:
         """Let the folder go."""
         self._writer.close()
+
+
+def join_run(
+    folder: Path, task: Task, context: RunContext, repeat: int = 0, ended: Recorder | None = None
+) -> Job:
+    """Enter an episode that nobody planned into a run, as that ``repeat`` of its task or one more.
+
+    One that has ``ended`` is written. An arm played there with other settings is refused.
+    """
+    with closing(RunWriter(folder, wait=True)) as writer:
+        old, label, arms = writer.manifest(), context.name, {context.name: context}
+        known = {planned.id: planned.index for planned in old.tasks} if old else {}
+        task = {**task, "index": known.get(task["id"], len(known))}
+        finished = writer.finished(Episode)
+        free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
+        job = Job(label, task, repeat or next(free))
+        plan = RunPlan(task["env"], task["split"], [task], arms, False, repeats=job.repeat)
+        fresh = make_manifest(plan)
+        manifest = merge_manifest(folder, old, fresh) if old else fresh
+        writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
+        if ended:
+            ended.job = job
+            writer.append(*ended.result())
+    return job
 
 
 def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:

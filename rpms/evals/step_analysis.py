@@ -321,6 +321,8 @@ def _unreadable(steps: Sequence[Step]) -> Cause:
 
 
 def _wrong_end(step: Step, manual: Manual) -> Cause:
+    if not step["action"]:
+        return Cause("wrong end", step["step"], f"the agent stopped at step {step['step']}")
     # The number of a choice that was offered stands for what was chosen.
     action = step["belief"].get("asked", {}).get(step["action"], step["action"])
     matched = match_action(manual, action)

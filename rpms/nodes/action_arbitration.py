@@ -145,10 +145,14 @@ def _decide(
     )
     update = EpisodeState(decisions=[decision], action=played)
     if played:
-        # An action that led back to where it was played is a circle, however long the way round.
-        here, so_far = fingerprint(state["belief"]), state["played_in"]
-        update["played_in"] = {**so_far, here: [*so_far.get(here, []), played]}
+        update["played_in"] = note_played(state, played)
     return update
+
+
+def note_played(state: EpisodeState, action: str) -> dict[str, list[str]]:
+    """An action that led back to where it was played is a circle, however long the way round."""
+    here, so_far = fingerprint(state["belief"]), state["played_in"]
+    return {**so_far, here: [*so_far.get(here, []), action]}
 
 
 def _question(state: EpisodeState, against: Veto, repair: str) -> list[Message]:

@@ -14,14 +14,9 @@ from functools import lru_cache, partial
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 
-from rpms.envs import get_environment
+from rpms.envs import Environment, get_environment
 from rpms.nodes.action_arbitration import shortlist
-from rpms.nodes.blocks import (
-    load_system,
-    offered_actions,
-    tokens,
-    within_ceiling,
-)
+from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_ceiling
 from rpms.nodes.context_budget import fit, prompt_room
 from rpms.nodes.prompt_examples import NEW_TASK, listed_actions, load_examples
 from rpms.nodes.stage import Stage, compute
@@ -59,13 +54,7 @@ def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
 def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     env = get_environment(state["env"])
     blocks, recalls = within_ceiling(state, context, env)
-    if context.layout == "cache_friendly":
-        # What never changes comes first and the history only grows, so that a provider or a
-        # local server can reuse the whole prefix of the previous step.
-        opening = [blocks.rules]
-        closing = [getattr(blocks, name) for name in env.blocks if name != "rules"]
-    else:
-        opening, closing = [getattr(blocks, name) for name in env.blocks], []
+    opening, closing = arrange(blocks, context.layout, env)
     choices = shortlist(state, context) if context.guard in OFFERING else []
     # What is to be chosen from stands next to the newest observation, in either layout.
     closing.append(offered_actions(env, choices))
@@ -88,6 +77,15 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         knowledge_tokens=tokens([*opening, *closing]),
         recalls=recalls,
     )
+
+
+def arrange(blocks: Blocks, layout: str, env: Environment) -> tuple[list[str], list[str]]:
+    """The blocks that stand before the history, and those behind it."""
+    texts = {name: getattr(blocks, name) for name in env.blocks}
+    # What never changes comes first and the history only grows, so that a provider or a local
+    # server can reuse the whole prefix of the previous step.
+    opening = [texts.pop("rules")] if layout == "cache_friendly" else []
+    return (opening, [*texts.values()]) if opening else ([*texts.values()], [])
 
 
 def _conversation(

@@ -36,7 +36,8 @@ async def reset_env(
     # Listing a split reads files: not on the event loop.
     task = find(state) if find else await asyncio.to_thread(resolve, state)
     context = settings(runtime.context)
-    fresh = _fresh(context, task)
+    check_shown(task["env"], context)
+    fresh = fresh_state(context, task)
     try:
         observation = await episodes.astart(fresh["episode_id"], task)
         fresh |= {"first_observation": observation, "observation": observation}
@@ -65,13 +66,12 @@ def resolve(state: EpisodeState) -> Task:
     return find_task(env.name, state.get("split") or env.splits()[0], str(state.get("task") or 0))
 
 
-def _fresh(context: RunContext, spec: Task) -> EpisodeState:
+def fresh_state(context: RunContext, spec: Task) -> EpisodeState:
     """Every key a later stage writes is set here, to what is empty of its type.
 
     A thread that is run a second time then starts clean instead of continuing the previous
     episode.
     """
-    check_shown(spec["env"], context)
     kinds = get_type_hints(EpisodeState)
     empty = {name: _empty(kind) for name, kind in kinds.items() if name not in WRITTEN_ELSEWHERE}
     begun = EpisodeState(

@@ -58,6 +58,20 @@ def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, 
     return None
 
 
+def action_of(manual: Manual, tool: str, arguments: Mapping[str, object]) -> str:
+    """The action that a tool call is: of that name, each blank filled by the argument called so.
+
+    Further arguments are the tool's own affair. Where the manual has no such action, or could not
+    read it back, the call as people write it: nothing is known of that.
+    """
+    rule = next((rule for rule in manual.actions if rule.name == tool), None)
+    if rule and arguments.keys() >= {*rule.parameters}:
+        names = {name: str(arguments[name]) for name in rule.parameters}
+        if match_action(manual, action := rule.syntax.format(**names)) == (rule, names):
+            return action
+    return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+
+
 def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     """Evaluate every precondition of an action against the belief."""
     matched = match_action(manual, action)

@@ -1,0 +1,307 @@
+"""Our knowledge in an agent of one's own: middleware for LangChain's ``create_agent``.
+
+A tool call is the action of its name, and a world of tools (``rpms.ToolWorld``) says what a tool's
+answer means. One conversation is one episode, and its first message the task. It lies in the
+agent's state under ``episode``; whichever middleware comes first reads the new answers into it, and
+our stages do the rest as they do in our own graph. Each can be had alone; together they stand in
+the order below, for the last of them sees what the model is really sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, NotRequired, cast
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import Runtime
+
+import rpms.nodes as stages
+from rpms.envs import Task, get_environment
+from rpms.evals.costs import Tokens
+from rpms.evals.episode import Recorder as EpisodeRecorder
+from rpms.evals.plan import Job
+from rpms.evals.run_folder import slug
+from rpms.evals.runner import join_run
+from rpms.graph.routing import ROUTES
+from rpms.models.prices import rates_for
+from rpms.nodes.action_arbitration import note_played
+from rpms.nodes.blocks import tokens, within_ceiling
+from rpms.nodes.llm_call import read_usage
+from rpms.nodes.manual import manual_for
+from rpms.nodes.prompt_build import arrange
+from rpms.nodes.reset_env import fresh_state
+from rpms.nodes.state import EpisodeState, follow
+from rpms.rules import match_action
+from rpms.rules.semantics import action_of
+from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Decision, Message, Turn
+
+BARE = RunContext.for_condition("A", examples=0)
+"""An agent without our knowledge; each middleware adds what it brings."""
+DECISION = "rpms"
+"""Where an answer carries what the guard decided about its call; no provider is sent that."""
+LED_TO_PROMPT = ("rules", "recalls", "unlisted", "knowledge_tokens", "shortlist", "dropped_turns")
+MOST_LIVE = 256
+ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
+
+Call = Callable[..., Any]
+Messages = Sequence[Any]
+Updates = Iterator[tuple[str, Mapping[str, Any]]]
+
+
+class ToolAgentState(AgentState[Any]):
+    """An agent's state with the episode; its ``split`` and ``task`` may be given as input."""
+
+    episode: NotRequired[EpisodeState]
+
+
+class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
+    """Keeps goal, turns and belief in the agent's state, from the messages alone."""
+
+    state_schema = ToolAgentState
+
+    def __init__(self, world: str, **chosen: Any) -> None:
+        """The world by its name, as everywhere; ``chosen`` are settings of ``RunContext``."""
+        super().__init__()
+        self.env, self.chosen = get_environment(world), chosen
+        self.context = settings({**BARE.plain, **chosen})
+        self.manual = manual_for(world, self.context)
+
+    def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Take in what the tools have answered, and that this middleware has a part in it."""
+        episode: dict[str, Any] = {**state.get("episode", {})}
+        for _, update in self.read(state["messages"], episode):
+            follow(episode, update)
+        context = settings({**episode["settings"], **self.chosen})
+        return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
+
+    def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
+        """What is new in a conversation, as our stages would have it.
+
+        Whoever reads puts each update into ``state`` before the next; ``world`` has the last reply
+        whose answers were read.
+        """
+        episode = cast(EpisodeState, state)
+        if "world" not in state:
+            yield "reset_env", self._begin(messages, state)
+            yield "belief_update", stages.belief_update(episode)
+        ids, last = [message.id for message in messages], state["world"].get("read")
+        reply, calls = AIMessage(""), dict[str | None, ToolCall]()
+        for message in messages[ids.index(last) + 1 if last in ids else 0 :]:
+            if isinstance(message, AIMessage):
+                reply, calls = message, {call["id"]: call for call in message.tool_calls}
+                state["world"] = {**state["world"], "read": message.id}
+                usage = read_usage(episode, message)
+                spent = {n: state[n] + count for n, count in Tokens.of(usage)._asdict().items()}
+                spent["model_calls"] = state["model_calls"] + 1
+                yield "llm_call", {**spent, "usage": usage, "reply": self.text(message)}
+            elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
+                yield from self._take_answer(message, self.action(call), reply.text, episode)
+
+    def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
+        """A fresh episode; a task without a name is known by its sentence."""
+        goal = next((m.text for m in messages if isinstance(m, HumanMessage)), "")
+        name, split = str(named.get("task", slug(goal))), named.get("split", self.env.splits()[0])
+        task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
+        begun = EpisodeState(first_observation=goal, observation=goal, world={})
+        return {**fresh_state(BARE, task), **begun}
+
+    def _take_answer(
+        self, answer: ToolMessage, action: str, thought: str, state: EpisodeState
+    ) -> Updates:
+        text, step = answer.text, state["steps"] + 1
+        if decision := answer.response_metadata.get(DECISION):
+            again = state["asked_again"] + 1
+            decision = cast(Decision, {**decision, "step": step})  # each call of a reply is a step
+            yield "action_arbitration", EpisodeState(decisions=[decision], asked_again=again)
+            if not decision["played"]:
+                return
+        failed = answer.status == "error" or self.env.failed(text)
+        turn = Turn(step=step, thought=thought, action=action, observation=text, failed=failed,
+                    reply="")  # fmt: skip
+        refused, played = state["invalid_actions"] + failed, note_played(state, action)
+        yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, asked_again=0,
+                                       invalid_actions=refused, played_in=played)  # fmt: skip
+        yield "belief_update", stages.belief_update(state)
+
+    def action(self, call: ToolCall) -> str:
+        """The action that a call is."""
+        return action_of(self.manual, call["name"], call["args"])
+
+    def text(self, message: Any) -> str:
+        """What a message says and calls, for logs."""
+        calls = map(self.action, getattr(message, "tool_calls", ()))
+        return "\n".join(filter(None, (message.text, *calls)))
+
+
+class RulesGuard(EpisodeFollower):
+    """Holds every tool call against the manual before it runs.
+
+    One that cannot work, is forbidden or was tried in vain is answered at once with the rule, what
+    is missing and what would mend it, as by guard ``verify``. After ``reasks`` such answers in a
+    row (2 by default), or when the same call comes again, the tool has the say. It never changes a
+    call, and lets pass what the manual does not know. ``guard="off"`` switches it off.
+    """
+
+    def __init__(self, world: str, **chosen: Any) -> None:
+        super().__init__(world, **{"guard": "verify", "fall_back": False, **chosen})
+        if self.context.guard not in ("verify", "off"):
+            raise RpmsError(f"guard={self.context.guard!r}: tool calls are verified, or it is off")
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Call) -> Any:
+        """Answer in the tool's place, or let it."""
+        decision, refusal = self.judge(request)
+        return _note_decision(refusal or handler(request), decision)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Call) -> Any:
+        """The same on an event loop."""
+        decision, refusal = self.judge(request)
+        return _note_decision(refusal or await handler(request), decision)
+
+    def judge(self, request: ToolCallRequest) -> tuple[Decision | None, ToolMessage | None]:
+        """What the rules make of a call, and the answer to one that they speak against.
+
+        Calls of one reply run side by side, so that none of them can count on another.
+        """
+        call, episode = request.tool_call, request.state.get("episode")
+        action = self.action(call)
+        if self.context.guard == "off" or not (episode and match_action(self.manual, action)):
+            return None, None
+        update = stages.action_arbitration(
+            cast(EpisodeState, {**episode, "action": action}), Runtime(context=self.context)
+        )
+        (decision,) = update["decisions"]
+        if decision["played"]:
+            return decision, None
+        words, name = cast(Any, update["prompt"][-1])["content"], call["name"]
+        return decision, ToolMessage(words, tool_call_id=call["id"], name=name, status="error")
+
+
+def _note_decision(answer: Any, decision: Decision | None) -> Any:
+    if decision and isinstance(answer, ToolMessage):  # not a command of the tool's own
+        answer.response_metadata[DECISION] = decision
+    return answer
+
+
+class StateMemory(EpisodeFollower):
+    """Puts the rules, the state and what fits it of a memory into every model call.
+
+    The same stages as in our graph retrieve, filter and arbitrate. Where ``memory`` names no file,
+    the agent's store has it, or ``memory.jsonl`` beside the world. Everything stands in the
+    system message; with ``layout="cache_friendly"`` what changes comes last, behind the messages.
+    """
+
+    def __init__(self, world: str, memory: str | PathLike[str] | bool = True, **more: Any) -> None:
+        file = {} if isinstance(memory, bool) else {"memory_file": fspath(memory)}
+        super().__init__(world, **{"rules": True, "memory": memory is not False, **file, **more})
+
+    def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Go through our stages as far as the prompt."""
+        episode, stage = super().before_model(state, runtime)["episode"], "belief_update"
+        now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
+        while stage in ROUTES and (stage := ROUTES[stage](now)) != "prompt_build":
+            follow(episode, getattr(stages, stage)(now, here))
+        blocks, episode["recalls"] = within_ceiling(now, self.context, self.env)
+        parts = arrange(blocks, self.context.layout, self.env)
+        texts = ["\n\n".join(filter(None, part)) for part in parts]
+        episode["prompt"] = [Message(role="system", content=text) for text in texts]
+        return {"episode": {**episode, "knowledge_tokens": tokens(blocks)}}
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+        """Let the model read it."""
+        return handler(self.inform(request))
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+        """The same on an event loop."""
+        return await handler(self.inform(request))
+
+    def inform(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with our blocks."""
+        opening, closing = (m["content"] for m in cast(Any, request.state)["episode"]["prompt"])
+        if opening:
+            system = request.system_message
+            before: list[Any] = [*system.content_blocks] if system else []
+            text = {"type": "text", "text": f"\n\n{opening}" if before else opening}
+            request = request.override(system_message=SystemMessage(content=[*before, text]))
+        if closing:
+            request = request.override(messages=[*request.messages, HumanMessage(closing)])
+        return request
+
+
+class Recorder(EpisodeFollower):
+    """Writes every episode of an agent into a run folder, as ``rpms eval`` writes its own.
+
+    An episode is won where ``won`` says so of its state, by default at 100% of the goal. One that
+    breaks off is not written; of one that goes on, the last line counts. What the model is called
+    is read off it, unless ``model=`` says.
+    """
+
+    def __init__(self, world: str, out: str | PathLike[str], won: Any = None, **more: Any) -> None:
+        super().__init__(world, **more)
+        self.out, self.won = Path(out), won or (lambda state: state["sub_goal"]["progress"] >= 100)
+        self._live: dict[str, EpisodeRecorder] = {}
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+        """Note what the model is sent, and how long it takes."""
+        recorder = self._note_prompt(request)
+        response = handler(request)
+        recorder.arrived("llm_call")
+        return response
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+        """The same on an event loop, which waits for no file."""
+        recorder = await asyncio.to_thread(self._note_prompt, request)
+        response = await handler(request)
+        recorder.arrived("llm_call")
+        return response
+
+    def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Write the episode; ``world`` has which repeat it is, should it go on."""
+        episode = cast(Any, state)["episode"]
+        recorder = self._live.pop(episode["episode_id"], None)
+        if recorder is None:
+            return None
+        self._catch_up(recorder, state["messages"])
+        won = bool(self.won(recorder.state))
+        mode = None if won else "wrong_termination"
+        recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}
+        job = self._join(episode, settings(recorder.state["settings"]), recorder)
+        return {"episode": {**episode, "world": {**episode["world"], "repeat": job.repeat}}}
+
+    def _note_prompt(self, request: ModelRequest[Any]) -> EpisodeRecorder:
+        episode, model = cast(Any, request.state)["episode"], cast(Any, request.model)
+        name = getattr(model, "model_name", "") or getattr(model, "model", type(model).__name__)
+        heat = float(getattr(model, "temperature", None) or 0.0)
+        chosen = {**episode["settings"], "model": name, "temperature": heat, **self.chosen}
+        recorder = self._live.get(episode["episode_id"]) or self._open(episode, settings(chosen))
+        self._catch_up(recorder, request.state["messages"])
+        whole = [*filter(None, [request.system_message]), *request.messages]
+        prompt = [{"role": ROLES.get(m.type, m.type), "content": self.text(m)} for m in whole]
+        leading = {name: episode[name] for name in LED_TO_PROMPT}
+        recorder.note("prompt_build", {**leading, "settings": chosen, "prompt": prompt})
+        return recorder
+
+    def _open(self, episode: EpisodeState, context: RunContext) -> EpisodeRecorder:
+        """Begin. A folder that does not fit is refused now, and not when everything is done."""
+        rates = rates_for(context.model, context.base_url)
+        recorder = EpisodeRecorder(self._join(episode, context), False, rates)
+        recorder.state |= {"task": episode["task_id"], "split": episode["split"]}
+        self._live[episode["episode_id"]] = recorder
+        if len(self._live) > MOST_LIVE:  # those that broke off never end
+            self._live.pop(next(iter(self._live)), None)
+        return recorder
+
+    def _join(self, episode: Any, context: RunContext, *ended: EpisodeRecorder) -> Job:
+        repeat = episode["world"].get("repeat", 0)
+        return join_run(self.out, episode["spec"], context, repeat, *ended)
+
+    def _catch_up(self, recorder: EpisodeRecorder, messages: Messages) -> None:
+        """Also with what came before, where the episode was begun elsewhere."""
+        for stage, update in self.read(messages, recorder.state):
+            recorder.note(stage, update)
