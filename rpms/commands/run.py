@@ -20,11 +20,14 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, say_place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
     from rpms.graph.run import StepEvent
-    from rpms.nodes.state import EpisodeOutput
+    from rpms.nodes.state import EpisodeOutput, EpisodeState
+    from rpms.vocabulary.turn import Message
 
 
 OUTPUTS = (
@@ -68,7 +71,8 @@ def run(
     context = settings.under(condition)
     console = open_console(quiet=as_json, highlight=False)
     split, model = _prepare(console, env, split, task, context)
-    graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
+    shown = {"prompt_build": _printing(console)} if prompts else None
+    graph = build_graph(after=shown, model=model)
     result: EpisodeOutput = {}
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
@@ -176,15 +180,13 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
     )
 
 
-def _printing(console: Console) -> dict[str, Any]:
-    """A prompt stage that also shows the prompt: a swapped stage, like any user's."""
-    from rpms.nodes.prompt_build import prompt_build
+def _printing(console: Console) -> Callable[[EpisodeState], None]:
+    """A node that shows the prompt: one added to the graph, like any user's."""
+    from langchain_core.messages import convert_to_openai_messages
 
-    def prompt_build_shown(state: Any, runtime: Any) -> Any:
-        update = prompt_build(state, runtime)
-        for message in update["prompt"]:
+    def show_prompt(state: Any) -> None:
+        for message in cast("list[Message]", convert_to_openai_messages(state["prompt"])):
             console.print(f"[dim]--- {message['role']}[/]")
             console.print(escape(message["content"]))
-        return update
 
-    return {"prompt_build": prompt_build_shown}
+    return show_prompt

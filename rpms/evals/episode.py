@@ -16,6 +16,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
+from langchain_core.messages import convert_to_openai_messages
+
 from rpms.envs import Environment, get_environment, live
 from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.manifest import now
@@ -42,6 +44,7 @@ from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.goal import printed_sub_goal
 from rpms.vocabulary.safe_text import redact
+from rpms.vocabulary.turn import Message
 
 NOTHING = Tokens()
 LEVEL = 5
@@ -137,7 +140,8 @@ class Recorder:
             step["truth"], step["drift"] = seen or ({}, [])
 
     def _note_prompt(self, state: EpisodeState) -> None:
-        places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]
+        messages = cast(list[Message], convert_to_openai_messages(state["prompt"]))
+        places = [[message["role"], self._place(message["content"])] for message in messages]
         copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
