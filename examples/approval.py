@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -21,28 +20,24 @@ def approve(state: rpms.EpisodeState) -> Command[Literal["env_step", "llm_call"]
     if answer["type"] == "reject":
         why = f"That was refused: {answer['message']} Choose another action."
         refusal = [("ai", state["reply"]), ("human", why)]
-        return Command(goto="llm_call", update={"prompt": [*state["prompt"], *refusal]})
+        return Command(
+            goto="llm_call", update={"action": "", "prompt": [*state["prompt"], *refusal]}
+        )
     return Command(goto="env_step", update={"action": answer.get("action", state["action"])})
 
 
-def play(
-    answer: Callable[[dict[str, Any]], dict[str, str]],
-    context: rpms.RunContext,
-    model: BaseChatModel | None = None,
-) -> rpms.EpisodeOutput:
-    """An episode in which ``answer`` is asked about every action."""
-    graph = rpms.build_graph(
-        before={"env_step": approve}, model=model, checkpointer=InMemorySaver()
-    )
+def play(answer: Callable[[dict[str, str]], dict[str, str]], **options: Any) -> dict[str, Any]:
+    """An episode in which ``answer`` is asked about every action; options of ``build_graph``."""
+    graph = rpms.build_graph(before={"env_step": approve}, checkpointer=InMemorySaver(), **options)
     thread: Any = {"configurable": {"thread_id": "approval"}}
-    result: Any = graph.invoke({"task": 0}, thread, context=context)
+    result: dict[str, Any] = graph.invoke({"task": 0}, thread)
     while "__interrupt__" in result:
         question = result["__interrupt__"][0].value
         result = graph.invoke(Command(resume=answer(question)), thread)
-    return cast(rpms.EpisodeOutput, result)
+    return result
 
 
-def ask(question: dict[str, Any]) -> dict[str, str]:
+def ask(question: dict[str, str]) -> dict[str, str]:
     """At the terminal."""
     print(f"\n{question['observation']}\nThe agent would: {question['action']}")
     typed = input("Enter approves; another action replaces it; 'no, WHY' refuses: ").strip()
@@ -52,4 +47,4 @@ def ask(question: dict[str, Any]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(play(ask, rpms.RunContext())["success"])
+    print(play(ask)["success"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -20,14 +21,11 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, say_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.language_models import BaseChatModel
     from rich.console import Console
 
     from rpms.graph.run import StepEvent
     from rpms.nodes.state import EpisodeOutput, EpisodeState
-    from rpms.vocabulary.turn import Message
 
 
 OUTPUTS = (
@@ -64,6 +62,8 @@ def run(
 ) -> None:
     """Play one episode and watch each decision."""
     choose(engine)
+    from langchain_core.runnables import RunnableLambda
+
     from rpms.graph.build import build_graph
     from rpms.graph.run import stream_episode
     from rpms.vocabulary.turn import ERRORS
@@ -71,8 +71,8 @@ def run(
     context = settings.under(condition)
     console = open_console(quiet=as_json, highlight=False)
     split, model = _prepare(console, env, split, task, context)
-    shown = {"prompt_build": _printing(console)} if prompts else None
-    graph = build_graph(after=shown, model=model)
+    show = RunnableLambda(partial(_print_prompt, console), name="show_prompt")
+    graph = build_graph(after={"prompt_build": show} if prompts else None, model=model)
     result: EpisodeOutput = {}
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
@@ -180,13 +180,10 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
     )
 
 
-def _printing(console: Console) -> Callable[[EpisodeState], None]:
-    """A node that shows the prompt: one added to the graph, like any user's."""
+def _print_prompt(console: Console, state: EpisodeState) -> None:
+    """A node of the graph, added like any user's."""
     from langchain_core.messages import convert_to_openai_messages
 
-    def show_prompt(state: Any) -> None:
-        for message in cast("list[Message]", convert_to_openai_messages(state["prompt"])):
-            console.print(f"[dim]--- {message['role']}[/]")
-            console.print(escape(message["content"]))
-
-    return show_prompt
+    for message in cast(Any, convert_to_openai_messages(state["prompt"])):
+        console.print(f"[dim]--- {message['role']}[/]")
+        console.print(escape(message["content"]))

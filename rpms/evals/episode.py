@@ -44,7 +44,6 @@ from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
 from rpms.vocabulary.goal import printed_sub_goal
 from rpms.vocabulary.safe_text import redact
-from rpms.vocabulary.turn import Message
 
 NOTHING = Tokens()
 LEVEL = 5
@@ -140,7 +139,7 @@ class Recorder:
             step["truth"], step["drift"] = seen or ({}, [])
 
     def _note_prompt(self, state: EpisodeState) -> None:
-        messages = cast(list[Message], convert_to_openai_messages(state["prompt"]))
+        messages: Any = convert_to_openai_messages(state["prompt"])
         places = [[message["role"], self._place(message["content"])] for message in messages]
         copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {

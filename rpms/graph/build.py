@@ -10,10 +10,9 @@ from typing import Any, get_args, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.runnables.config import ensure_config
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.pregel import Pregel
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
@@ -42,6 +41,9 @@ STAGES: tuple[str, ...] = (
     "action_arbitration",
     "env_step",
 )
+OUR_CALL: dict[str, Any] = {"retry_policy": RETRY, "error_handler": stages.model_failed}
+# Whoever brings a stage of their own wants to see its errors, and soon.
+OWN_CALL = {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}
 
 
 class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]):
@@ -65,17 +67,19 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
     ) -> dict[str, Any]:
         """LangGraph's options, with the settings of this run and what its traces are found by."""
         self._refuse_senseless(input, config)
-        context = settings(options.get("context"))
+        named, tracing = options.get("context"), dict[str, Any](config or {})
+        context = settings(named)
         if self.settings is not None:
             context = context.over(self.settings.plain)
-        elif options.get("context") is None and _within(ensure_config(config)):
+        elif named is None and "langgraph_node" in ensure_config(config)["metadata"]:
             return {**options, "config": config}  # the settings are those of the graph around it
-        episode = input if isinstance(input, Mapping) else {}
-        about = {"world": episode.get("env"), "split": episode.get("split")}
-        about |= {"task": episode.get("task"), "condition": context.name, "model": context.model}
-        metadata = {name: value for name, value in about.items() if value is not None}
-        trace = RunnableConfig(tags=[context.name], metadata=metadata)
-        return {**options, "context": context, "config": merge_configs(trace, config)}
+        if isinstance(input, Mapping):  # of an episode taken up, its model calls alone know
+            about = {"world": input.get("env"), "split": input.get("split")}
+            about |= {"task": input.get("task"), "condition": context.name, "model": context.model}
+            metadata = {name: value for name, value in about.items() if value is not None}
+            tags = [context.name, *(tracing.get("tags") or ())]
+            tracing |= {"tags": tags, "metadata": {**metadata, **(tracing.get("metadata") or {})}}
+        return {**options, "context": context, "config": tracing}
 
     def _refuse_senseless(self, input: Any, config: RunnableConfig | None) -> None:
         """Refuse an input with keys that the graph does not have; it would play the first task.
@@ -84,7 +88,7 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         nobody's mistake; only a state that has none of ours is refused there.
         """
         keys = list(self.builder.schemas[self.builder.input_schema])
-        within = _within(config)
+        within = "langgraph_node" in ((config or {}).get("metadata") or {})
         if isinstance(input, Mapping):
             unknown = [str(key) for key in input if key not in keys]
             if unknown and not (within and len(unknown) < len(input)):
@@ -125,17 +129,10 @@ def build_graph(
         compiling: what LangGraph's ``compile`` takes: ``checkpointer``, ``store``, ``cache``,
             ``interrupt_before``, ``interrupt_after``, ``name``.
     """
-    builder = make_builder(
-        nodes,
-        after=after,
-        before=before,
-        state_schema=state_schema,
-        model=model,
-        reply_cache=reply_cache,
-    )
+    added: Any = {"after": after, "before": before, "state_schema": state_schema}
+    builder = make_builder(nodes, **added, model=model, reply_cache=reply_cache)
     compiled = builder.compile(**{"name": "rpms", **compiling})
-    # The same graph, which looks at what comes in.
-    return RpmsGraph(settings=context, **vars(compiled.copy()))
+    return RpmsGraph(settings=context, **vars(compiled.copy()))  # looks at what comes in
 
 
 def make_builder(
@@ -150,33 +147,29 @@ def make_builder(
     """The graph before it is compiled; the arguments are those of ``build_graph``."""
     refuse_non_model(model)
     builder = _empty_builder(state_schema)
-    swapped, earlier, later = (
-        _by_stage(argument, given)
-        for argument, given in (("nodes", nodes), ("before", before), ("after", after))
-    )
+    swapped = _by_stage("nodes", nodes)
+    earlier, later = _by_stage("before", before), _by_stage("after", after)
     ours = {
         "prompt_build": stages.make_prompt_build(model),
         "llm_call": stages.make_llm_call(model, reply_cache),
     }
-    entries, exits = {"__end__": "__end__"}, {}
+    entries, exits, edges = {"__end__": "__end__"}, {}, list[tuple[str, str]]()
     for name in STAGES:
-        chain = [_add_own(builder, node) for node in earlier[name]]
-        if swapped[name]:
-            # Whoever brings a stage of their own wants to see its errors, and soon.
-            few = RETRY._replace(max_attempts=FIRST_TRIES) if name == "llm_call" else None
-            _add_own(builder, swapped[name][0], name, retry_policy=few)
-        elif name == "llm_call":
-            failed: Any = stages.model_failed
-            builder.add_node(name, ours[name], retry_policy=RETRY, error_handler=failed)
-        else:
-            builder.add_node(name, ours.get(name) or Stage(name, getattr(stages, name)))
-        chain += [name, *(_add_own(builder, node) for node in later[name])]
-        for start, end in pairwise(chain):
-            _connect(builder, start, end)
+        (stage,) = swapped[name] or [ours.get(name) or Stage(name, getattr(stages, name))]
+        calling = (OWN_CALL if swapped[name] else OUR_CALL) if name == "llm_call" else {}
+        chain = [
+            *(_add(builder, node) for node in earlier[name]),
+            _add(builder, stage, name, **calling),
+            *(_add(builder, node) for node in later[name]),
+        ]
         entries[name], exits[name] = chain[0], chain[-1]
+        edges += pairwise(chain)
+    edges.append((exits["arbitration"], entries["prompt_build"]))
+    edges.append((exits["prompt_build"], entries["llm_call"]))
     builder.add_edge(START, entries["reset_env"])
-    _connect(builder, exits["arbitration"], entries["prompt_build"])
-    _connect(builder, exits["prompt_build"], entries["llm_call"])
+    for start, end in edges:
+        if not builder.nodes[start].ends:  # else the node says itself where it goes on
+            builder.add_edge(start, end)
     for name, route in routing.ROUTES.items():
         if not builder.nodes[exits[name]].ends:
             targets = get_args(get_type_hints(route)["return"])
@@ -187,71 +180,44 @@ def make_builder(
 
 def _empty_builder(state_schema: type[EpisodeState]) -> Builder:
     """With the schemas alone; keys of one's own go in with the input and come out at the end."""
-    keys = get_type_hints(state_schema, include_extras=True)
-    if lacking := sorted(STATE_KEYS - keys.keys()):
+    hints = partial(get_type_hints, include_extras=True)
+    if lacking := sorted(STATE_KEYS - hints(state_schema).keys()):
         raise RpmsError(f"state_schema must extend rpms.EpisodeState; it lacks {lacking[0]}")
-    own = {key: kind for key, kind in keys.items() if key not in STATE_KEYS}
-
-    def extended(schema: Any) -> Any:
-        hints = get_type_hints(schema, include_extras=True)
-        return TypedDict(schema.__name__, {**hints, **own}, total=False) if own else schema  # type: ignore[operator]
-
-    return Builder(
-        state_schema,
-        context_schema=RunContext,
-        input_schema=extended(EpisodeInput),
-        output_schema=extended(EpisodeOutput),
-    )
-
-
-def _connect(builder: Builder, start: str, end: str) -> None:
-    """An edge, unless the node says itself where it goes on."""
-    if not builder.nodes[start].ends:
-        builder.add_edge(start, end)
-
-
-def _within(config: RunnableConfig | None) -> bool:
-    """Whether a run is a node's of another graph."""
-    return "langgraph_node" in ((config or {}).get("metadata") or {})
+    ends: list[Any] = [EpisodeInput, EpisodeOutput]
+    if own := {key: kind for key, kind in hints(state_schema).items() if key not in STATE_KEYS}:
+        ends = [TypedDict(end.__name__, {**hints(end), **own}, total=False) for end in ends]  # type: ignore[operator]
+    return Builder(state_schema, RunContext, input_schema=ends[0], output_schema=ends[1])
 
 
 def refuse_non_model(model: object) -> None:
     """A name where a model object belongs would only fail in the middle of an episode."""
-    if isinstance(model, str):
-        raise RpmsError(
-            f"model= takes a chat model object; a name goes into the context: "
-            f"RunContext(model='{model}')"
-        )
-    if model is not None and not isinstance(model, BaseChatModel):
-        raise RpmsError(f"model= takes a LangChain chat model, not a {type(model).__name__}")
+    if not isinstance(model, BaseChatModel | None):
+        named = f"; a name goes into the context: RunContext({model=})"
+        kind = f"a {type(model).__name__}{named if isinstance(model, str) else ''}"
+        raise RpmsError(f"model= takes a LangChain chat model, not {kind}")
 
 
-def _by_stage(argument: str, given: Added | None) -> dict[str, list[Any]]:
+def _by_stage(argument: str, mapping: Added | None) -> dict[str, list[Any]]:
     """The caller's nodes of every stage, in order."""
-    if unknown := sorted(set(given or {}) - set(STAGES)):
+    if unknown := sorted(set(mapping or {}) - set(STAGES)):
         raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(STAGES)}")
     nodes: dict[str, list[Any]] = {name: [] for name in STAGES}
-    for name, value in (given or {}).items():
+    for name, value in (mapping or {}).items():
         nodes[name] = value if isinstance(value, list) and argument != "nodes" else [value]
         for node in nodes[name]:
             if not (callable(node) or isinstance(node, Runnable)):
-                raise RpmsError(
-                    f"{argument}['{name}'] must be a function of the state, not a "
-                    f"{type(node).__name__}"
-                )
+                wrong = f"must be a function of the state, not a {type(node).__name__}"
+                raise RpmsError(f"{argument}['{name}'] {wrong}")
     return nodes
 
 
-def _add_own(builder: Builder, node: Node, name: str = "", **options: Any) -> str:
-    """Add a node of the caller's own under its own name, or as the stage ``name``; the name."""
+def _add(builder: Builder, node: Node, name: str = "", **options: Any) -> str:
+    """Add a node under its own name, or as the stage ``name``; returns the name."""
     if not name:
         own = node.get_name() if isinstance(node, Runnable) else getattr(node, "__name__", "")
         name = own or type(node).__name__
         if name in (*STAGES, *builder.nodes):
-            raise RpmsError(
-                f"there is a node '{name}' already; give yours another name, as in "
-                f"RunnableLambda(function, name='{name}_2')"
-            )
+            raise RpmsError(f"there is a node '{name}' already; give yours another name")
     builder.add_node(name, _checked(name, node, builder.channels), **options)
     return name
 
@@ -261,7 +227,7 @@ def _checked(name: str, node: Node, keys: Collection[str]) -> Any:
 
     LangGraph reads from a function's signature what it wants to be given, so that is kept.
     """
-    if isinstance(node, Pregel):
+    if isinstance(node, CompiledStateGraph):
         return node  # a graph may have keys that ours has not
     if isinstance(node, Stage):
         return Stage(name, node.run, keys)

@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "approval.py"
 
 
 class Listening(GenericFakeChatModel):
-    """Says what is scripted, and keeps what it was told last."""
+    """Says what is scripted, and keeps the last message each time."""
 
     heard: list[str] = Field(default_factory=list)
 
@@ -36,15 +36,15 @@ def test_approve_change_refuse(guard: str) -> None:
     edit = {"type": "edit", "action": "inventory"}
     reject = {"type": "reject", "message": "Not the shelf."}
     answers = iter([{"type": "approve"}, edit, reject, {"type": "approve"}])
-    asked = []
+    questions = []
 
     def answer(question: dict[str, Any]) -> dict[str, str]:
-        asked.append(question["action"])
+        questions.append(question["action"])
         return next(answers)
 
     context = RunContext.for_condition("A", max_steps=3, guard=guard)
-    result = runpy.run_path(str(SCRIPT))["play"](answer, context, model)
-    assert asked == replies
+    result = runpy.run_path(str(SCRIPT))["play"](answer, context=context, model=model)
+    assert questions == replies
     played = [turn["action"] for turn in result["history"]]
     assert played == ["look", "inventory", "inventory"]
     assert model.heard[-1] == "That was refused: Not the shelf. Choose another action."
@@ -58,6 +58,6 @@ def test_at_the_terminal(
     typed = iter(["look", "no, not yet."])
     monkeypatch.setattr(builtins, "input", lambda _: next(typed, ""))
     script = runpy.run_path(str(SCRIPT))
-    script["play"](script["ask"], RunContext(max_steps=3))
+    script["play"](script["ask"], context=RunContext(max_steps=3))
     out = capsys.readouterr().out
     assert out.count("The agent would: ") == 4

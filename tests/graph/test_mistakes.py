@@ -108,8 +108,8 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
     [
         ({"contxt": RunContext()}, f"no option called contxt; {OPTIONS}"),
         ({"max_steps": 3, "scf": "off"}, f"no option called max_steps, scf; {OPTIONS}"),
-        ({"model": "openai:gpt-4o-mini"}, "takes a chat model object; a name goes into the "
-         "context: RunContext(model='openai:gpt-4o-mini')"),
+        ({"model": "openai:gpt-4o-mini"}, "takes a LangChain chat model, not a str; a name goes "
+         "into the context: RunContext(model='openai:gpt-4o-mini')"),
         ({"model": 3}, "model= takes a LangChain chat model, not a int"),
         ({"model": MODEL, "graph": build_graph()}, "graph= brings its own model"),
         ({"graph": {"scf": None}}, "graph= takes what build_graph returns, not a dict"),

@@ -223,13 +223,13 @@ def test_a_pause_within_reaches_the_graph_around() -> None:
 
 
 class Runs(BaseCallbackHandler):
-    """What any tracer is told."""
+    """What any tracer is given."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, list[str], dict[str, Any]]] = []
 
-    def on_chain_start(self, *args: Any, **told: Any) -> None:
-        self.seen.append((told["name"], told["tags"], told["metadata"]))
+    def on_chain_start(self, *args: Any, **details: Any) -> None:
+        self.seen.append((details["name"], details["tags"], details["metadata"]))
 
     on_chat_model_start = on_chain_start
 
