@@ -14,6 +14,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from rpms.graph import arun_episode, astream_episode, build_graph, run_episode, stream_episode
+from rpms.nodes import env_step
 from rpms.nodes.stage import Stage
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -135,6 +136,14 @@ async def test_of_running_an_episode(options: dict[str, Any], words: str) -> Non
         ({"nodes": {"scff": len, "zz": len}}, "no stage called scff, zz; the stages are reset_env"),
         ({"nodes": {"scf": "off"}}, "nodes['scf'] must be a function of the state, not a str"),
         ({"nodes": {"scf": None}}, "nodes['scf'] must be a function of the state, not a NoneType"),
+        ({"after": {"llm_cal": parent}}, "no stage called llm_cal; the stages are reset_env"),
+        (
+            {"before": {"scf": [parent, "x"]}},
+            "before['scf'] must be a function of the state, not a",
+        ),
+        ({"before": {"scf": parent}, "after": {"scf": parent}}, "there is a node 'parent' already"),
+        ({"after": {"scf": env_step}}, "there is a node 'env_step' already"),
+        ({"state_schema": Parent}, "state_schema must extend rpms.EpisodeState; it lacks action"),
         ({"model": "sim"}, "RunContext(model='sim')"),
     ],
 )
