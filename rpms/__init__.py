@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
     from rpms.graph import build_graph as build_graph
+    from rpms.graph import make_builder as make_builder
     from rpms.graph import run_episode as run_episode
     from rpms.graph import stream_episode as stream_episode
     from rpms.models import SimPlanner as SimPlanner
@@ -72,6 +73,7 @@ _HOMES = {
         "arun_episode",
         "astream_episode",
         "build_graph",
+        "make_builder",
         "run_episode",
         "stream_episode",
     ),

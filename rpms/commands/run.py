@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rpms.graph.run import StepEvent
-    from rpms.nodes.state import EpisodeOutput
+    from rpms.nodes.state import EpisodeOutput, EpisodeState
 
 
 OUTPUTS = (
@@ -61,6 +62,8 @@ def run(
 ) -> None:
     """Play one episode and watch each decision."""
     choose(engine)
+    from langchain_core.runnables import RunnableLambda
+
     from rpms.graph.build import build_graph
     from rpms.graph.run import stream_episode
     from rpms.vocabulary.turn import ERRORS
@@ -68,7 +71,8 @@ def run(
     context = settings.under(condition)
     console = open_console(quiet=as_json, highlight=False)
     split, model = _prepare(console, env, split, task, context)
-    graph = build_graph(nodes=_printing(console) if prompts else None, model=model)
+    show = RunnableLambda(partial(_print_prompt, console), name="show_prompt")
+    graph = build_graph(after={"prompt_build": show} if prompts else None, model=model)
     result: EpisodeOutput = {}
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
@@ -178,15 +182,10 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
     )
 
 
-def _printing(console: Console) -> dict[str, Any]:
-    """A prompt stage that also shows the prompt: a swapped stage, like any user's."""
-    from rpms.nodes.prompt_build import prompt_build
+def _print_prompt(console: Console, state: EpisodeState) -> None:
+    """A node of the graph, added like any user's."""
+    from langchain_core.messages import convert_to_openai_messages
 
-    def prompt_build_shown(state: Any, runtime: Any) -> Any:
-        update = prompt_build(state, runtime)
-        for message in update["prompt"]:
-            console.print(f"[dim]--- {message['role']}[/]")
-            console.print(escape(message["content"]))
-        return update
-
-    return {"prompt_build": prompt_build_shown}
+    for message in cast(Any, convert_to_openai_messages(state["prompt"])):
+        console.print(f"[dim]--- {message['role']}[/]")
+        console.print(escape(message["content"]))

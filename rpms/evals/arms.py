@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 from rpms.evals.conditions import letters, preset_contexts
 from rpms.evals.protocol_card import agree, apply_protocol
-from rpms.graph.build import Swapped
+from rpms.graph.build import Node
 from rpms.models.opening import is_own
 from rpms.rules.loader import checked
 from rpms.vocabulary.context import ABLATION, RunContext, condition_name, declarations
@@ -87,9 +87,9 @@ def as_variant(arm: Arm) -> Variant:
     raise RpmsError(f"an arm is a RunContext or a Variant, not a {type(arm).__name__}")
 
 
-def load_stages(paths: Mapping[str, str]) -> dict[str, Swapped]:
+def load_stages(paths: Mapping[str, str]) -> dict[str, Node]:
     """The swapped stages themselves, as ``build_graph`` takes them."""
-    stages: dict[str, Swapped] = {}
+    stages: dict[str, Node] = {}
     for name, path in paths.items():
         loaded = load_object(path, "the stages" if name == ALL else f"stage '{name}'")
         if name != ALL:

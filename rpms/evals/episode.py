@@ -17,6 +17,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
+from langchain_core.messages import convert_to_openai_messages
+
 from rpms.envs import Environment, get_environment, live
 from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.manifest import now
@@ -143,7 +145,8 @@ class Recorder:
         self.steps.append(step)
 
     def _note_prompt(self, state: EpisodeState) -> None:
-        places = [[m["role"], self._place(m["content"])] for m in state["prompt"]]
+        messages: Any = convert_to_openai_messages(state["prompt"])
+        places = [[message["role"], self._place(message["content"])] for message in messages]
         copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),

@@ -1,6 +1,6 @@
 """The agent workflow: nine stages, their edges, and how to run them."""
 
-from rpms.graph.build import STAGES, build_graph
+from rpms.graph.build import STAGES, build_graph, make_builder
 from rpms.graph.run import arun_episode, astream_episode, run_episode, stream_episode
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "arun_episode",
     "astream_episode",
     "build_graph",
+    "make_builder",
     "run_episode",
     "stream_episode",
 ]

@@ -5,7 +5,7 @@ from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.env_step import env_step
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.llm_call import make_llm_call, model_failed
+from rpms.nodes.llm_call import llm_call, make_llm_call, model_failed
 from rpms.nodes.prompt_build import make_prompt_build, prompt_build
 from rpms.nodes.reset_env import make_reset_env, reset_env
 from rpms.nodes.rule_assembly import rule_assembly
@@ -25,6 +25,7 @@ __all__ = [
     "belief_update",
     "env_step",
     "goal_retrieval",
+    "llm_call",
     "make_llm_call",
     "make_prompt_build",
     "make_reset_env",

@@ -9,7 +9,9 @@ would accept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
+from langchain_core.messages import convert_to_openai_messages
 from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
@@ -80,7 +82,8 @@ def _verify(
     repair = way.words if way else ""
     if state["asked_again"] < context.reasks and proposal not in before:
         update = _decide(state, proposal, "asked_again", against, "", repair)
-        update["prompt"] = [*state["prompt"], *_question(state, against, repair)]
+        question = _question(state, against, repair)
+        update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["asked_again"] = state["asked_again"] + 1
         return update
     if not (context.fall_back and state["asked_again"]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
@@ -72,7 +73,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     return EpisodeState(
         shortlist=choices,
         asked_again=0,
-        prompt=messages,
+        prompt=cast(Any, messages),
         dropped_turns=dropped,
         knowledge_tokens=tokens([*opening, *closing]),
         recalls=recalls,

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import cache
 from inspect import iscoroutinefunction, signature
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import Command
 
 from rpms.nodes.state import STATE_KEYS, Change, EpisodeState
 from rpms.vocabulary.context import RunContext, settings
@@ -72,13 +73,17 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
 
     name: str
 
-    def __init__(self, name: str, run: Callable[..., Any]):
+    def __init__(self, name: str, run: Callable[..., Any], keys: Collection[str] = STATE_KEYS):
         """``run`` may do without the runtime; a coroutine function where the stage waits."""
-        self.name = name
+        self.name, self.run, self._keys = name, run, keys
         self._run: Callable[..., Any] = run
         if len(signature(run).parameters) < 2:
             self._run = lambda state, _: run(state)
         self._waits = iscoroutinefunction(run)
+
+    def __call__(self, state: EpisodeState, runtime: Runtime[RunContext]) -> Any:
+        """The stage as a function, for a stage that wraps it."""
+        return self._run(state, runtime)
 
     def invoke(
         self, input: EpisodeState, config: RunnableConfig | None = None, **_: Any
@@ -102,7 +107,7 @@ class Stage(Runnable[EpisodeState, EpisodeState]):
     def _noted(
         self, state: EpisodeState, context: RunContext, update: EpisodeState
     ) -> EpisodeState:
-        known(self.name, update)
+        known(self.name, self._keys, update)
         before, now = state.get("settings") or {}, context.plain
         if before is now or before == now or "settings" in update:
             return update
@@ -120,7 +125,13 @@ def current(stage: str, state: EpisodeState) -> Runtime[RunContext]:
     runtime = get_runtime(RunContext)
     # A thread may have played another episode before the one that begins.
     begun = None if stage == "reset_env" else state.get("settings")
-    context = settings(runtime.context).over(begun)
+    try:
+        context = settings(runtime.context).over(begun)
+    except RpmsError as error:  # our own was looked at before the run began
+        raise RpmsError(
+            "within another graph, build this one with build_graph(context=RunContext(...)), or "
+            f"give that one's context a field rpms with a RunContext: {error}"
+        ) from None
     return runtime if context is runtime.context else runtime.override(context=context)
 
 
@@ -139,12 +150,13 @@ async def compute(
     return await asyncio.to_thread(run, state, runtime)
 
 
-def known(stage: str, update: Any) -> Any:
+def known(stage: str, keys: Collection[str], update: Any) -> Any:
     """The update, if the state has all its keys; LangGraph would drop the others in silence."""
-    if isinstance(update, Mapping) and not update.keys() <= STATE_KEYS:
-        unknown = ", ".join(sorted(map(str, update.keys() - STATE_KEYS)))
+    changed = update.update if isinstance(update, Command) and not update.graph else update
+    if isinstance(changed, Mapping) and (unknown := changed.keys() - keys):
         raise RpmsError(
-            f"stage '{stage}' returned {unknown}, which the state does not have; "
-            f"its keys are: {', '.join(sorted(STATE_KEYS))}"
+            f"stage '{stage}' returned {', '.join(sorted(map(str, unknown)))}, which the state "
+            f"does not have; "
+            f"its keys are: {', '.join(sorted(keys))}"
         )
     return update

@@ -5,10 +5,10 @@ Plain data only. The live environment is not here; nodes reach it through ``rpms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import add
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
+from langchain_core.messages import AnyMessage, MessageLikeRepresentation, convert_to_messages
 from langgraph.types import Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -20,7 +20,7 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Choice, Decision, FailureMode, Message, Turn, Usage
+from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage
 
 
 def _choices(names: Callable[[], list[str]], description: str) -> Any:
@@ -38,10 +38,20 @@ def _splits() -> list[str]:
 
 T = TypeVar("T")
 
+
+def add_new(old: list[T], new: list[T]) -> list[T]:
+    """Both together; a graph used as a node hands the old back with what it may have added."""
+    return new if new[: len(old)] == old else [*old, *new]
+
+
+def as_messages(_: Any, messages: Sequence[MessageLikeRepresentation]) -> list[AnyMessage]:
+    """A prompt in whatever form LangChain takes one: pairs, dictionaries of role and content."""
+    return cast(list[AnyMessage], convert_to_messages(messages))
+
+
 # What grows during an episode: a stage returns only what is new, LangGraph adds it.
-History = Annotated[list[Turn], add]
-Decisions = Annotated[list[Decision], add]
-GROWING = ("history", "decisions")
+History = Annotated[list[Turn], add_new]
+Decisions = Annotated[list[Decision], add_new]
 
 
 def afresh(value: list[T]) -> list[T]:
@@ -137,13 +147,14 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         rules: R_active, while rules are on.
         recalls: the candidates with their fates, while memory is on.
         unlisted: candidates that are too many to be listed: how many, by fate.
-        prompt: p_t, exactly as sent.
+        prompt: p_t, exactly as sent, as LangChain's messages. Our stages return them as plain
+            data, so that ``stream_mode="messages"`` shows what the model says and no prompts.
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
         dropped_turns: earlier turns left out of this prompt for want of room.
         reply: the model's reply.
         usage: what that reply cost.
-        action: a_t as the guard chose it, or a person; while it is empty, the reply's own is
-            played.
+        action: a_t, what is played next: the reply's own, until the guard, a node or a person
+            chooses another. While it is empty it is read from the reply.
         ineffective: actions played since the belief last changed.
         played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
@@ -162,7 +173,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     rules: ActiveRules
     recalls: list[Recall]
     unlisted: dict[str, int]
-    prompt: list[Message]
+    prompt: Annotated[list[AnyMessage], as_messages]
     knowledge_tokens: int
     dropped_turns: int
     reply: str
@@ -176,6 +187,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
 
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
+GROWING = ("history", "decisions")
 
 
 def follow(state: dict[str, Any], update: Mapping[str, Any]) -> None:
@@ -184,6 +196,6 @@ def follow(state: dict[str, Any], update: Mapping[str, Any]) -> None:
         if isinstance(value, Overwrite):
             state[key] = value.value
         elif key in GROWING:
-            state[key] = [*state.get(key, ()), *value]
+            state[key] = add_new(state.get(key, []), value)
         else:
             state[key] = value

@@ -348,14 +348,20 @@ def condition_name(typed: str) -> str:
     return f"{letter.strip().upper()}{plus}{guard.strip().lower()}"
 
 
-def settings(context: RunContext | Mapping[str, Any] | None) -> RunContext:
-    """The context as a RunContext: it may come as a dictionary, or not at all."""
+def settings(context: Any) -> RunContext:
+    """The context as a RunContext: it may come as a dictionary, or not at all.
+
+    A graph around ours has a context of its own; what is ours stands there in a field ``rpms``.
+    """
     if isinstance(context, RunContext):
         return context
-    if not isinstance(context, Mapping | None):
+    foreign = not isinstance(context, Mapping | None)
+    if ours := getattr(context, "rpms", None) if foreign else (context or {}).get("rpms"):
+        return settings(ours)
+    if foreign:
         raise RpmsError(
             "the context must be a RunContext or a dictionary of its settings, not a "
-            f"{type(context).__name__}; within another graph, call this one with its own context="
+            f"{type(context).__name__}"
         )
     refuse_unknown(context or {})
     return RunContext(**(context or {}))

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from langchain_core.messages import BaseMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
@@ -133,12 +134,14 @@ def test_the_input_is_a_form() -> None:
 
 
 @pytest.mark.engine
-def test_everything_in_the_state_is_plain_json() -> None:
+def test_everything_in_the_state_is_plain_json_or_a_message() -> None:
     states = build_graph().stream(
         {"task": "8"}, context=RunContext(max_steps=3), stream_mode="values"
     )
     count = 0
     for state in states:
+        prompt = state.pop("prompt")
+        assert all(isinstance(message, BaseMessage) for message in prompt)
         assert json.loads(json.dumps(state)) == state
         count += 1
     assert count > 20

@@ -14,6 +14,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from rpms.graph import arun_episode, astream_episode, build_graph, run_episode, stream_episode
+from rpms.nodes import env_step
 from rpms.nodes.stage import Stage
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -108,8 +109,8 @@ def test_another_graphs_own_keys_are_no_mistake() -> None:
     [
         ({"contxt": RunContext()}, f"no option called contxt; {OPTIONS}"),
         ({"max_steps": 3, "scf": "off"}, f"no option called max_steps, scf; {OPTIONS}"),
-        ({"model": "openai:gpt-4o-mini"}, "takes a chat model object; a name goes into the "
-         "context: RunContext(model='openai:gpt-4o-mini')"),
+        ({"model": "openai:gpt-4o-mini"}, "takes a LangChain chat model, not a str; a name goes "
+         "into the context: RunContext(model='openai:gpt-4o-mini')"),
         ({"model": 3}, "model= takes a LangChain chat model, not a int"),
         ({"model": MODEL, "graph": build_graph()}, "graph= brings its own model"),
         ({"graph": {"scf": None}}, "graph= takes what build_graph returns, not a dict"),
@@ -135,6 +136,14 @@ async def test_of_running_an_episode(options: dict[str, Any], words: str) -> Non
         ({"nodes": {"scff": len, "zz": len}}, "no stage called scff, zz; the stages are reset_env"),
         ({"nodes": {"scf": "off"}}, "nodes['scf'] must be a function of the state, not a str"),
         ({"nodes": {"scf": None}}, "nodes['scf'] must be a function of the state, not a NoneType"),
+        ({"after": {"llm_cal": parent}}, "no stage called llm_cal; the stages are reset_env"),
+        (
+            {"before": {"scf": [parent, "x"]}},
+            "before['scf'] must be a function of the state, not a",
+        ),
+        ({"before": {"scf": parent}, "after": {"scf": parent}}, "there is a node 'parent' already"),
+        ({"after": {"scf": env_step}}, "there is a node 'env_step' already"),
+        ({"state_schema": Parent}, "state_schema must extend rpms.EpisodeState; it lacks action"),
         ({"model": "sim"}, "RunContext(model='sim')"),
     ],
 )

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 import rpms.nodes
-import rpms.nodes.llm_call
 from rpms.envs import live
 from rpms.graph import (
     arun_episode,
@@ -94,7 +94,7 @@ async def test_a_failing_model_does_not_hold_up_the_others(
         waited.append(closing.wait(60))
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(rpms.nodes.llm_call, "open_chat", no_model)
+    monkeypatch.setattr(import_module("rpms.nodes.llm_call"), "open_chat", no_model)
     monkeypatch.setattr(live, "finish", finish)
     result = await arun_episode(0, context=B)
     assert (result["failure_mode"], result["error"]) == ("model_error", "RpmsError: no such model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -137,6 +138,19 @@ async def test_an_episode_with_toggles(
         TASK["task"], split=TASK["split"], context=RunContext(**toggles, max_steps=3)
     )
     assert {key: values[key] for key in here} == here
+
+
+@pytest.mark.engine
+def test_the_recipe_runs_as_it_is_written(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/langgraph.md, but for the address."""
+    page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```py\n(.*?)^```", page, re.S | re.M)
+    exec(code.replace("http://127.0.0.1:2024", server.url), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "updates ['reset_env']"
+    assert lines.count("updates ['env_step']") == 2
 
 
 @pytest.mark.engine

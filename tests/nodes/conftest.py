@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, convert_to_openai_messages
 from langgraph.runtime import Runtime
 
 from rpms.envs import live
@@ -142,7 +142,8 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
                 if mode == "updates":
                     after_prompt = "prompt_build" in part
                 elif after_prompt:
-                    _played[key].append(part)
+                    plain: Any = convert_to_openai_messages(part["prompt"])
+                    _played[key].append({**part, "prompt": plain})
         return deepcopy(_played[key])
 
     return play

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import httpx
@@ -20,7 +21,6 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import RetryPolicy
 
 import rpms.graph.build
-import rpms.nodes.llm_call
 from rpms.envs import Outcome, get_environment
 from rpms.graph import build_graph
 from rpms.models.constrained import ConstrainedModel
@@ -200,7 +200,7 @@ def test_the_server_says_how_long_to_wait(
     run: Run, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = LoopClock()
-    monkeypatch.setattr(rpms.nodes.llm_call, "asyncio", clock)
+    monkeypatch.setattr(import_module("rpms.nodes.llm_call"), "asyncio", clock)
     slow = Answer(status=429, headers={"Retry-After": "0.7"})
     openai_server.plays(slow, slow._replace(headers={"Retry-After": "12"}), "Action: look")
     assert run(max_steps=1)["steps"] == 1
