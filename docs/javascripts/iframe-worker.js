@@ -3,26 +3,16 @@
 class FrameWorker extends EventTarget {
   constructor(address) {
     super();
-    const frame = document.createElement("iframe");
+    const frame = document.body.appendChild(document.createElement("iframe"));
     frame.hidden = true;
-    document.body.append(frame);
     this.inside = frame.contentWindow;
-    addEventListener("message", (event) => {
-      if (event.source !== this.inside) return;
-      event.stopImmediatePropagation();
-      this.dispatchEvent(new MessageEvent("message", { data: event.data }));
-    });
-    const answer = "postMessage = (data) => parent.postMessage(data, '*')";
-    this.inside.document.write(
-      `<script>${answer}</script><script src="${address}"></script>`,
-    );
+    this.inside.document.write(`<script src="${address}"></script>`);
+    this.inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
     this.started = new Promise((resolve) => (this.inside.onload = resolve));
     this.inside.document.close();
   }
-
   postMessage(data) {
-    const event = () => new MessageEvent("message", { data });
-    this.started.then(() => this.inside.dispatchEvent(event()));
+    this.started.then(() => this.inside.dispatchEvent(new MessageEvent("message", { data })));
   }
 }
 if (location.protocol === "file:") window.Worker = FrameWorker;
