@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rpms.envs import Demo
-    from rpms.evals.plan import RunPlan
     from rpms.evals.run_folder import Run
     from rpms.evals.tables import Table
 
@@ -44,6 +43,7 @@ def demo(
     from rpms.evals.arms import condition_names
     from rpms.evals.conditions import letters, preset_contexts
     from rpms.evals.evaluate import ExecutionOptions, play_plan
+    from rpms.evals.plan import make_plan
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
@@ -52,7 +52,8 @@ def demo(
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
     own = letters([choice.condition], base)
     contexts = letters(names, base) or preset_contexts("demo", base) | own
-    plan = _plan(world.name, choice, contexts, tasks or choice.tasks)
+    plan = make_plan(world.name, choice.split, contexts, choice.story + (tasks or choice.tasks))
+    plan = replace(plan, tasks=plan.tasks[choice.story :])
     folder = Path(out or "runs") / f"demo-{world.name}"
     console = open_console(highlight=False, quiet=as_json)
     if not as_json:
@@ -116,14 +117,6 @@ def standings(run: Run, graded: bool) -> Table:
     scored = ["mean score"] if graded else []
     columns = ["condition", "won", *scored, "actions", "refused"]
     return Table("demo", "The demo", source_of(run), columns, rows)
-
-
-def _plan(env: str, choice: Demo, contexts: dict[str, RunContext], count: int) -> RunPlan:
-    """The story's task and those that follow it."""
-    from rpms.evals.plan import make_plan
-
-    plan = make_plan(env, choice.split, contexts, choice.story + count)
-    return replace(plan, tasks=plan.tasks[choice.story :])
 
 
 def _remove_last(folder: Path) -> None:
