@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -96,7 +97,7 @@ def test_the_rules_shown_are_rules_of_ours() -> None:
 def test_the_readme_shows_an_episode_and_results_and_says_whose() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = [ROOT / name for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)]
-    assert {file.name for file in shown} == {"test-split.svg", "episode.webp"}
+    assert {file.name for file in shown} == {"test-split.svg", "episode.webp", "graph.svg"}
     assert all(1_000 < file.stat().st_size < 150_000 for file in shown)
     assert "built-in planner `sim`, which is no language model" in " ".join(text.split())
     assert len(text.split()) <= 1300
@@ -112,3 +113,23 @@ def test_the_readme_s_chart_has_the_figures_of_its_table() -> None:
     shares = re.findall(r"[\d.]+%", row)
     assert shares == re.findall(r"([\d.]+%)(?: or more)?</text><?", chart)[-6:]
     assert len(shares) == 6 and all(share in page for share in shares)
+
+
+def test_a_page_begins_with_what_one_can_do_and_all_are_read_in_one_day() -> None:
+    for page in PAGES:
+        title, blank, first = page.read_text(encoding="utf-8").split("\n")[:3]
+        assert title.startswith("# ") and not blank, page.name
+        assert re.match(r"[A-Z][\w' ]+", first), f"{page.name}: begins with a sentence"
+    folders = [ROOT / name for name in ("docs", "examples", "rpms")]
+    files = [ROOT / "README.md", *(file for top in folders for file in top.rglob("*.md"))]
+    assert sum(len(file.read_text(encoding="utf-8").split()) for file in files) <= 19_000
+
+
+def test_extras_are_installed_from_a_clone() -> None:
+    """No package index has us; without -e the environment of a clone would be cut off from it."""
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    extras = re.findall(r"pip install (.*)\[(\w+)\]", text)
+    assert len(extras) > 2
+    for source, extra in extras:
+        assert source == "-e '." and extra in known["project"]["optional-dependencies"]

@@ -6,7 +6,6 @@ the reference is what the docstrings say of the public names, in the order of th
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ INTRODUCTION = """# From the docstrings
 
 Everything that can be imported from `rpms`; [the same by purpose](api.md).
 """
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 
 
 def start_page() -> str:
@@ -41,8 +39,3 @@ def on_files(files: Any, config: Any) -> Any:
     for name, text in (("index.md", start_page()), ("reference.md", reference_page())):
         files.append(File.generated(config, name, content=text))
     return files
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A file of the repository is no page: its name stays, without a link."""
-    return _OUTSIDE.sub(r"\1", markdown)

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rpms.envs import Demo
-    from rpms.evals.plan import RunPlan
     from rpms.evals.run_folder import Run
     from rpms.evals.tables import Table
-
-TOLD = "D+verify"
-"""The condition of the story: only here is every mechanism at work."""
 
 
 def demo(
@@ -41,29 +37,34 @@ def demo(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch one episode and a table of ten, by the built-in planner; no key, no download."""
+    """Watch one episode and a table of conditions, by the built-in planner; no key needed."""
     from rpms.commands.terminal_tables import print_rows
-    from rpms.envs import Demo, get_environment
+    from rpms.envs import get_environment
     from rpms.evals.arms import condition_names
     from rpms.evals.conditions import letters, preset_contexts
     from rpms.evals.evaluate import ExecutionOptions, play_plan
+    from rpms.evals.plan import make_plan
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
     world = get_environment(env)
-    choice = world.demo or Demo(world.splits()[0])
+    choice = world.demo
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
-    contexts = letters(names, base) if names else preset_contexts("demo", base)
-    plan = _plan(world.name, choice, contexts, tasks or choice.tasks)
+    own = letters([choice.condition], base)
+    contexts = letters(names, base) or preset_contexts("demo", base) | own
+    plan = make_plan(world.name, choice.split, contexts, choice.story + (tasks or choice.tasks))
+    plan = replace(plan, tasks=plan.tasks[choice.story :])
     folder = Path(out or "runs") / f"demo-{world.name}"
     console = open_console(highlight=False, quiet=as_json)
     if not as_json:
         _tell(console, world.name, choice)
     _remove_last(folder)
-    count = len(plan.tasks)
-    console.print(f"This task and those after it, {count} in all, under every condition:\n")
+    others = f" and those after it, {len(plan.tasks)} in all," if plan.tasks[1:] else ""
+    console.print(f"This task{others} under every condition:\n")
     with console.status("playing them, some seconds"):
-        play_plan(plan, str(folder), ExecutionOptions(), show=False)
+        # Where a game is a process of its own, the one that told the story is used again.
+        workers = 0 if world.max_live == 1 else None
+        play_plan(plan, str(folder), ExecutionOptions(workers), show=False)
     report = read_report(folder)
     (page,) = [file for file in write_report(report, None) if file.suffix == ".html"]
     if as_json:
@@ -88,10 +89,10 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
     from rpms.models.sim import LABEL
     from rpms.nodes.reset_env import find_task
 
-    context = RunContext(max_steps=choice.steps).under(TOLD)
+    context = RunContext(max_steps=choice.steps).under(choice.condition)
     task = find_task(env, choice.split, str(choice.story))
     console.print(task["goal"], style="bold", markup=False)
-    console.print(f"[dim]{env}; rules, memory and a guard ({TOLD}); model {LABEL}[/]\n")
+    console.print(f"[dim]{env}; rules, memory and a guard ({choice.condition}); model {LABEL}[/]\n")
     story = Story(console, env, context)
     for event in stream_episode(choice.story, env=env, split=choice.split, context=context):
         if "turn" in event:
@@ -116,14 +117,6 @@ def standings(run: Run, graded: bool) -> Table:
     scored = ["mean score"] if graded else []
     columns = ["condition", "won", *scored, "actions", "refused"]
     return Table("demo", "The demo", source_of(run), columns, rows)
-
-
-def _plan(env: str, choice: Demo, contexts: dict[str, RunContext], count: int) -> RunPlan:
-    """The story's task and those that follow it."""
-    from rpms.evals.plan import make_plan
-
-    plan = make_plan(env, choice.split, contexts, choice.story + count)
-    return replace(plan, tasks=plan.tasks[choice.story :])
 
 
 def _remove_last(folder: Path) -> None:

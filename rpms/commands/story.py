@@ -63,9 +63,9 @@ class Story:
         )
         if turn["failed"] and turn["action"]:
             diagnosis = check_action(self.manual, turn["action"], belief)
-            needs = "; ".join(explain_refusal(self.manual, turn["action"], belief))
-            sure = "needs" if diagnosis.violated else "may need"
-            self._because("magenta", diagnosis.rule, f"it {sure}: {needs}")
+            reasons = explain_refusal(self.manual, turn["action"], belief)
+            needs = {diagnosis.violated: "it needs: ", diagnosis.unsure: "it may need: "}
+            self._because("magenta", diagnosis.rule, needs.get(reasons, "") + "; ".join(reasons))
         self.console.print()
 
     def end(self, result: EpisodeOutput) -> None:

@@ -98,12 +98,14 @@ class Demo(NamedTuple):
         story: which of them is told step by step; the table begins with it, too.
         tasks: how many the table has.
         steps: how long an episode may be.
+        condition: of the story; the table has it, too.
     """
 
     split: str
     story: int = 0
     tasks: int = 10
     steps: int = 25
+    condition: str = "D+verify"
 
 
 @runtime_checkable
@@ -140,7 +142,7 @@ class Environment(ABC):
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: whether scores between lost and won mean something.
         signature: the fields of the printed goal signatures, in their order.
-        demo: what ``rpms demo`` plays of it; None for the first tasks of its first split.
+        demo: what ``rpms demo`` plays of it; the first tasks of its first split by default.
         packages: the installed packages whose versions belong into a run's manifest.
         nowhere: what the agent reads of where it is while that is no place.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
@@ -152,7 +154,6 @@ class Environment(ABC):
     blocks: tuple[BlockName, ...] = ("rules", "situation", "goal", "state", "memory")
     graded: bool = False
     signature: tuple[str, ...] = PRINTED
-    demo: Demo | None = None
     packages: tuple[str, ...] = ()
     nowhere: str = "unknown"
     lists_actions: bool = False
@@ -161,6 +162,11 @@ class Environment(ABC):
     def max_live(self) -> int | None:
         """See above."""
         return 64
+
+    @property
+    def demo(self) -> Demo:
+        """See above."""
+        return Demo(self.splits()[0])
 
     # What a world must give.
 

@@ -60,6 +60,19 @@ def test_it_tells_every_mechanism_and_leaves_one_folder(
     assert re.search(rf"^D\+verify +1 +{won.steps} +{won.invalid_actions}$", done.out, re.M)
 
 
+def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> None:
+    """By the task with the longest procedure, whichever that is; the table has its condition."""
+    choice = get_environment("scienceworld").demo
+    done = rpms("demo", "--env", "scienceworld", "--conditions", choice.condition,
+                "--out", tmp_path)  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    for label in ("recalled", "SCF dropped", "refused", "vetoed", "won"):
+        assert re.search(rf"^{label} ", done.out, re.M), label
+    assert "it may need: unknown" not in done.out, "a reason is no need"
+    (won,) = read_report(tmp_path / "demo-scienceworld").run.played(choice.condition)
+    assert won.success and f"after {won.steps} steps" in done.out
+
+
 def test_a_run_of_another_model_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="openai:m")
     before = {file: file.read_bytes() for file in folder.rglob("*.jsonl")}

@@ -128,4 +128,5 @@ def test_metrics_are_nothing_and_a_game_need_not_tell() -> None:
     facts = DECK.open_game().facts()
     assert facts is None and DECK.true_state(facts) == {} and DECK.drift(holding(), facts) == []
     DECK.open_game().close()
-    assert DECK.demo is None and DECK.packages == () and DECK.command_verbs() == []
+    assert DECK.demo.split == DECK.splits()[0]
+    assert DECK.packages == () and DECK.command_verbs() == []

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import rpms
-from tools.site_pages import on_page_markdown, reference_page, start_page
+from rpms.graph import build_graph
+from tools.graph_picture import FILE, MIDDLES, picture
+from tools.site_pages import reference_page, start_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,7 +40,13 @@ def test_the_site_builds_and_has_every_public_name(tmp_path: Path) -> None:
     reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
     for name in rpms.__all__:
         assert re.search(rf'<h\d id="rpms\.[\w.]*\b{name}"', reference), name
-    assert 'href="terminal.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
+    start = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'href="terminal.html"' in start
+    # With no network its pictures, scripts and styles are there, and nothing waits for Mermaid.
+    assert "images/graph.svg" in start and 'class="mermaid"' not in start
+    loaded = re.findall(r'<(?:img|script|link)\b[^>]*?\b(?:src|href)="([^"#?]+)"', start)
+    assert len(loaded) > 5
+    assert [name for name in loaded if not (tmp_path / name).is_file()] == []
 
 
 @built
@@ -70,5 +79,13 @@ def test_links_lead_to_files_of_the_repository() -> None:
 def test_the_pages_that_no_file_holds() -> None:
     assert "](docs/" not in start_page() and start_page().startswith("# RPMS")
     assert reference_page().count("::: rpms.") == len(rpms.__all__)
-    text = on_page_markdown("see [`prices.yaml`](../models/prices.yaml) and [costs](costs.md)")
-    assert text == "see `prices.yaml` and [costs](costs.md)"
+
+
+def test_the_picture_of_the_graph_is_that_of_the_graph() -> None:
+    """Made anew by ``python -m tools.graph_picture``."""
+    drawn = FILE.read_text(encoding="utf-8")
+    assert drawn == picture()
+    assert drawn.count("marker-end") == len(build_graph().get_graph().edges)
+    shapes = ElementTree.fromstring(drawn)
+    labels = [shape.text for shape in shapes.iter("{http://www.w3.org/2000/svg}text")]
+    assert {name.strip("_") for name in MIDDLES} <= {*labels}

@@ -311,12 +311,12 @@ def _left_out(run: Run) -> Iterator[str]:
     sessions = run.manifest.sessions
     if bills := [session.spent for session in sessions if session.spent]:
         which = "All" if len(bills) == len(sessions) else f"{len(bills)} of"
+        who = f"{which} {len(sessions)} sessions together" if sessions[1:] else "The one session"
         paid = [bill.usd for bill in bills if bill.usd is not None]
         money = f" and ${sum(paid):.4f}" if paid else ""
         yield (
-            f"{which} {quantity(len(sessions), 'session')} together spent "
-            f"{sum(bill.tokens for bill in bills):,} tokens{money}, episodes that were cut short "
-            "or played again included."
+            f"{who} spent {sum(bill.tokens for bill in bills):,} tokens{money}, "
+            "episodes that were cut short or played again included."
         )
     played = [e for name in run.conditions for e in run.played(name)]
     if cut := [e.dropped_turns for e in played if e.dropped_turns]:

@@ -151,6 +151,12 @@ def test_the_first_screen_is_the_answer(opened: Open, width: int) -> None:
         assert dot["x"] + dot["width"] < value["x"]
 
 
+def test_on_a_phone_a_figure_stands_beside_each_name(opened: Open) -> None:
+    for view, first in (("episodes", "#list .badge"), ("results", "#table-failures tbody td")):
+        box = opened(f"#/{view}", width=PHONE).locator(first).first.bounding_box() or {}
+        assert 0 < box["x"] + box["width"] <= PHONE, first
+
+
 def test_episodes_are_filtered_searched_and_sorted(opened: Open) -> None:
     page = opened("#/episodes")
     conditions = ["D scf=off", "B rules", "A baseline"]
