@@ -236,8 +236,8 @@ def write_memory(file: Path, size: int) -> None:
     header, *rows = WORLD.memory.read_text(encoding="utf-8").splitlines()
     known = [json.loads(row) for row in rows]
     recorded = [entry for entry in known if "goal_signature" in entry]
-    goals = [entry["goal_signature"].split(":") for entry in recorded]
-    things, places = (cycle(sorted({goal[part] for goal in goals})) for part in (1, 3))
+    parts = zip(*(entry["goal_signature"].split(":") for entry in recorded), strict=True)
+    _, things, _, places = (cycle(sorted(set(part))) for part in parts)
     with file.open("w", encoding="utf-8") as out:
         out.write(json.dumps({**json.loads(header), "entries": size, "counts": {}}) + "\n")
         for number, entry in zip(range(size), chain(known, cycle(recorded)), strict=False):

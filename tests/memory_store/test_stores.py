@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,10 @@ from langgraph.store.base import BaseStore, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
+from langgraph.store.sqlite.aio import AsyncSqliteStore
 
+from rpms.envs import get_environment
+from rpms.graph import build_graph
 from rpms.memory_store import (
     MemoryIndex,
     load_from_store,
@@ -161,6 +165,21 @@ def test_a_goal_searches_the_shelves_that_reach_theta_and_once(
     without_goal = [namespace("alfworld", type) for type in ("found", "schema")]
     assert sorted(searched) == sorted([*near, *without_goal])
     assert 2 < len(searched) < 60 and len(operations) == len(searched) + 2  # the header, twice
+
+
+def test_an_asynchronous_store_is_read_beside_its_loop(tmp_path: Path, many: Path) -> None:
+    async def play() -> set[str]:
+        async with AsyncSqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+            await store.setup()
+            await asyncio.to_thread(save_to_store, store, "alfworld", read_snapshot(many)[1])
+            graph = build_graph(store=store)
+            episode = {"env": "alfworld", "split": "generated_unseen", "task": 0}
+            context = bench.CONTEXT.with_(max_steps=1)
+            steps = graph.astream(episode, context=context, stream_mode="custom")
+            return {r["entry"]["id"] async for step in steps for r in step["recalls"]}
+
+    shipped = {entry.id for entry in read_snapshot(get_environment("alfworld").memory)[1]}
+    assert {name for name in asyncio.run(play()) if not name.startswith("found")} - shipped
 
 
 def test_a_store_of_before_is_read_whole_until_it_is_saved_again(
