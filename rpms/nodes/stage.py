@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.types import Command
 
 from rpms.nodes.state import STATE_KEYS, Change, EpisodeState
@@ -140,12 +141,12 @@ async def compute(
     state: EpisodeState,
     runtime: Runtime[RunContext],
 ) -> T:
-    """A computing stage on an event loop: in place, except where the loop belongs to a server.
+    """A computing stage on an event loop: in place, except where the loop belongs to others.
 
     Rules, memory and templates are read from files when they are first needed; LangGraph's server
-    refuses that on its loop.
+    refuses that on its loop. So does an asynchronous store where memory is read from it.
     """
-    if runtime.server_info is None:
+    if runtime.server_info is None and not isinstance(runtime.store, AsyncBatchedBaseStore):
         return run(state, runtime)
     return await asyncio.to_thread(run, state, runtime)
 

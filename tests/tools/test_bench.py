@@ -46,7 +46,7 @@ def lines_run(file: Path) -> int:
     Lines, each turn of a loop on one line counted: opcodes are not told to the first trace of a
     process by Python 3.12, nor all of them by 3.13.
     """
-    index, states = bench.open_memory(file), list(bench.situations())
+    index, states = bench.open_memory("alfworld", str(file)), list(bench.situations())
     for state in states:
         bench.step_cost(index, state)  # what is kept per goal is there from now on
     count = 0

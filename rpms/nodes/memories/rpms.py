@@ -27,9 +27,9 @@ from rpms.memory_store import (
     merge_entries,
     parse_entry,
     read_snapshot,
-    store_version,
 )
 from rpms.memory_store.controls import Control
+from rpms.memory_store.stores import read_shelves, store_version
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext, ground
 from rpms.nodes.memories.lessons import learn
@@ -38,6 +38,7 @@ from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
+from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -48,6 +49,8 @@ Controlled = tuple[Control, int]
 AS_LEARNED: Controlled = ("none", 0)
 # Which kinds of things belong together, by name, so that it can be told from another such table.
 Categories = tuple[tuple[str, tuple[str, ...]], ...]
+# A store's memory of a world, by its version.
+Saved = tuple[BaseStore, str, str, Controlled, Categories]
 # What is said first; the last is the first to go where there is no room.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
@@ -216,14 +219,15 @@ def find_memory(request: RecallRequest) -> MemoryIndex:
     begins; while it goes on, that would be a query per step.
     """
     env, context, store = request.env, request.context, request.store
-    control, manual = (context.memory_control, context.seed), request.now.manual
+    control, now = (context.memory_control, context.seed), request.now
     if not context.memory_file and store is not None:
         known = _versions.setdefault(store, {})
         if not request.begun or env not in known:
             known[env] = store_version(store, env)
         if known[env]:
-            return _load(store, env, known[env], _spoiled(control), _categories(manual))
-    return open_memory(env, context.memory_file, control, manual)
+            saved = (store, env, known[env], _spoiled(control), _categories(now.manual))
+            return _search(saved, now.gamma, context.theta)
+    return open_memory(env, context.memory_file, control, now.manual)
 
 
 _versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
@@ -263,6 +267,17 @@ def _load(
     else:
         _, entries = read_snapshot(source, env)
     return MemoryIndex.of(controlled(entries, *control), categories, keys)
+
+
+@lru_cache(maxsize=256)
+def _search(saved: Saved, goal: GoalSignature, theta: float) -> MemoryIndex:
+    """What a store has for a goal; all of it, to be spoiled or where it lies without order."""
+    store, env, _, control, kinds = saved
+    if control != AS_LEARNED or not (shelves := read_shelves(store, env)):
+        return _load(*saved)
+    keys, near = get_environment(env).keys, MemoryIndex(dict(kinds)).nearness
+    on = [s for s in shelves if not s.goal or near(goal, keys.goal(s.goal)) * s.weight >= theta]
+    return MemoryIndex.of(load_from_store(store, env, on), dict(kinds), keys)
 
 
 @lru_cache(maxsize=64)
