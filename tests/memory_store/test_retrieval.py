@@ -103,5 +103,5 @@ def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> N
     assert index.places_of("cup") == {
         "desk": (1, 4),
         "shelf": (3, 9),
-    }  # never more than were looked into
+    }  # at most as many
     assert index.places_of("cow") == {}
