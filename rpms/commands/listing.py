@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from importlib.util import find_spec
+from keyword import iskeyword
+from pathlib import Path
+from shutil import copytree, ignore_patterns
 from typing import Annotated, Any
 
 import typer
 
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, quantity, say, tell
 
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+
+TEMPLATE, PLACEHOLDER = Path(__file__).parent / "world_template", "storeroom"
 
 
-def worlds(as_json: JsonOption = False) -> None:
+@worlds_app.command()
+def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")]) -> None:
+    """Write a small world of your own, which plays, into a new folder here."""
+    from rpms.envs import environment_names
+
+    if not name.isidentifier() or iskeyword(name):
+        raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
+    if Path(name).exists() or name in environment_names() or find_spec(name):
+        raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
+    copytree(TEMPLATE, name, ignore=ignore_patterns("__pycache__"))
+    for file in Path(name).rglob("*.*"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(PLACEHOLDER, name), encoding="utf-8")
+    tell(f"{name}: play it with 'rpms run --env {name} --condition E --model first', change it, "
+         f"and see what does not fit with 'rpms rules check --env {name}'")  # fmt: skip
+
+
+@worlds_app.callback()
+def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the worlds that are installed, with their task lists and goal types."""
+    if context.invoked_subcommand:
+        return
     from rpms.commands.terminal_tables import print_stacked
     from rpms.envs import environment_names, get_environment
 
