@@ -7,7 +7,6 @@ from collections import Counter
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Annotated, Any
 
 import typer
@@ -26,17 +25,19 @@ TEMPLATE, PLACEHOLDER = Path(__file__).parent / "world_template", "storeroom"
 def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")]) -> None:
     """Write a small world of your own, which plays, into a new folder here."""
     from rpms.envs import environment_names
+    from rpms.vocabulary.files import make_folder, read_text, write_whole
 
     if not name.isidentifier() or iskeyword(name):
         raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
     if Path(name).exists() or name in environment_names() or find_spec(name):
         raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
-    copytree(TEMPLATE, name, ignore=ignore_patterns("__pycache__"))
-    for file in Path(name).rglob("*.*"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace(PLACEHOLDER, name), encoding="utf-8")
-    tell(f"{name}: play it with 'rpms run --env {name} --condition E --model first', change it, "
-         f"and see what does not fit with 'rpms rules check --env {name}'")  # fmt: skip
+    for file in TEMPLATE.rglob("*.*"):
+        if file.suffix != ".pyc":
+            copy = name / file.relative_to(TEMPLATE)
+            make_folder(copy.parent)
+            write_whole(copy, read_text(file).replace(PLACEHOLDER, name))
+    tell(f"play it: rpms run --env {name} --condition E --model first")
+    tell(f"after each change: rpms rules check --env {name}")
 
 
 @worlds_app.callback()

@@ -60,7 +60,7 @@ def check(
         ]
         own = ours and world.name not in BUILT_IN  # our own are played often enough
         if own and not problems:  # with unknown words in its rules nothing can be played
-            problems += check_world(world, load_manual(world.name, rules))
+            problems += check_world(world, load_manual(world.name, rules), over)
         findings += problems
         if rules and problems:  # a manual with such mistakes may not be loaded for a run
             continue

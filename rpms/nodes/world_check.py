@@ -17,7 +17,7 @@ from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn
 
 
-def check_world(world: Environment, manual: Manual) -> Iterator[Finding]:
+def check_world(world: Environment, manual: Manual, over: Path | None) -> Iterator[Finding]:
     """Play the first task to learn on of each goal type by the procedure, and say where it ends."""
     types: set[str] = set()
     for task in world.tasks(world.learning_split):
@@ -33,7 +33,7 @@ def check_world(world: Environment, manual: Manual) -> Iterator[Finding]:
             problem = f"the signature '{goal['signature']}' should have the form {form}"
             yield _at(world, "parse_goal", problem)
         with closing(world.open_game()) as game:
-            yield from _play(world, manual, task, goal, game)
+            yield from _play(world, manual, over, task, goal, game)
 
 
 def _at(world: Environment, method: str, problem: str) -> Finding:
@@ -44,7 +44,12 @@ def _at(world: Environment, method: str, problem: str) -> Finding:
 
 
 def _play(
-    world: Environment, manual: Manual, task: Task, goal: GoalSpec, game: LiveGame
+    world: Environment,
+    manual: Manual,
+    over: Path | None,
+    task: Task,
+    goal: GoalSpec,
+    game: LiveGame,
 ) -> Iterator[Finding]:
     """Until the procedure has nothing to offer, or is refused what the rules promise."""
     observation, action = game.reset(task), ""
@@ -58,7 +63,7 @@ def _play(
         if not choices:
             last = f", after '{action}' was answered '{observation}'" if action else ""
             problem = f"'{sub_goal['name']}' has nothing to offer {where}{last}: {why_nothing(now)}"
-            yield Finding(*locate("domain", "serves", world.rules), "serves", problem)
+            yield Finding(*locate("domain", "serves", world.rules, over=over), "serves", problem)
             return
         action = choices[0]["action"]
         observation, done, *_ = game.step(action)

@@ -163,7 +163,7 @@ def test_installed_it_has_a_name_and_its_own_files(tmp_path: Path, shell: Shell)
 def test_a_new_world_plays_at_once_where_it_was_written(tmp_path: Path, shell: Shell) -> None:
     """By its name and by its import path, with a report and a test of its own."""
     done = shell("rpms worlds new kiosk", tmp_path)
-    assert done.code == 0 and "rpms run --env kiosk" in done.out
+    assert done.code == 0 and "play it: rpms run --env kiosk" in done.out
     for env in ("kiosk", "kiosk.world:WORLD"):
         done = shell(f"rpms rules check --env {env}\n"
                      f"rpms run --env {env} --condition E --model first", tmp_path)  # fmt: skip
