@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from importlib.util import find_spec
 from keyword import iskeyword
+from os.path import lexists
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folde
 
     if not name.isidentifier() or iskeyword(name):
         raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
-    if Path(name).exists() or name in environment_names() or find_spec(name):
+    if lexists(name) or name in environment_names() or find_spec(name):
         raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
     for file in TEMPLATE.rglob("*.*"):
         if file.suffix != ".pyc":

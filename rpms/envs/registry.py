@@ -10,10 +10,10 @@ from __future__ import annotations
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import is_file
 from rpms.vocabulary.imports import is_path, look_here, paths_allowed
 from rpms.vocabulary.spelling import offer
 
@@ -59,7 +59,7 @@ def _find(name: str) -> EntryPoint:
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
-    if paths_allowed() and name.isidentifier() and Path(name, "world.py").is_file():
+    if paths_allowed() and name.isidentifier() and is_file(f"{name}/world.py"):
         look_here()
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
     own = " (a world of your own is named MODULE:ATTRIBUTE)" if paths_allowed() else ""
