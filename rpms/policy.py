@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 from rpms.rules.manual import Manual
@@ -136,6 +136,32 @@ def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
         if service.settles and len(choices) > before:
             break
     return list(choices.values())
+
+
+def why_nothing(now: DecisionPoint) -> str:
+    """What keeps each pattern of the sub-goal from being offered, for whoever writes a manual."""
+    services = now.manual.domain.serves.get(now.sub_goal["name"])
+    if not services:
+        return "nothing is listed under the name that the world's sub_goal() gives"
+    obstacles = [f"{service.action}: {_obstacle(now, service)}" for service in services]
+    known = ", ".join(_names(now)) or "none"
+    return f"{'; '.join(obstacles)} (names in places, holding, visible, last_seen: {known})"
+
+
+def _obstacle(now: DecisionPoint, service: Service) -> str:
+    """What speaks against the first filling that is meant, else the condition that none fulfils."""
+    rule = next(rule for rule in now.manual.actions if rule.name == service.action)
+    conditions = [parse_predicate(text) for text in service.when]
+    fillings = [dict(zip(rule.parameters, values, strict=True))
+                for values in permutations(_names(now), len(rule.parameters))]  # fmt: skip
+    for names in fillings:
+        if all(holds(now, condition, names) for condition in conditions):
+            against = veto(now, rule.syntax.format(**names))
+            return against.reason if against else "it is meant for other types of goals"
+    for condition in conditions:
+        if not any(holds(now, condition, names) for names in fillings):
+            return f"'{condition}' is not known to hold of anything"
+    return "its conditions hold of nothing together" if fillings else "there is nothing to fill in"
 
 
 def _fitting(now: DecisionPoint, service: Service, rule: ActionRule) -> list[dict[str, str]]:

@@ -34,7 +34,7 @@ WORLDS = ("alfworld", "scienceworld")
 # Words that belong to one world or another: they may stand in its folder and its YAML, and in
 # nothing that every world goes through.
 WORLDLY = (
-    *WORLDS, "lighthouse", "room", "substance", "door to", "next door", "kitchen", "fridge",
+    *WORLDS, "storeroom", "room", "substance", "door to", "next door", "kitchen", "fridge",
     "microwave", "sinkbasin", "lamp", "thermometer", "organism", "ingredient", "furniture",
     "recep", "inventory", "household",
 )  # fmt: skip

@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from importlib.util import find_spec
+from keyword import iskeyword
+from os.path import lexists
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, quantity, say, tell
 
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+
+TEMPLATE, PLACEHOLDER = Path(__file__).parent / "world_template", "storeroom"
 
 
-def worlds(as_json: JsonOption = False) -> None:
+@worlds_app.command()
+def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")]) -> None:
+    """Write a small world of your own, which plays, into a new folder here."""
+    from rpms.envs import environment_names
+    from rpms.vocabulary.files import make_folder, read_text, write_whole
+
+    if not name.isidentifier() or iskeyword(name):
+        raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
+    if lexists(name) or name in environment_names() or find_spec(name):
+        raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
+    for file in TEMPLATE.rglob("*.*"):
+        if file.suffix != ".pyc":
+            copy = name / file.relative_to(TEMPLATE)
+            make_folder(copy.parent)
+            write_whole(copy, read_text(file).replace(PLACEHOLDER, name))
+    tell(f"play it: rpms run --env {name} --condition E --model first")
+    tell(f"after each change: rpms rules check --env {name}")
+
+
+@worlds_app.callback()
+def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the worlds that are installed, with their task lists and goal types."""
+    if context.invoked_subcommand:
+        return
     from rpms.commands.terminal_tables import print_stacked
     from rpms.envs import environment_names, get_environment
 

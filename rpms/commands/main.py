@@ -17,7 +17,7 @@ from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
 from rpms.commands.learn import learn
-from rpms.commands.listing import models_app, tasks, worlds
+from rpms.commands.listing import models_app, tasks, worlds_app
 from rpms.commands.memory import memory_app
 from rpms.commands.option_errors import in_typed_words
 from rpms.commands.report import compare, report, view
@@ -38,6 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(worlds_app, name="worlds")
 app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
 app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
@@ -58,7 +59,7 @@ def options(
     """Options of every command."""
 
 
-for command in (run, worlds, tasks, learn):
+for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
 for command in (report, compare, export, view, demo):

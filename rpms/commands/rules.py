@@ -33,13 +33,16 @@ def check(
 ) -> None:
     """Validate every rule file and audit it against the real environment.
 
+    A world of your own is also played: is there always something to offer, and if not, why?
     A folder of your own is laid over the manual of one world: the first, if none is named.
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import ToolWorld, environment_names, get_environment
+    from rpms.envs.registry import BUILT_IN
     from rpms.evals.tables import Table, count, label
     from rpms.nodes.manual import Finding, check_manual, load_manual
     from rpms.nodes.prompt_examples import missing_prompts
+    from rpms.nodes.world_check import check_world
     from rpms.vocabulary.output import open_console
 
     findings: list[Finding] = []
@@ -55,6 +58,9 @@ def check(
             Finding(file, 1, "prompts", f"missing; {advice}")
             for file, advice in (missing_prompts(world) if ours else ())
         ]
+        own = ours and world.name not in BUILT_IN  # our own are played often enough
+        if own and not problems:  # with unknown words in its rules nothing can be played
+            problems += check_world(world, load_manual(world.name, rules), over)
         findings += problems
         if rules and problems:  # a manual with such mistakes may not be loaded for a run
             continue

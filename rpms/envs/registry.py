@@ -1,8 +1,8 @@
 """Worlds by name, imported only when asked for so that one never slows the start of another.
 
-A name is one of ours, an entry point of the group ``rpms.worlds`` in any installed package, or
-``module:attribute`` for a world that is only a folder so far. The name is all that travels to
-worker processes and into run files; each process finds the world by it.
+A name is one of ours, an entry point of the group ``rpms.worlds`` in any installed package, a
+package in the current folder, as ``rpms worlds new`` writes it, or ``module:attribute``. The name
+is all that travels to worker processes and into run files; each process finds the world by it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import is_file
 from rpms.vocabulary.imports import is_path, look_here, paths_allowed
 from rpms.vocabulary.spelling import offer
 
@@ -58,5 +59,8 @@ def _find(name: str) -> EntryPoint:
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
+    if paths_allowed() and name.isidentifier() and is_file(f"{name}/world.py"):
+        look_here()
+        return EntryPoint(name, f"{name}.world:WORLD", GROUP)
     own = " (a world of your own is named MODULE:ATTRIBUTE)" if paths_allowed() else ""
     raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{own}")

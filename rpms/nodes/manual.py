@@ -77,7 +77,7 @@ def _load(env: str, rules_dir: str, without: tuple[str, ...], _content: Stamp) -
     if rules_dir:
         manual = overlay(manual, Path(rules_dir))
         for tier, rule, text in _unreadable(manual):
-            file, line = _where(tier, rule, own, RULES_FOLDER, Path(rules_dir))
+            file, line = locate(tier, rule, own, RULES_FOLDER, Path(rules_dir))
             raise RpmsError(str(Finding(file, line, rule, text)))
     return leave_out(manual, without) if without else manual
 
@@ -124,7 +124,7 @@ def check_manual(
         _unplayable(manual) if played else (),
     )
     return [
-        Finding(*_where(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
+        Finding(*locate(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
     ]
 
 
@@ -180,9 +180,10 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                 yield "environment", rule.id, f"unknown predicate '{name}' in '{predicate}'"
             elif len(arguments) != arity:
                 yield "environment", rule.id, f"'{predicate}' should have {arity} argument(s)"
-            elif not {*arguments[: 1 if name in _ABOUT_ONE else arity]} <= {*rule.parameters}:
+            elif not all(map(rule.speaks_of, arguments[: 1 if name in _ABOUT_ONE else arity])):
                 problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
-                yield "environment", rule.id, problem
+                advice = "a thing is named as there, or with a number (box 1)"
+                yield "environment", rule.id, f"{problem}; {advice}"
     for situation in env.situations:
         for predicate in map(parse_predicate, situation.when):
             if predicate.name not in {*known, *SITUATIONAL}:
@@ -237,14 +238,17 @@ def _unplayable(manual: Manual) -> Iterator[Problem]:
     domain = manual.domain
     if not domain.idle or match_action(manual, domain.idle) is None:
         what = f"'{domain.idle}' is no action of the manual" if domain.idle else "missing"
-        yield "domain", "idle", f"{what}; name one that can always be done, such as 'idle: look'"
+        advice = "name one that can always be done, for when nothing else is possible: 'idle: look'"
+        yield "domain", "idle", f"{what}; {advice}"
     steps = dict.fromkeys(chain(*domain.procedures.values()))
     if unserved := [step for step in steps if step not in domain.serves]:
-        advice = "list under each what does, or the guard has nothing to offer"
+        advice = f"list actions, best first: '{unserved[0]}: [{{action: NAME, because: WHY}}]'"
         yield "domain", "serves", f"nothing serves {', '.join(unserved)}; {advice}"
 
 
-def _where(tier: str, rule: str, own: Path, shared: Path, over: Path | None) -> tuple[Path, int]:
+def locate(
+    tier: str, rule: str, own: Path, shared: Path = RULES_FOLDER, over: Path | None = None
+) -> tuple[Path, int]:
     """The file and line where an id stands, or a section begins: the user's own files first."""
     shipped = (shared if tier == "universal" else own) / f"{tier}.yaml"
     files = [*(rule_files(over) if over else []), *([shipped] if shipped.is_file() else [])]

@@ -55,7 +55,14 @@ def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Messag
     """An example for a goal type, as turns that end with an observation."""
     file = example_file(prompts, goal_type, number)
     data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
-    return tuple(Message(role=m["role"], content=m["content"]) for m in data["messages"])
+    try:
+        turns = [Message(role=m["role"], content=m["content"]) for m in data["messages"]]
+    except (KeyError, TypeError):
+        turns = []
+    if [turn["role"] for turn in turns] != ["user", "assistant"] * (len(turns) // 2) + ["user"]:
+        form = '{"messages": [{"role": "user", "content": ...}, ...]}'
+        raise RpmsError(f"{file}:1: should be {form}, user and assistant in turn, user last")
+    return tuple(turns)
 
 
 def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:

@@ -30,10 +30,9 @@ Built = TypeVar("Built")
 # Sections whose items are known by their ids.
 BY_ID = {"rules", "likely_places", "here", "actions", "forbidden", "situations"}
 # What a whole tier must have and a change of it need not.
-_REQUIRED: Mapping[type[BaseModel], Mapping[str, Any]] = {
-    UniversalTier: {"tier": "universal", "rules": []},
-    DomainTier: {"tier": "domain", "procedures": {}, "rules": []},
-    EnvironmentTier: {"tier": "environment", "actions": []},
+_REQUIRED: Mapping[str, dict[str, Any]] = {
+    "domain": {"procedures": {}},
+    "environment": {"actions": []},
 }
 
 
@@ -93,11 +92,9 @@ def _laid_over(shipped: Tier, file: Path | None) -> Tier:
     if not isinstance(replaces, bool):
         line = line_of(node, ["replaces"])
         raise RpmsError(f"{file}:{line}: replaces: should be true or false")
-    model = type(shipped)
-    if replaces:
-        return checked(file, node, {"tier": file.stem, **data}, model.model_validate)
-    whole = {**_REQUIRED[model], **data}
-    return merged(shipped, checked(file, node, whole, model.model_validate))
+    whole = data if replaces else {**_REQUIRED.get(file.stem, {}), **data}
+    own = checked(file, node, whole, type(shipped).model_validate)
+    return own if replaces else merged(shipped, own)
 
 
 def merged(shipped: Tier, over: Tier) -> Tier:

@@ -106,8 +106,8 @@ class ActionRule(Named):
 
     name: str
     syntax: Text
-    preconditions: list[Condition]
-    effects: list[Condition]
+    preconditions: list[Condition] = []
+    effects: list[Condition] = []
     text: str = ""
     critical: str = ""
     if_refused: str = ""
@@ -143,6 +143,14 @@ class ActionRule(Named):
     def parameters(self) -> list[str]:
         """Parameter names in the order of the syntax."""
         return re.findall(r"\{(\w+)\}", self.syntax)
+
+    def speaks_of(self, argument: str) -> bool:
+        """Whether a predicate may: of a parameter, or of a thing by a name that is no misspelt one.
+
+        That is a name of the syntax itself (``fill kettle``), or one with a number.
+        """
+        numbered = argument.rpartition(" ")[2].isdigit()
+        return argument in self.parameters or numbered or f" {argument} " in f"{self.syntax} "
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -208,8 +216,8 @@ class SituationLine(Named):
 class UniversalTier(_Strict):
     """Tier 1."""
 
-    tier: Literal["universal"]
-    rules: list[Rule]
+    tier: Literal["universal"] = "universal"
+    rules: list[Rule] = []
 
 
 class DomainTier(_Strict):
@@ -220,7 +228,7 @@ class DomainTier(_Strict):
     ``thing``. A list within a list of ``serves`` stands for its items, which can thus be shared.
     """
 
-    tier: Literal["domain"]
+    tier: Literal["domain"] = "domain"
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
     terms: dict[str, list[list[Condition]]] = {}
@@ -230,7 +238,7 @@ class DomainTier(_Strict):
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
     here: list[Here] = []
-    rules: list[Rule]
+    rules: list[Rule] = []
 
     @property
     def patterns(self) -> dict[str, list[Service]]:
@@ -271,7 +279,7 @@ class EnvironmentTier(_Strict):
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
 
-    tier: Literal["environment"]
+    tier: Literal["environment"] = "environment"
     affordances: dict[str, list[str]] = {}
     ruled_out: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}

@@ -20,7 +20,7 @@ from tests.evals.sample_runs import write_run
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "terminal.md"
 SENTENCE = re.search(r"with `--json`, by (.*?)\.", PAGE.read_text(encoding="utf-8"), re.S)
 NAMED = re.findall(r"`([^`]+)`", SENTENCE[1] if SENTENCE else "")
-WORLD = ("--env", "examples.lighthouse.world:WORLD")
+WORLD = ("--env", "rpms.commands.world_template.world:WORLD")
 # What each is run with, and something that its document has.
 RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "run": (("--max-steps", "2", *WORLD), "failure_mode"),
@@ -42,8 +42,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
             yield from commands(command, f"{name} ")
-        else:
-            yield f"{before}{name}", command
+        yield f"{before}{name}", command
 
 
 def test_the_page_names_those_that_have_it() -> None:

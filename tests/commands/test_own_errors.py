@@ -13,7 +13,6 @@ from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
-from tests.commands.conftest import ROOT
 from tests.commands.runs import lines
 
 KEY = "sk-a-key-of-mine-123456"
@@ -136,7 +135,7 @@ class Carrying(RpmsMemory):
 """
 WORLD = """
 import rpms
-from world import Lighthouse
+from rpms.commands.world_template.world import World
 
 
 class Game:
@@ -150,15 +149,15 @@ class Game:
         raise rpms.EnvironmentFault("the lamp is out")
 
 
-class Mine(Lighthouse):
-    folder = Lighthouse().folder
+class Mine(World):
+    folder = World().folder
 
     {method}:
         return {{}}["here"]
 
 
-class Dark(Lighthouse):
-    folder = Lighthouse().folder
+class Dark(World):
+    folder = World().folder
 
     def open_game(self):
         return Game(super().open_game())
@@ -167,7 +166,6 @@ class Dark(Lighthouse):
 WORLD = Mine()
 DARK = Dark()
 """
-LIGHTHOUSE = ROOT / "examples" / "lighthouse"
 
 
 @pytest.mark.engine
@@ -213,7 +211,6 @@ def test_a_model_and_a_memory(
 def test_a_world(
     method: str, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rpms: Rpms
 ) -> None:
-    monkeypatch.syspath_prepend(str(LIGHTHOUSE))
     name = own(tmp_path, monkeypatch, WORLD.format(method=method or "def none(self)"))
     file, number = line_with(tmp_path, name, '["here"]' if method else "the lamp is out")
     env = f"{name}:{'WORLD' if method else 'DARK'}"
@@ -234,7 +231,6 @@ def test_a_world(
 def test_what_is_raised_before_the_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rpms: Rpms
 ) -> None:
-    monkeypatch.syspath_prepend(str(LIGHTHOUSE))
     name = own(tmp_path, monkeypatch, WORLD.format(method="def tasks(self, split, count=None)"))
     file, number = line_with(tmp_path, name, '["here"]')
     for words in (["eval", "--out", tmp_path], ["learn", "--out", tmp_path / "m.jsonl"], ["run"]):

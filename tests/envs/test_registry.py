@@ -9,8 +9,6 @@ import pytest
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.vocabulary.errors import RpmsError
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
 
 def test_ours_come_first_and_the_default_is_the_very_first() -> None:
     assert environment_names()[:2] == ["alfworld", "scienceworld"]
@@ -62,19 +60,24 @@ def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
     assert isinstance(other, Environment) and other.rules == get_environment("alfworld").rules
 
 
-def test_a_server_takes_no_import_path() -> None:
+def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
     """In a process of its own, since there is no way back."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "world.py").write_text("import this")
     program = (
         "import sys; from rpms.envs import *\n"
         "from rpms.vocabulary.imports import only_installed; only_installed();"
         "worlds = [get_environment(name).name for name in environment_names()];"
         "assert worlds == environment_names();"
-        "\ntry: get_environment('this:s')"
-        "\nexcept Exception as error: print(type(error).__name__, error, 'this' in sys.modules)"
+        "\nfor name in ('this:s', 'mine'):"
+        "\n  try: get_environment(name)"
+        "\n  except Exception as error: print(type(error).__name__, error, 'this' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=600,
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
-    known = ", ".join(environment_names())
-    assert done.stdout.strip() == (f"RpmsError unknown environment 'this:s'; known: {known} False")
+    known = f"known: {', '.join(environment_names())} False"
+    names = ("this:s", "mine")
+    lines = [f"RpmsError unknown environment '{name}'; {known}" for name in names]
+    assert done.stdout.splitlines() == lines

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rpms.envs import get_environment
 from tests.command_line import Done, in_process
 
 Shell = Callable[[str, Path], Done]
@@ -38,6 +39,7 @@ def shell(
 
     yield run
     sys.path[:] = path
+    get_environment.cache_clear()
     for name, module in [*sys.modules.items()]:  # the next script's are called the same
         if folders & {*Path(getattr(module, "__file__", None) or "/").parents}:
             del sys.modules[name]

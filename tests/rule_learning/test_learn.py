@@ -19,11 +19,11 @@ from rpms.rule_learning.learn import learn_by_exploring
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms, in_process
 
-NAME = "examples.lighthouse.world:WORLD"
-BARE = "bare_lighthouse.world:WORLD"
+NAME = "rpms.commands.world_template.world:WORLD"
+BARE = "bare_world.world:WORLD"
 WRONG = """actions:
   - {id: E-OPEN, name: open, syntax: "open {place}",
-     preconditions: [at(place), closed(place), holding(place)], effects: [open(place)]}
+     preconditions: [closed(place), holding(place)], effects: [open(place)]}
 """
 
 
@@ -36,9 +36,8 @@ def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The example world with an empty Tier 3, and what can be learned of it in a moment."""
     folder = tmp_path_factory.mktemp("worlds")
-    example = Path(__file__).resolve().parents[2] / "examples" / "lighthouse"
-    shutil.copytree(example, folder / "bare_lighthouse")
-    tier = folder / "bare_lighthouse" / "rules" / "environment.yaml"
+    shutil.copytree(api.get_environment(NAME).folder, folder / "bare_world")
+    tier = folder / "bare_world" / "rules" / "environment.yaml"
     tier.write_text("tier: environment\nactions: []\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
@@ -51,11 +50,11 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_everything_it_says_is_learned(learned: Path) -> None:
     assert load_manual(BARE).actions == []
     actions = {rule.name: rule for rule in load_manual(BARE, str(learned)).actions}
-    assert actions["open"].preconditions == ["at(place)", "closed(place)"]
+    assert actions["open"].preconditions == ["not unclosed(place)"]
     assert actions["open"].effects == ["open(place)"]
     assert all(rule.source == "learned" for rule in actions.values())
     counts = json.loads((learned / "evidence.json").read_text(encoding="utf-8"))
-    assert counts["go to {place}"]["accepted"] > 0
+    assert counts["open {place}"]["accepted"] > 0
 
 
 def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_path: Path) -> None:
@@ -77,19 +76,19 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
 
 
 def test_a_world_without_readable_rules_gets_predictions(learned: Path) -> None:
-    audit = audit_manual(api.get_environment(BARE), learned, "rocks", 1)
+    audit = audit_manual(api.get_environment(BARE), learned, "play", 1)
     _, why, table = audit.described()
     assert audit.as_json()["shares"].keys() == {"possible", "impossible", "open"}
     assert "only predictions are judged" in str(why) and isinstance(table, Table)
-    assert "go_to" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
+    assert "open" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
     with pytest.raises(RpmsError, match="is no folder"):
-        audit_manual(api.get_environment(BARE), learned / "missing", "rocks", 1)
+        audit_manual(api.get_environment(BARE), learned / "missing", "play", 1)
 
 
 def test_only_the_named_actions_count(rpms: Rpms) -> None:
-    words = ["rules", "audit", "--env", NAME, "--split", "rocks", "--games", "1", "--only"]
-    lines = rpms(*words, "open, close").out.partition("───\n")[2].splitlines()
-    assert {line.split()[0] for line in lines if line.strip()} == {"all", "open", "close"}
+    words = ["rules", "audit", "--env", NAME, "--split", "play", "--games", "1", "--only"]
+    lines = rpms(*words, "open, take").out.partition("───\n")[2].splitlines()
+    assert {line.split()[0] for line in lines if line.strip()} == {"all", "open", "take"}
     done = rpms(*words, "nothing")
     assert done.code == 2 and "--only nothing: nothing of that name was tried" in done.err
 
@@ -126,7 +125,7 @@ def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:
     done = rpms("rules", "learn", "--env", NAME, *words)
     assert done.code == 0 and "4 recorded episodes" in done.out
     actions = {rule.name: rule for rule in load_manual(NAME, str(tmp_path / "learned")).actions}
-    assert actions["go_to"].support and "at(place)" in actions["go_to"].effects
+    assert actions["open"].support and "open(place)" in actions["open"].effects
     assert rpms("report", str(run)).code == 0
     report = (run / "report.md").read_text(encoding="utf-8")
     row = next(line for line in report.splitlines() if line.startswith("| E-OPEN | 0 |"))
@@ -134,7 +133,7 @@ def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:
 
 
 def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> None:
-    run = played(rpms, tmp_path / "run", "rocks", "--max-steps", "2")
+    run = played(rpms, tmp_path / "run", "play", "--max-steps", "2")
     words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
     done = rpms("rules", "learn", "--env", NAME, *words)
     assert done.code == 2 and "are for judging, not for learning" in done.err

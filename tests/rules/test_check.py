@@ -47,7 +47,8 @@ ENVIRONMENT = [
     (action(needs="near(place)"), "E-HOP", "unknown predicate 'near' in 'near(place)'"),
     (action(effects="shut(place)"), "E-HOP", "unknown predicate 'shut' in 'shut(place)'"),
     (action(needs="here"), "E-HOP", "'here' should have 1 argument(s)"),
-    (action(needs="at(plaec)"), "E-HOP", "'at(plaec)' speaks of no parameter of 'hop {place}'"),
+    (action(needs="at(plaec)"), "E-HOP", "'at(plaec)' speaks of no parameter of 'hop "
+     "{place}'; a thing is named as there, or with a number (box 1)"),
     (action("open {it}"), "E-HOP", "another action has the same syntax 'open {it}'"),
     ("situations:\n- {id: S-9, when: [locked], text: Hm.}", "S-9",
      "unknown predicate 'locked' in 'locked'"),
@@ -61,6 +62,7 @@ ENVIRONMENT = [
     (forbidden(goal="chill"), "O-COOL-001", "unknown goal type 'chill'"),
     (forbidden(verb="stow"), "O-COOL-001", "forbids the unknown action 'stow'"),
 ]  # fmt: skip
+NAME_ONE = "name one that can always be done, for when nothing else is possible: 'idle: look'"
 DOMAIN = [
     (serving("has(object)"), "serves",
      "'free_hand' uses the unknown condition 'has' in 'has(object)'"),
@@ -73,11 +75,10 @@ DOMAIN = [
     ("procedures:\n  look_at: [find_object]", "procedures", "unknown goal type 'look_at'"),
     ("advances:\n  take_object: fly", "advances",
      "'take_object' is advanced by the unknown action 'fly'"),
-    ("idle: ''", "idle", "missing; name one that can always be done, such as 'idle: look'"),
-    ("idle: dance", "idle", "'dance' is no action of the manual; name one that can always be done, "
-     "such as 'idle: look'"),
-    (f"procedures:\n  {HEAT}: [find_lmap]", "serves", "nothing serves find_lmap; list under each "
-     "what does, or the guard has nothing to offer"),
+    ("idle: ''", "idle", f"missing; {NAME_ONE}"),
+    ("idle: dance", "idle", f"'dance' is no action of the manual; {NAME_ONE}"),
+    (f"procedures:\n  {HEAT}: [find_lmap]", "serves", "nothing serves find_lmap; list actions, "
+     "best first: 'find_lmap: [{action: NAME, because: WHY}]'"),
 ]  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.nodes.manual import load_manual
+from rpms.envs import get_environment
+from rpms.nodes.manual import check_manual, load_manual
 from rpms.rules import check_action
 from rpms.rules.repair import BLANK, LONGEST, find_repair
 from rpms.vocabulary.belief import Belief
@@ -16,8 +18,8 @@ from tests.envs.playing import believing
 
 HOUSE, LAB = "alfworld", "scienceworld"
 HOME = ["cabinet 1", "countertop 1", "desk 1", "fridge 1", "microwave 1", "sofa 1"]
-LIGHTHOUSE = "examples.lighthouse.world:WORLD"
-ISLE = ["boiler 1", "chest 1", "horn 1", "lamp 1", "mast 1"]
+SMALL = "rpms.commands.world_template.world:WORLD"
+BOXES = ["box 1", "drawer 1"]
 AT_SOFA = {"location": "sofa 1", "searched": ["sofa 1"]}
 ON_TABLE = {"searched": ["countertop 1", "sofa 1"], "last_seen": {"apple 1": "countertop 1"}}
 CUPBOARD = {"containers": {"cupboard": "closed"},
@@ -65,19 +67,11 @@ CUPBOARD = {"containers": {"cupboard": "closed"},
                             "flags": {"stove": "activated"}}, "what it would do is done already"),
         (LAB, "pick up oven", {"location": "kitchen", "visible": ["oven"]},
          "nothing known makes it so: oven can be moved"),
-        (LIGHTHOUSE, "light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
-                          "flags": {"lamp 1": "filled"}}, "first: close lamp 1"),
-        (LIGHTHOUSE, "light lamp 1", {"location": "lamp 1", "containers": {"lamp 1": "open"},
-                          "flags": {"lamp 1": "empty"}, "holding": ["oil can 1"]},
-         "first: fill lamp 1 with oil can 1"),
-        (LIGHTHOUSE, "fill lamp 1 with oil can 1",
-         {"location": "lamp 1", "containers": {"chest 1": "open"}, "searched": ["chest 1"],
-          "last_seen": {"oil can 1": "chest 1"}},
-         "first: go to chest 1, then: take oil can 1 from chest 1"),
-        (LIGHTHOUSE, "hoist red pennant 1", {"location": "lamp 1", "holding": ["red pennant 1"]},
-         "first: go to mast 1"),
-        (LIGHTHOUSE, "hoist oil can 1", {"location": "mast 1", "holding": ["oil can 1"]},
-         "nothing known makes it so: oil can 1 is pennant"),
+        (SMALL, "take key 1 from box 1", {"containers": {"box 1": "closed"}}, "first: open box 1"),
+        (SMALL, "take key 1 from box 1",
+         {"containers": {"box 1": "open", "drawer 1": "closed"}, "searched": ["box 1"],
+          "last_seen": {"key 1": "drawer 1"}},
+         "instead: open drawer 1, then: take key 1 from drawer 1"),
     ],
 )  # fmt: skip
 def test_what_a_veto_says_would_help(
@@ -88,10 +82,51 @@ def test_what_a_veto_says_would_help(
     assert (repair.words if repair else "") == words
 
 
+LIGHTHOUSE = """
+affordances: {pennant: [red pennant]}
+predicates:
+  ready: [["state(thing, filled)", closed(thing)]]
+  at_mast: [[at(mast 1)]]
+actions:
+- {id: E-GO, name: go_to, syntax: "go to {place}", preconditions: [place(place), not at(place)],
+   effects: [at(place)]}
+- {id: E-CLOSE, name: close, syntax: "close {place}", preconditions: [open(place)],
+   effects: [closed(place)]}
+- {id: E-FILL, name: fill, syntax: "fill {place} with oil", effects: ["state(place, filled)"]}
+- {id: E-LIGHT, name: light, syntax: "light {device}", preconditions: [ready(device)]}
+- {id: E-HOIST, name: hoist, syntax: "hoist {object}", preconditions: [pennant(object), at_mast]}
+- {id: E-HEAT, name: heat, syntax: heat boiler, effects: ["state(boiler, hot)"]}
+- {id: E-SOUND, name: sound, syntax: sound horn of boiler, preconditions: ["state(boiler, hot)"]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "words"),
+    [
+        ("light lamp 1", {"containers": {"lamp 1": "open"}, "flags": {"lamp 1": "filled"}},
+         "first: close lamp 1"),
+        ("light lamp 1", {"containers": {"lamp 1": "closed"}, "flags": {"lamp 1": "empty"}},
+         "first: fill lamp 1 with oil"),
+        ("hoist red pennant 1", {"location": "lamp 1"}, "first: go to mast 1"),
+        ("hoist oil can 1", {"location": "mast 1"},
+         "nothing known makes it so: oil can 1 is pennant"),
+        ("sound horn of boiler", {"flags": {"boiler": "cold"}}, "first: heat boiler"),
+    ],
+)  # fmt: skip
+def test_predicates_of_a_world_s_own_and_things_by_their_names(
+    action: str, fields: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "environment.yaml").write_text(LIGHTHOUSE)
+    assert not check_manual(get_environment(SMALL).rules, over=tmp_path)
+    belief = believing(places=["lamp 1", "mast 1"], **fields)
+    repair = find_repair(load_manual(SMALL, str(tmp_path)), action, belief)
+    assert repair is not None and repair.words == words
+
+
 WORLDS: dict[str, tuple[list[str], list[str]]] = {
     HOUSE: (HOME, ["apple 1", "fork 1", "mug 1"]),
     LAB: (["hallway", "kitchen", "outside"], ["cupboard", "metal pot", "stove"]),
-    LIGHTHOUSE: (ISLE, ["oil can 1", "red pennant 1", "coal sack 1"]),
+    SMALL: (BOXES, ["key 1", "torch 1"]),
 }
 
 

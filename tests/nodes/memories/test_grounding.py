@@ -241,8 +241,8 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
 
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "memory.md"
-LIGHTHOUSE = "examples.lighthouse.world:WORLD"
-WORLDS = ["alfworld", "scienceworld", LIGHTHOUSE]
+SMALL = "rpms.commands.world_template.world:WORLD"
+WORLDS = ["alfworld", "scienceworld", SMALL]
 
 
 def conditions(manual: Manual) -> Iterator[str]:
