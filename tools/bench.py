@@ -43,6 +43,7 @@ from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import missing_stock, start_stock
 from rpms.evals.conditions import letters
+from rpms.evals.expert import NOTHING
 from rpms.evals.plan import make_plan
 from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
@@ -50,7 +51,9 @@ from rpms.graph.build import STAGES
 from rpms.memory_store import MemoryIndex, load_from_store, read_snapshot, save_to_store
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
+from rpms.nodes.action_arbitration import situation
 from rpms.nodes.arbitration import arbitration
+from rpms.nodes.context_budget import estimate
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext
 from rpms.nodes.memories.method import RecallRequest
@@ -59,7 +62,8 @@ from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import Layout, RunContext
+from rpms.policy import veto
+from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
 
 WORLD = get_environment("alfworld")
@@ -396,19 +400,41 @@ def bench_prefix(
     yield Measured("prefix: tokens evaluated per step after the first", "tokens", evaluated)
 
 
-def episode_prompts(steps: int, task: int = 9) -> dict[str, list[list[dict[str, str]]]]:
-    """The prompts of one episode in every layout: the same states, told in another order."""
-    prompts: dict[str, list[Any]] = {layout: [] for layout in LAYOUTS}
+def episode_prompts(
+    steps: int, setting: str = "layout", values: Any = LAYOUTS, env: str = "", **nodes: Any
+) -> dict[Any, list[Any]]:
+    """The prompts of one episode for every value of a setting: the same states, told otherwise."""
+    prompts: dict[Any, list[Any]] = {value: [] for value in values}
 
     def keeping(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        for layout in LAYOUTS:
-            other = runtime.override(context=runtime.context.with_(layout=layout))
-            prompts[layout].append(prompt_build(state, other)["prompt"])
+        for value in values:
+            other = runtime.override(context=runtime.context.with_(**{setting: value}))
+            prompts[value].append(prompt_build(state, other)["prompt"])
         return prompt_build(state, runtime)
 
-    graph = build_graph(nodes={"prompt_build": keeping})
-    run_episode(task, context=CONTEXT.with_(max_steps=steps), graph=graph)
+    graph = build_graph(nodes={"prompt_build": keeping, **nodes})
+    run_episode(9, env=env or WORLD.name, context=CONTEXT.with_(max_steps=steps), graph=graph)
     return prompts
+
+
+def bench_history(steps: Sequence[int] = (1, 10, 25, 50, 100)) -> Iterator[Measured]:
+    """How long prompts become with all turns and with the last three, in one episode per world."""
+    for env in ("alfworld", "scienceworld"):
+        by_turns = episode_prompts(steps[-1], "history", (ALL_TURNS, 3), env, llm_call=wander)
+        for turns, prompts in by_turns.items():
+            sizes = {f"step {n}": float(sum(map(estimate, prompts[n - 1]))) for n in steps}
+            yield Measured(f"history={turns}: a prompt of D in {env}", "tokens", sizes)
+
+
+def wander(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """A player that gets nowhere: any action that the rules have nothing against."""
+    now, rng = situation(state, runtime.context), random.Random(state["steps"])
+    known = [*now.belief["places"], *now.belief["visible"], *now.belief["last_seen"]]
+    action = ""
+    while not action or veto(now, action):
+        rule = rng.choice(now.manual.actions)
+        action = rule.syntax.format(**{name: rng.choice(known) for name in rule.parameters})
+    return EpisodeState(reply=f"Action: {action}", usage=NOTHING, action="")
 
 
 def bench_startup(tries: int = 5) -> Iterator[Measured]:
@@ -434,6 +460,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "pipeline": bench_pipeline,
         "throughput": bench_throughput,
         "prefix": bench_prefix,
+        "history": bench_history,
         "startup": bench_startup,
     }
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)

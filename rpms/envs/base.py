@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 from typing_extensions import TypedDict
 
-from rpms.vocabulary.belief import Belief, empty_belief, kind_of
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.goal import (
@@ -286,6 +286,12 @@ class Environment(ABC):
             "Searched": ", ".join(belief["searched"]),
         }
         return [f"{name}: {text}" for name, text in parts.items() if text]
+
+    def recap(self, belief: Belief) -> dict[str, list[str]]:
+        """What that block says besides where old turns are left out, the most relevant first."""
+        around = ((place, objects_at(belief, place)) for place in belief["reachable"])
+        near = [f"{thing} at {place}" for place, things in around for thing in things]
+        return {"Here": [*objects_at(belief, belief["location"] or ""), *near, *belief["visible"]]}
 
     # Signatures and COMPAT: how experience is filed and when it fits.
 

@@ -28,7 +28,7 @@ from rpms.evals.run_folder import Run
 from rpms.evals.runner import Dispatcher, local_pool
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory
-from rpms.vocabulary.context import ABLATION, RunContext
+from rpms.vocabulary.context import ABLATION, ALL_TURNS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import whole_file
 from rpms.vocabulary.imports import path_of
@@ -163,6 +163,12 @@ def write_chat(
     return done
 
 
+def _check_turns(per: Per, histories: Iterable[Any]) -> None:
+    """A whole episode as one conversation is nothing that was played where turns were left out."""
+    if per == "episode" and any(history != ALL_TURNS for history in histories):
+        raise RpmsError("an arm has a history of its own, not all turns: give --per decision")
+
+
 def export_chat(
     run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
     tell: Tell = lambda _: None,
@@ -170,6 +176,7 @@ def export_chat(
     """Write the won episodes of a run as training data."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
     refuse_judged(manifest.env, manifest.split)
+    _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
     lessons = (
         lesson_of(episode, log, manifest.env, manifest.split, run.model(episode.condition))
         for _, episode, log in logged_episodes(run, labels)
@@ -213,6 +220,7 @@ def export_expert(
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judged(env, split)
     mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
+    _check_turns(per, (variant.context.history for _, variant in mix))
     for _, variant in mix:  # a wrong file is an answer at once
         manual_for(env, variant.settings())
         check_memory(env, variant.settings())

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from rpms.envs import Environment, get_environment
 from rpms.evals.records import Manifest
-from rpms.vocabulary.context import RunContext, refuse_unknown
+from rpms.vocabulary.context import ALL_TURNS, RunContext, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import Strict, offer
 
@@ -116,6 +116,8 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "wording": manifest.wording or UNKNOWN,
         "steps": each("max_steps", steps),
         "examples": each("examples", 0),
+        "history": joined({label: "all turns" if c["history"] == ALL_TURNS else
+                           f"last {c['history']}" for label, c in contexts.items()}),
         "action list": joined(
             {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
         ),

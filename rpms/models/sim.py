@@ -38,6 +38,7 @@ _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
 _EDGE = re.compile(r"[,.:;()\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b", re.I)
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
 _WHEN = "only when"
+_LEFT_OUT = re.compile(r"\n\n\[\.\.\. (\d+) earlier turns? left out \.\.\.\]\n*")
 _NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs: ([^|\n]+)", re.M)
 _SMALL = re.compile(
     "a|an|n|the|some|any|it|them|this|that|one|two|three|first|then|next|and|or|but|if|to|in|on|"
@@ -70,10 +71,12 @@ class Prompt:
         talk = [(role, text) for role, text in messages if role != "system"] or [("human", "")]
         start = max((i for i, (_, text) in enumerate(talk) if NEW_TASK in text), default=0)
         before, _, after = talk[start][1].rpartition(NEW_TASK)
-        newest = talk[-1][1] if talk[start + 1 :] else ""
+        after, count, rest = [*_LEFT_OUT.split(after), "0", ""][:3]
+        later = [("ai", ""), ("human", rest)] if rest else talk[start + 1 :]
+        self.left_out, newest = int(count), later[-1][1] if later else ""
         example = [*talk[:start], ("human", before)] if start else [("human", "")]
         self.example_opening, self.example_task, self.example = _story(example)
-        self.opening, self.task, self.turns = _story([("human", after), *talk[start + 1 :]])
+        self.opening, self.task, self.turns = _story([("human", after), *later])
         actions = re.findall(r"^[ \t]*(?:\d+[.)]|[-*]) (.+)$", system, re.M)
         self.templates = [template(text) for text in actions]
         self.refusal = _last(r'the answer is "(.+?)\.?"', system) or "?"
@@ -350,6 +353,7 @@ class Planner:
     def _checked(self, action: str, depth: int) -> Iterator[Idea]:
         """The action itself if nothing printed speaks against it, else what its needs ask for."""
         again = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
+        again += self.prompt.state.get("Refused here", "").split(", ")
         again += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
         if self._careless():
             yield "", action
@@ -402,7 +406,8 @@ class Planner:
         return self._chance("|".join(action for action, _ in self.recent)) % max(1, sides)
 
     def _chance(self, text: str) -> int:
-        return crc32(f"{self.whim}|{self.prompt.task}|{len(self.prompt.turns)}|{text}".encode())
+        turns = self.prompt.left_out + len(self.prompt.turns)
+        return crc32(f"{self.whim}|{self.prompt.task}|{turns}|{text}".encode())
 
 
 class SimPlanner(BaseChatModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ from rpms.vocabulary.recall import Recall, drop, surviving
 from rpms.vocabulary.turn import Choice, Message
 
 _SHARED = Path(__file__).parent / "templates"
+RECAP = 400
+"""Tokens, four letters each, that the state may take where it stands for turns left out."""
 
 
 class Blocks(NamedTuple):
@@ -56,7 +59,7 @@ def knowledge_blocks(
     goal = state["goal"]
     candidates = state["recalls"] if recalls is None else recalls
     shown = surviving(candidates) if context.memory else []
-    lines = env.describe_belief(state["belief"], goal)
+    lines = [*env.describe_belief(state["belief"], goal), *_recap(state, context, env)]
     method = find_method(context.memory_method)
     memory = method.render(shown, partial(render, env.prompts)) if shown else ""
     if context.memory_control == "filler":
@@ -87,11 +90,33 @@ def within_ceiling(
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
     own = context.memory_ceiling
     limit, whose = (own, "memory") if own else (context.ceiling, "the blocks")
-    while context.memory and shown and tokens([blocks.memory] if own else blocks) > limit:
+    # What stands for turns is no knowledge: it takes no memory's place.
+    free = 0 if own else tokens(["\n".join(_recap(state, context, env))])
+    while context.memory and shown and tokens([blocks.memory] if own else blocks) - free > limit:
         number = shown.pop()
         recalls[number] = drop(recalls[number], "budget", f"{whose} may take {limit} tokens")
         blocks = knowledge_blocks(state, context, env, recalls)
     return blocks, recalls
+
+
+def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[str]:
+    """What still matters of turns that are left out: what fits, the most relevant first.
+
+    What was refused since the belief last changed would be refused again.
+    """
+    turns, belief = state["history"], state["belief"]
+    if not context.hidden_turns(len(turns)):
+        return []
+    latest = turns[len(turns) - len(state["ineffective"]) :]
+    refused = dict.fromkeys(turn["action"] for turn in latest if turn["failed"] and turn["action"])
+    letters = 4 * RECAP - len("".join(env.describe_belief(belief, state["goal"])))
+    lines = []
+    for label, things in {"Refused here": [*refused], **env.recap(belief)}.items():
+        ends = accumulate(len(thing) + 2 for thing in things)
+        if count := sum(len(label) + end <= letters for end in ends):
+            lines.append(f"{label}: {', '.join(things[:count])}")
+            letters -= len(lines[-1])
+    return lines
 
 
 def tokens(texts: Iterable[str]) -> int:

@@ -1,8 +1,8 @@
 """Long histories within a model's context: the oldest turns go, whole, and their place is marked.
 
-Never touched are the instructions, the example, the task, the knowledge blocks and the last
-turns. If those alone are too long the prompt is sent as it is: the server's refusal says more
-than anything that could be guessed here.
+Never touched are the instructions, the example, the task, the knowledge blocks and, unless a run
+shows fewer anyway, the last turns. If those alone are too long the prompt is sent as it is: the
+server's refusal says more than anything that could be guessed here.
 """
 
 from __future__ import annotations
@@ -31,27 +31,31 @@ def left_out(turns: int) -> str:
     return f"[... {turns} earlier turn{'s' if turns > 1 else ''} left out ...]"
 
 
-def fit(messages: Sequence[Message], turns: int, room: int) -> tuple[list[Message], int]:
-    """The prompt within ``room`` tokens as far as possible, and how many turns were dropped.
+def fit(
+    messages: Sequence[Message], turns: int, room: int, hidden: int = 0
+) -> tuple[list[Message], int]:
+    """The prompt within ``room`` tokens as far as possible, and how many turns it cost.
 
-    The last ``2 * turns`` messages are the turns, oldest first; everything before stays.
+    The last ``2 * turns`` messages are the turns, oldest first; everything before stays, and the
+    newest observation. The first ``hidden`` turns are left out whether there is room or not.
     """
-    whole, most = list(messages), turns - LAST_TURNS
-    too_many = sum(map(estimate, whole)) - room
-    if room == NO_LIMIT or most <= 0 or too_many <= 0:
-        return whole, 0
+    whole, most, dropped = list(messages), turns - LAST_TURNS, hidden
     start = len(whole) - 2 * turns
     sizes = [estimate(whole[i]) + estimate(whole[i + 1]) for i in range(start, len(whole), 2)]
-    # The mark itself takes room; its longest form is counted.
-    too_many += ceil((len(left_out(most)) + 2) / 4)
-    dropped = 0
-    while dropped < most and too_many > 0:
-        group = sizes[dropped : min(dropped + AT_A_TIME, most)]
-        too_many -= sum(group)
-        dropped += len(group)
-    before = whole[start - 1]
-    marked = Message(role=before["role"], content=f"{before['content']}\n\n{left_out(dropped)}")
-    return [*whole[: start - 1], marked, *whole[start + 2 * dropped :]], dropped
+    too_many = sum(map(estimate, whole)) - sum(sizes[:hidden]) - room
+    if room != NO_LIMIT and too_many > 0:
+        # The mark itself takes room; its longest form is counted.
+        too_many += ceil((len(left_out(turns)) + 2) / 4)
+        while dropped < most and too_many > 0:
+            group = sizes[dropped : min(dropped + AT_A_TIME, most)]
+            too_many -= sum(group)
+            dropped += len(group)
+    if not dropped:
+        return whole, 0
+    newest = whole[-1:] if dropped == turns else []
+    texts = [whole[start - 1]["content"], left_out(dropped), *(m["content"] for m in newest)]
+    marked = Message(role=whole[start - 1]["role"], content="\n\n".join(texts))
+    return [*whole[: start - 1], marked, *whole[start + 2 * dropped :]], dropped - hidden
 
 
 def estimate(message: Message) -> int:

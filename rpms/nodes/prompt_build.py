@@ -69,7 +69,8 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         history=state["history"],
         closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )
-    messages, dropped = fit(whole, len(state["history"]), room)
+    turns = len(state["history"])
+    messages, dropped = fit(whole, turns, room, context.hidden_turns(turns))
     return EpisodeState(
         shortlist=choices,
         asked_again=0,

@@ -46,6 +46,7 @@ OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 PATIENCE_S = 300.0
 """Most servers are back within minutes, or not before a person looks."""
 
+ALL_TURNS = -1
 CEILING = 1200
 """Tokens that the knowledge blocks may take together, as in the paper."""
 
@@ -264,6 +265,12 @@ class RunContext:
         "Print what the world would accept beside each observation, as some published runs do; "
         "the paper does not.",
     )] = False
+    history: Annotated[int, Setting(
+        "Turns shown", "protocol",
+        "How many of the last turns the prompt shows; what matters of the others joins the state. "
+        "-1: all, the paper's.",
+        ge=ALL_TURNS, le=MOST_STEPS,
+    )] = ALL_TURNS
     # fmt: on
 
     def __new__(cls, *values: Any, **named: Any) -> RunContext:
@@ -323,6 +330,10 @@ class RunContext:
         """The letter, with the guard where it is not the letter's own: ``D+verify``."""
         letter = self.condition
         return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
+
+    def hidden_turns(self, turns: int) -> int:
+        """How many of so many turns ``history`` leaves out of a prompt."""
+        return 0 if self.history == ALL_TURNS else max(0, turns - self.history)
 
     @cached_property
     def plain(self) -> dict[str, Any]:

@@ -95,6 +95,7 @@ BASE = RunContext(max_steps=9, model="openai:x")
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
     ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
     ("D", {"fall_back": False}, ["D"]),
+    ("A,D+verify", {"history": 3}, ["A history=3", "D+verify history=3"]),
 ])  # fmt: skip
 def test_labels_of_letters(conditions: str, settings: dict[str, Any], labels: list[str]) -> None:
     base = BASE.with_(**settings)
@@ -127,8 +128,8 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     names = list(load_presets())
     assert names == [
         "2x2", "arbitration", "scf", "filter_arbiter", "memory_forms", "tiers", "rounds",
-        "memory_rounds", "memory_controls", "conflict", "layouts", "guard", "guard_modes", "verify",
-        "demo", "rivals", "rivals_unfiltered",
+        "memory_rounds", "memory_controls", "conflict", "layouts", "history", "guard",
+        "guard_modes", "verify", "demo", "rivals", "rivals_unfiltered",
     ]  # fmt: skip
     for name in set(names) - {"rounds", "memory_rounds", "rivals", "rivals_unfiltered"}:
         contexts = preset_contexts(name, BASE)
@@ -148,6 +149,7 @@ def test_every_preset_but_rounds_opens_without_anything_else() -> None:
     ("scf", "scf", {**{f"D scf={mode}": mode for mode in ("off", "occupancy", "preconditions")},
                     **{f"C scf={mode}": mode for mode in ("off", "occupancy")}}),
     ("2x2", "condition", {letter: letter for letter in "ASBCD"}),
+    ("history", "history", {"D": -1, **{f"D history={turns}": turns for turns in (10, 3, 0)}}),
     ("memory_controls", "memory_control",
      {f"{letter} memory={name}".removesuffix(" memory=none"): name
       for letter in "CD" for name in CONTROLS if name != "conflict"}),

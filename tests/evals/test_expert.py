@@ -67,6 +67,17 @@ def test_the_same_seed_gives_the_same_lessons_on_any_number_of_processes(tmp_pat
 
 
 @pytest.mark.engine
+def test_decisions_are_taught_with_the_turns_that_are_shown(tmp_path: Path) -> None:
+    settings = RunContext(history=2)
+    lines, _ = taught(tmp_path, "D", 1, settings=settings, per="decision")
+    replies = [[m for m in line["messages"] if m["role"] == "assistant"] for line in lines]
+    example = len(replies[0]) - 1
+    assert [len(each) - example for each in replies] == [min(n, 2) + 1 for n in range(len(lines))]
+    with pytest.raises(RpmsError, match="not all turns: give --per decision"):
+        taught(tmp_path, "A", 1, "mine:condition=D,history=0")
+
+
+@pytest.mark.engine
 def test_the_expert_plays_an_ordinary_arm(tmp_path: Path) -> None:
     arm = Variant(RunContext.for_condition("B"), nodes="rpms.evals.expert:STAGES")
     here = ExecutionOptions(workers=0)

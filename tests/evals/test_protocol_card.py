@@ -50,8 +50,8 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
 
 
 KEYS = [
-    "split", "tasks", "wording", "steps", "examples", "action list", "trials", "repeats",
-    "decoding", "learning data", "memory", "rules",
+    "split", "tasks", "wording", "steps", "examples", "history", "action list", "trials",
+    "repeats", "decoding", "learning data", "memory", "rules",
 ]  # fmt: skip
 
 
@@ -68,8 +68,8 @@ def test_every_point_is_there(run: Run) -> None:
     assert list(card) == KEYS
     assert card["split"] == "alfworld generated_unseen" and card["tasks"].startswith("2 (")
     assert {name: card[name] for name in KEYS[2:]} == {
-        "wording": "the paper's", "steps": "50", "examples": "1", "action list": "not shown",
-        "trials": "1", "repeats": "1",
+        "wording": "the paper's", "steps": "50", "examples": "1", "history": "all turns",
+        "action list": "not shown", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm", "rules": "rrrrrrrr",
     }  # fmt: skip

@@ -118,6 +118,15 @@ def test_both_layouts_tell_the_same_states() -> None:
     assert sum(len(m["content"]) for m in paper) == sum(len(m["content"]) for m in friendly)
 
 
+@pytest.mark.engine
+def test_with_few_turns_prompts_stop_growing() -> None:
+    parts = {part.title: [*part.figures.values()] for part in bench.bench_history((1, 6, 24))}
+    for env in ("alfworld", "scienceworld"):
+        whole, few = (parts[f"history={turns}: a prompt of D in {env}"] for turns in (-1, 3))
+        assert whole[0] == few[0] and few[2] < whole[2] > whole[1]
+        assert few[2] - few[1] < (whole[2] - whole[1]) / 2
+
+
 @pytest.mark.local
 def test_the_real_model_reads_less_when_the_prefix_stays(local_model: str) -> None:
     """Short prompts of the same two shapes: a whole episode's take minutes to read."""

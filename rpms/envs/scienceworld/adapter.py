@@ -149,6 +149,7 @@ class ScienceWorld(Environment):
     carried_out = staticmethod(beliefs.carried_out)
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)
+    recap = staticmethod(beliefs.recap)
     print_state = staticmethod(beliefs.print_state)
     compat = staticmethod(compat)
     requirements = staticmethod(requirements)

@@ -260,6 +260,26 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     return lines
 
 
+def recap(belief: Belief) -> dict[str, list[str]]:
+    """What a look around, into things and at the recipe told, where those turns are not shown."""
+    seen, doors = belief["last_seen"], belief["containers"].items()
+    near = dict.fromkeys([*(n for n in seen if seen[n] in belief["holding"]), *belief["visible"]])
+    return {
+        "Recipe": events(belief, RECIPE),
+        "Exits": [f"{name} ({door})" for name, door in doors if name.startswith("door to ")],
+        "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
+        "Here": [_with_states(belief, name) for name in near],
+        "Last seen": [_with_states(belief, name) for name in reversed(seen) if name not in near],
+    }
+
+
+def _with_states(belief: Belief, name: str) -> str:
+    """``water in metal pot (liquid, 20 degrees celsius)``."""
+    place, states = belief["last_seen"].get(name), states_of(belief, name)
+    where = f" in {place}" if place not in (None, belief["location"]) else ""
+    return f"{name}{where}" + (f" ({', '.join(states)})" if states else "")
+
+
 def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
     """What runs, burns, is broken or was made, and all that is known of the target."""
     telling = []
