@@ -110,6 +110,6 @@ def export(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "
         f"learn, {quantity(done.episodes - done.lost, 'episode')}{lost})"
     )
-    if done.short:
+    if won and done.short:
         missing = ", ".join(f"{kind} {count}" for kind, count in done.short.items())
         tell(f"rpms: not won, and so missing of their share: {missing}", file=sys.stderr)

@@ -38,7 +38,6 @@ AT_ONCE = 2
 """Episodes that a worker has in flight: nobody waits for a model, only for the next job."""
 TRIES = 4
 """Episodes that may be lost in a row, less one, before a place of a type's share stays empty."""
-NO_LOG: Mapping[str, Any] = {"steps": []}
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
 Document = dict[str, Any]
@@ -236,13 +235,11 @@ def export_expert(
     play_plan(plan, str(folder), execution, show=show, summary=False)
     run = read_run(folder)
     settled = remaining(plan, run.episodes, keep_failed=True)[1]
-    lessons = (
-        lesson_of(episode, read_log(run.log_file(episode)) or NO_LOG, env, split, EXPERT)
-        for episode in settled
-    )
+    logs = ((episode, read_log(run.log_file(episode))) for episode in settled)
+    lessons = (lesson_of(episode, log, env, split, EXPERT) for episode, log in logs if log)
     done = write_chat(lessons, out, per, most)
     rmtree(folder)
-    return done._replace(short=plan.lost(settled) if won else {})
+    return done._replace(short=plan.lost(settled))
 
 
 @dataclass(frozen=True)
@@ -269,11 +266,10 @@ class LessonPlan(RunPlan):
         for task in self.tasks:
             kinds[get_environment(self.env).task_name(task)].append(task)
         share = ceil(self.won / len(kinds))
-        first = {kind: evenly(tasks, share) for kind, tasks in kinds.items()}
-        return {
-            kind: [*first[kind], *(task for task in tasks if task not in first[kind])]
-            for kind, tasks in kinds.items()
-        }
+        first = {task["id"] for tasks in kinds.values() for task in evenly(tasks, share)}
+        for tasks in kinds.values():
+            tasks.sort(key=lambda task: task["id"] not in first)
+        return kinds
 
     @property
     def share(self) -> int:
@@ -300,7 +296,7 @@ class LessonPlan(RunPlan):
         return self._episode(kind, number) if number < TRIES * self.share else None
 
     def lost(self, settled: Iterable[Episode]) -> Counter[str]:
-        """How many places of each type nothing won could be found for."""
+        """By type, how many places of its share stayed empty."""
         kinds = {task["id"]: kind for kind, tasks in self.by_type.items() for task in tasks}
         return Counter(kinds[episode.task] for episode in settled if not episode.success)
 
