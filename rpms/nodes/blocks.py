@@ -108,17 +108,17 @@ def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[s
     if not context.hidden_turns(len(turns)):
         return []
     latest = turns[len(turns) - len(state["ineffective"]) :]
-    lines = dict[str, list[str]]()
+    refused = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
     for turn in reversed(latest):
-        things = lines.setdefault(f"Refused here ({turn['observation'].strip(' .')})", [])
-        if turn["failed"] and turn["action"] and turn["action"] not in things:
-            things.append(turn["action"])
+        if turn["failed"] and turn["action"]:
+            answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
+            refused.setdefault(f"Refused here ({answer})", {})[turn["action"]] = None
     block = render(env.prompts, "state.j2", state_lines=env.describe_belief(belief, state["goal"]))
     letters, recap = 4 * RECAP - len(block), list[str]()
-    for label, things in {**lines, **env.recap(belief)}.items():
+    for label, things in [*refused.items(), *env.recap(belief).items()]:
         ends = accumulate((len(thing) + 2 for thing in things), initial=len(f"\n  {label}"))
         if (count := sum(end <= letters for end in ends) - 1) > 0:
-            recap.append(f"{label}: {', '.join(things[:count])}")
+            recap.append(f"{label}: {', '.join([*things][:count])}")
             letters -= len(f"\n  {recap[-1]}")
     return recap
 

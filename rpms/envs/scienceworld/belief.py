@@ -286,18 +286,16 @@ def recap(belief: Belief) -> dict[str, list[str]]:
 
 def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
     """``water in metal pot (liquid)``; a container may be named by that alone."""
-    texts = list[str]()
+    texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
     for name in (name for name in names if name != "air"):
         states, place = states_of(belief, name), belief["last_seen"].get(name)
         if name not in belief["visible"] and belief["containers"].get(name) == "closed":
             states.append("closed")
         # Where another of that name was seen says nothing of one that is carried.
         where = f"in {place}" if place and name not in belief["holding"] else there
-        # Episodes of earlier versions do not tell things of one name apart.
-        several = [
-            item for item in belief.get("alike", {}).items() if item[0].startswith(f"{name} in ")
-        ]
-        for text, known in {f"{name} {where}": ", ".join(states), **dict(several)}.items():
+        each = {f"{name} {where}": ", ".join(states)}
+        each |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
+        for text, known in each.items():
             texts.append(text.removesuffix(f" {there}") + (f" ({known})" if known else ""))
     return [text for text in texts if not any(other.endswith(f" in {text}") for other in texts)]
 
