@@ -48,7 +48,8 @@ _SWITCHED = {
 _SWITCH = re.compile(r", which is (turned on|turned off|on|off|activated|deactivated)\b")
 _STATE = re.compile(
     r"(?:,? \(?(on fire)\)?|, currently reading a temperature of (-?\d+ degrees celsius)"
-    r"| in the (\w+ stage)| approximately (\d+% down the plane)| at the (\w+ of the plane))"
+    r"| in the (\w+ stage)| with an? (\w+ height)| approximately (\d+% down the plane)"
+    r"| at the (\w+ of the plane))"
 )
 _BRACKET = re.compile(r" \(containing ")
 _LOAD = re.compile(r", with: ")
@@ -238,7 +239,7 @@ def arrive(belief: Belief, room: str) -> None:
     if room == belief["location"]:
         return
     belief["location"] = room
-    belief["visible"] = []
+    belief["visible"], belief["alike"] = [], {}
     for name in [name for name in belief["containers"] if name.startswith(("door to ", *_COMMON))]:
         del belief["containers"][name]
     for name in _COMMON:
@@ -276,6 +277,11 @@ def see_room(
     _searched(belief, room)
     if room == belief["location"]:
         belief["visible"] = names
+        belief["alike"] = {
+            f"{thing.name} in {inside}": ", ".join(thing.states)
+            for thing, inside in listed
+            if names.count(thing.name) > 1
+        }
         for beyond, state in exits:
             belief["containers"][f"door to {beyond}"] = "open" if state == "open" else "closed"
     for beyond, _ in exits:
@@ -318,6 +324,8 @@ def _rename(belief: Belief, name: str) -> str:
 def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
     """Note where a thing is; what is carried in something is not what lies about by that name."""
     _state(belief, thing, others)
+    if (known := f"{thing.name} in {inside}") in belief["alike"]:
+        belief["alike"][known] = ", ".join(thing.states)
     held = belief["holding"]
     if inside in held or belief["last_seen"].get(thing.name) not in held:
         belief["last_seen"][thing.name] = inside
