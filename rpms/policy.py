@@ -274,6 +274,11 @@ def mentioned(now: DecisionPoint, words: str) -> bool:
     return f" {words} " in re.sub(r"[.,'()]", " ", f" {now.goal['sentence']} ")
 
 
+def _stands_for(now: DecisionPoint, name: str, finding: str) -> bool:
+    """The task has it focused on in case of this finding."""
+    return f" {finding}, focus on the {name}." in now.goal["sentence"]
+
+
 def _shared_spot(now: DecisionPoint) -> bool:
     """Another place was found at this spot, and what else is here has not been looked at."""
     here = now.belief["location"]
@@ -388,6 +393,7 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "targeted": (1, _targeted),
     "goal_object": (1, _is_object),
     "mentioned": (1, mentioned),
+    "stands_for": (2, _stands_for),
     "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
     "in_view": (1, lambda now, name: name in now.belief["visible"]),
     "shared_spot": (0, _shared_spot),
