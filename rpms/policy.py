@@ -355,6 +355,12 @@ def _event(now: DecisionPoint, kind: str, what: str) -> bool:
     return any(e["kind"] == kind and _ends(e["thing"], what) for e in now.belief["events"])
 
 
+def _event_of_kind(now: DecisionPoint, kind: str, name: str) -> bool:
+    """It happened to the kind of thing that this is: the recipe says apple, this is a red apple."""
+    things = frozenset(e["thing"] for e in now.belief["events"] if e["kind"] == kind)
+    return is_a(name, things) is True
+
+
 def _called_for(now: DecisionPoint, name: str) -> bool:
     """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
 
@@ -402,6 +408,7 @@ WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
     "empty": (1, lambda now, name: name not in now.belief["last_seen"].values()),
     "noted": (2, _noted),
     "event": (2, _event),
+    "event_of_kind": (2, _event_of_kind),
     "called_for": (1, _called_for),
     "reads_lowest": (1, lambda now, name: _reads(now, name, min)),
     "reads_highest": (1, lambda now, name: _reads(now, name, max)),

@@ -44,7 +44,8 @@ class Thing(NamedTuple):
     contents: tuple[Thing, ...] | None = None
 
 
-_ARTICLE = re.compile(r"(?:(?:an?|the) )?(?:substance called )?", re.I)
+# Paper is printed as blank, and known as paper alone.
+_ARTICLE = re.compile(r"(?:(?:an?|the) )?(?:substance called |blank (?=paper))?", re.I)
 # A title in brackets belongs to the name ("book (Moby Dick)"), other brackets do not.
 _NAME = re.compile(
     r"[^,.():\n]+?(?: \((?!containing |on fire|that )[^()]*\))?"
