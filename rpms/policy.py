@@ -394,31 +394,34 @@ def _single(now: DecisionPoint, name: str) -> bool:
 # The words whose last argument is another condition.
 ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
 
-# name -> (number of arguments, evaluation).
-WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
-    "targeted": (1, _targeted),
-    "goal_object": (1, _is_object),
-    "mentioned": (1, mentioned),
-    "stands_for": (2, _stands_for),
-    "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
-    "in_view": (1, lambda now, name: name in now.belief["visible"]),
-    "shared_spot": (0, _shared_spot),
-    "single": (1, _single),
-    "called": (2, lambda now, name, word: word in name.lower().split()),
-    "empty": (1, lambda now, name: name not in now.belief["last_seen"].values()),
-    "noted": (2, _noted),
-    "event": (2, _event),
-    "event_of_kind": (2, _event_of_kind),
-    "called_for": (1, _called_for),
-    "reads_lowest": (1, lambda now, name: _reads(now, name, min)),
-    "reads_highest": (1, lambda now, name: _reads(now, name, max)),
-    "of_category": (2, _has_category),
-    "foremost": (2, _foremost),
+# name -> (number of arguments, evaluation, how it reads).
+WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
+    "targeted": (1, _targeted, "the step is about {0}"),
+    "goal_object": (1, _is_object, "{0} is what the task is about"),
+    "mentioned": (1, mentioned, "the task says {0}"),
+    "stands_for": (2, _stands_for, "the task has {0} focused on if {1}"),
+    "unsearched": (1, lambda now, name: name not in now.belief["searched"], "{0} is unsearched"),
+    "in_view": (1, lambda now, name: name in now.belief["visible"], "{0} is in view"),
+    "shared_spot": (0, _shared_spot, "another place is at this spot"),
+    "single": (1, _single, "nothing else has the name of {0}"),
+    "called": (2, lambda now, name, word: word in name.lower().split(), "{0} is called {1}"),
+    "empty": (1, lambda now, name: name not in now.belief["last_seen"].values(), "{0} is empty"),
+    "noted": (2, _noted, "{0} is known as {1}"),
+    "event": (2, _event, "{1} is on record: {0}"),
+    "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
+    "called_for": (1, _called_for, "the reading calls for {0}"),
+    "reads_lowest": (1, lambda now, name: _reads(now, name, min), "{0} has the lowest number"),
+    "reads_highest": (1, lambda now, name: _reads(now, name, max), "{0} has the highest number"),
+    "of_category": (2, _has_category, "{0} is one of the {1}"),
+    "foremost": (2, _foremost, "{0} is the first in view of the {1}"),
     # What was just played changed nothing: time to do the other of two things.
-    "after": (1, lambda now, verb: bool(now.no_effect) and now.no_effect[-1].startswith(verb)),
+    "after": (
+        1, lambda now, verb: bool(now.no_effect) and now.no_effect[-1].startswith(verb),
+        "the last action was {0}",
+    ),
     # These ask whether another condition holds of some thing.
-    "some": (1, _some),
-    "inside": (2, _inside),
-    "contains": (2, _contains),
-    "shows": (2, _shows),
-}
+    "some": (1, _some, "there is something, and {0}"),
+    "inside": (2, _inside, "{0} is in something, and {1}"),
+    "contains": (2, _contains, "{0} holds something, and {1}"),
+    "shows": (2, _shows, "something was seen in {0}, and {1}"),
+}  # fmt: skip

@@ -67,13 +67,17 @@ class Task(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later."""
+    """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later.
+
+    ``when`` says in words when it is done.
+    """
 
     name: str
     target: str
     about: Target
     done: Callable[[Belief], bool]
     demanded: bool
+    when: str
 
 
 # What the texts of a step can have filled in; the first three are what the step itself is about.
@@ -115,7 +119,7 @@ def step_rows() -> dict[str, list[StepRow]]:
     kinds_of_tasks = data if isinstance(data, dict) else {}
     try:
         return TypeAdapter(dict[str, list[StepRow]]).validate_python(
-            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items()}
+            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items() if verb != "tests"}
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -154,7 +158,8 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
             if "{boxes}" in words:
                 about["limits"] = limits
             tests = [text.format(**filled) for text in row.done]
-            plan.append(Step(row.name, target, about, _any(task, tests), row.demanded))
+            done, when = _any(task, tests), _in_words(task, tests)
+            plan.append(Step(row.name, target, about, done, row.demanded, when))
     return tuple(plan)
 
 
@@ -171,9 +176,26 @@ def _limit(when: str) -> tuple[str, float, str]:
 
 def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
     """Whether one of some tests holds; one without an argument is about the task's own object."""
-    read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
-    tests = [(TESTS[match[1]], match[2] or task.object) for match in read if match]
+    tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
     return lambda belief: any(test(belief, task, what) for test, what in tests)
+
+
+@cache
+def _test_words() -> dict[str, str]:
+    data = read_yaml(STEPS)[1]
+    return TypeAdapter(dict[str, str]).validate_python(
+        data["tests"] if isinstance(data, dict) else {}
+    )
+
+
+def _in_words(task: Task, texts: Sequence[str]) -> str:
+    words = _test_words()
+    return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
+
+
+def _tests(task: Task, texts: Sequence[str]) -> list[tuple[str, str]]:
+    read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
+    return [(match[1], match[2] or task.object) for match in read if match]
 
 
 def current_step(steps: Sequence[Step], belief: Belief) -> tuple[Step, int]:
