@@ -25,7 +25,7 @@ from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
-from rpms.vocabulary.naming import is_a, refers_to
+from rpms.vocabulary.naming import is_a, refers_to, same_thing
 from rpms.vocabulary.turn import Choice
 
 # The principles that the guard acts by itself; where one is not in the manual, it does not.
@@ -330,11 +330,14 @@ def _foremost(now: DecisionPoint, name: str, category: str) -> bool:
 
 
 def _record(now: DecisionPoint, name: str) -> str:
-    """What the belief has on record of a thing; empty if there is nothing."""
+    """What the belief has on record of a thing; empty if there is nothing.
+
+    A plane with a water surface is no water: a name says at its end what a thing is.
+    """
     flags = now.belief["flags"]
     if name in flags:
         return flags[name]
-    return next((flags[key] for key in flags if refers_to(name, key)), "")
+    return next((flags[k] for k in flags if same_thing(k, name) or same_thing(name, k)), "")
 
 
 def _noted(now: DecisionPoint, name: str, what: str) -> bool:

@@ -214,6 +214,13 @@ def test_growing(step: str, fields: dict[str, Any], best: str) -> None:
     assert served(GROW, step, **fields)[0] == best
 
 
+def test_a_plane_is_not_what_its_surface_is_made_of() -> None:
+    planes = [f"inclined plane with a {what} surface" for what in ("tin", "soapy water")]
+    seen = {"visible": [*planes, "wood block"], "flags": {planes[0]: "4%", "water": "liquid"}}
+    moves = served(PLANES, "observe_result", **seen)
+    assert moves == [f"move wood block to {planes[1]}"]
+
+
 def test_both_planes_get_the_same_time() -> None:
     once = {"inclined plane C": "wood block 40% down the plane"}
     back = served(PLANES, "observe_result", visible=BOTH, flags=once)
