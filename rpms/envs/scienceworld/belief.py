@@ -22,6 +22,7 @@ from rpms.envs.scienceworld.things import (
     CARRYING,
     FOCUS,
     INVENTORY,
+    POURED,
     RECIPE,
     TASK,
     UNKNOWN_COMMAND,
@@ -179,7 +180,7 @@ def _pour(belief: Belief, source: str, place: str) -> None:
     for thing in things:
         belief["last_seen"][thing] = place
     if place != INVENTORY and place not in belief["places"]:
-        note(belief, place, ["poured into"])
+        note(belief, place, [*states_of(belief, place), POURED])
 
 
 def _into_inventory(belief: Belief, place: str) -> bool:
