@@ -31,6 +31,7 @@ from rpms.envs.scienceworld.things import (
     WAS,
     add_event,
     events,
+    kinds,
     note,
     same_thing,
     states_of,
@@ -38,7 +39,7 @@ from rpms.envs.scienceworld.things import (
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.naming import find, same_words
+from rpms.vocabulary.naming import find, is_a, same_words
 
 _REFUSED = re.compile(
     r"No known action|Unknown action|It'?s not clear|I'm not sure how|You can't|That can't|"
@@ -290,6 +291,8 @@ def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
     texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
     for name in (name for name in names if name != "air"):
         states, place = states_of(belief, name), belief["last_seen"].get(name)
+        if is_a(name, kinds("flower_pot")):  # what it holds is named for itself
+            states = [state for state in states if state == POURED]
         if name not in belief["visible"] and belief["containers"].get(name) == "closed":
             states.append("closed")
         # Where another of that name was seen says nothing of one that is carried.
