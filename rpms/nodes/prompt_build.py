@@ -20,7 +20,14 @@ from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_ceiling
 from rpms.nodes.context_budget import fit, prompt_room
 from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_examples import NEW_TASK, excerpt, list_once, listed_actions, load_examples
+from rpms.nodes.prompt_examples import (
+    NEW_TASK,
+    excerpt,
+    list_once,
+    listed_actions,
+    load_examples,
+    unlisted,
+)
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import ALL_TURNS, RunContext, settings
@@ -62,15 +69,19 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     closing.append(offered_actions(env, choices))
     # The world's own list is no knowledge of ours: it is not counted as such.
     commands = state.get("commands", [])
-    history = state["history"]
+    history, first = state["history"], state["first_observation"]
     examples = load_examples(env.prompts, state["goal"]["type"], context.examples)
     if context.history != ALL_TURNS:
-        examples, history = excerpt(examples, load_manual(state["env"])), list_once(history)
+        # The state block then stands for what is left out; the baseline has no such block.
+        recapped = bool(blocks.state) and context.hidden_turns(len(history)) > 0
+        examples = excerpt(examples, load_manual(state["env"]))
+        history = list_once(history, recapped)
+        first = unlisted(first) if recapped else first
     whole = _conversation(
         system=load_system(env.prompts),
         examples=examples,
         opening=[text for text in opening if text],
-        first=state["first_observation"],
+        first=first,
         history=history,
         closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )

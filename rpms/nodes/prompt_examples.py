@@ -101,16 +101,25 @@ def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
     return short
 
 
-def list_once(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns in which a room that is listed again later is only named."""
+def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
+    """Turns in which a room that is listed again later is only named.
+
+    Where the state block tells what was in sight (``recapped``), only the newest turn lists.
+    """
     short, headings = list[Turn](), set[str]()
     for turn in reversed(turns):
         heading, _, items = turn["observation"].partition("\n")
-        again = "\t" in items and heading in headings
+        again = "\t" in items and (heading in headings or (recapped and bool(short)))
         text = f"{heading}\n{LEFT_OUT}" if again else turn["observation"]
         headings.add(heading)
         short.insert(0, Turn(**{**turn, "observation": text}))
     return short
+
+
+def unlisted(opening: str) -> str:
+    """The first observation without the paragraphs that list what is in sight: the task."""
+    parts = opening.split("\n\n")
+    return "\n\n".join(part for part in parts if "\t" not in part) or opening
 
 
 def listed_actions(env: Environment, commands: Sequence[str]) -> str:

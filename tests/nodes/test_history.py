@@ -165,8 +165,10 @@ def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:
     looks = [turn(1, "look around", SEEDS), turn(2, "wait", "You wait."),
              turn(3, "look around", f"{SEEDS}\n")]  # fmt: skip
     heading = SEEDS.partition("\n")[0]
-    shown = [turn["observation"] for turn in list_once(looks)]
+    shown = [turn["observation"] for turn in list_once(looks, recapped=False)]
     assert shown == [f"{heading}\n{LEFT_OUT}", "You wait.", f"{SEEDS}\n"]
+    told = list_once([looks[2], *looks[:2]], recapped=True)
+    assert [turn["observation"].strip() for turn in told] == [*[shown[0]] * 2, "You wait."]
     assert looks[0]["observation"] == SEEDS
 
 
