@@ -82,12 +82,15 @@ def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
 
 
 def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
-    """An example whose listings name only what the actions up to the next listing are about."""
+    """An example whose listings name only what the actions up to the next listing are about.
+
+    Of one action on several things in a row (doors opened one after another) the first is shown.
+    """
     short, names = list[Message](), set[str]()
-    for message in reversed(messages):
+    for message in reversed(_once_in_a_row(messages, manual)):
         lines = message["content"].split("\n")
         if message["role"] == "assistant":
-            action = lines[-1].removeprefix("Action: ")
+            action = action_in(message)
             _, blanks = match_action(manual, action) or ("", {"number": f"{action}:"})
             names |= {*map(bare_name, blanks.values())}
         elif "\t" in message["content"]:  # a thing a line, indented or behind its number
@@ -99,6 +102,23 @@ def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
         text = "\n".join(line for line, _ in groupby(lines))
         short.insert(0, Message(role=message["role"], content=text))
     return short
+
+
+def _once_in_a_row(messages: Sequence[Message], manual: Manual) -> list[Message]:
+    first, *turns = messages
+    shown, before = [first], None
+    for reply, answer in zip(turns[::2], turns[1::2], strict=True):
+        rule, _ = match_action(manual, action_in(reply)) or (None, {})
+        # Going from place to place is a way, each step of which is needed.
+        if not rule or rule != before or rule.places or "\n" in answer["content"]:
+            shown += [reply, answer]
+        before = rule
+    return shown
+
+
+def action_in(reply: Message) -> str:
+    """What a reply of an example does."""
+    return reply["content"].rpartition("Action: ")[2]
 
 
 def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:

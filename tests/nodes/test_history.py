@@ -148,7 +148,12 @@ def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:
     for kind in world.goal_types():
         example = load_examples(world.prompts, kind, 1)
         short = excerpt(example, manual)
-        for message, whole in zip(short, example, strict=True):
+        # Doors that are opened one after another, and waiting on and on, are shown once.
+        assert len(example) - len(short) == {"F3": 6, "F4": 4}.get(kind, 0)
+        rest = iter(example)
+        for message in short:
+            heading = message["content"].partition("\n")[0]
+            whole = next(w for w in rest if w["content"].startswith(heading))
             lines = [line for line in message["content"].split("\n") if line != LEFT_OUT]
             assert message["role"] == whole["role"] and {*lines} <= {*whole["content"].split("\n")}
             assert [line for line in lines if "\t" not in line] == [
