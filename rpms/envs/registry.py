@@ -21,6 +21,7 @@ GROUP = "rpms.worlds"
 BUILT_IN = {
     "alfworld": "rpms.envs.alfworld.adapter:ENVIRONMENT",
     "scienceworld": "rpms.envs.scienceworld.adapter:ENVIRONMENT",
+    "telecom": "rpms.envs.telecom.adapter:ENVIRONMENT",
 }
 FIRST_WORLD = next(iter(BUILT_IN))
 

