@@ -25,7 +25,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 
 # Their second argument is a word of its own, as in kind(place, microwave).
-_ABOUT_ONE = {"kind", "state", "seen"}
+_ABOUT_ONE = {"kind", "state", "seen", "at_most"}
 
 Stamp = tuple[tuple[str, int, int], ...]
 Problem = tuple[str, str, str]

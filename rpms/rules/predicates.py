@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -185,6 +186,14 @@ def _state(belief: Belief, world: World, thing: str, state: str) -> Truth:
     return False if any(state in facts and facts & known for facts in world.alternatives) else None
 
 
+def _number(text: str) -> float:
+    """What is no number is at most nothing."""
+    try:
+        return float(text)
+    except ValueError:
+        return inf
+
+
 def _visible(belief: Belief, world: World, thing: str) -> Truth:
     """In view or carried. Denied only if the view is known and nothing in it resembles the name.
 
@@ -263,6 +272,7 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "state": (2, _state),
     # For what may be done only on evidence: what was not seen counts as not so.
     "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
+    "at_most": (2, lambda b, w, number, most: _number(number) <= float(most)),
     "visible": (1, _visible),
     "adjacent": (1, _adjacent),
     "unclosed": (1, _unclosed),
@@ -330,6 +340,7 @@ PHRASES: dict[str, str] = {
     "can_contain": "{0} takes such an object",
     "state": "{0} is {1}",
     "seen": "{0} is seen to be {1}",
+    "at_most": "{0} is at most {1}",
     "visible": "{0} in view",
     "adjacent": "{0} is next to here and not shut",
     "unclosed": "{0} not closed",

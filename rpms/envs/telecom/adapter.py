@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from langchain_core.tools import BaseTool, StructuredTool
+
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.envs.telecom import MISSING
 from rpms.envs.telecom import belief as beliefs
@@ -79,19 +81,34 @@ class Game(LiveGame):
         return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
 
     def step(self, action: str) -> Outcome:
-        """Call one tool; handing over ends the ticket."""
-        from tau2.data_model.message import ToolCall
-
+        """Call one tool by the action's text."""
         tool, texts = beliefs.read_call(action)
         try:
             arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
         except (TypeError, ValueError) as error:
             return Outcome(f"Error: {error}", done=False, won=False, score=0.0)
+        return self.call(tool, arguments)
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        """Call one tool; handing over ends the ticket."""
+        from tau2.data_model.message import ToolCall
+
         answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
         if not answer.error:
             self.called.add(tool)
         won = self._won()
         return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
+
+    def tools(self) -> list[BaseTool]:
+        """All tools of both sides, for an agent of LangChain's."""
+        return [
+            StructuredTool.from_function(
+                lambda tool=tool.name, **arguments: self.call(tool, arguments).observation,
+                name=tool.name, description=tool.short_desc or tool.name,
+                args_schema=tool.params.model_json_schema(),
+            )
+            for tool in (*self.env.get_tools(), *self.env.get_user_tools())
+        ]  # fmt: skip
 
     def _won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
@@ -139,7 +156,8 @@ class Telecom(Environment):
             raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
         lists = domain().get_tasks_split()
         judged = {*lists["train"], *lists["test"]}
-        ids = lists.get(split) or [name for name in all_tasks() if name not in judged]
+        others = [name for name in all_tasks() if name not in judged]
+        ids = others if split == "full" else lists[split]
         return [
             Task(env=self.name, split=split, index=index, id=name, goal=all_tasks()[name].ticket,
                  source=name)
