@@ -31,6 +31,8 @@ def main() -> None:
     train.add_argument("--passes", type=int, default=1)
     train.add_argument("--tokens", type=int, default=16_000, help="tokens of a batch")
     train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--from", dest="earlier", type=Path, help="folder saved before: go on there")
+    train.add_argument("--minutes", type=float, default=0.0, help="save and stop then; 0: never")
     serve = commands.add_parser("serve", help="answer as an OpenAI-compatible server")
     serve.add_argument("--model", required=True, help="FILE.gguf, a folder, or a name on the hub")
     serve.add_argument("--adapter", type=Path, help="folder of a LoRA")
@@ -46,9 +48,10 @@ def main() -> None:
 
     if options.command == "train":
         recipe = training.Recipe(
-            options.lora, options.rate, options.passes, options.tokens, options.seed
-        )
-        training.train(options.model, options.data, options.out, recipe)
+            options.lora, options.rate, options.passes, options.tokens, options.seed,
+            options.minutes,
+        )  # fmt: skip
+        training.train(options.model, options.data, options.out, recipe, options.earlier)
         return
     loaded = training.load(options.model)
     if options.adapter:

@@ -25,7 +25,7 @@ from rpms.rules.schema import ActionRule, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
-from rpms.vocabulary.naming import is_a, refers_to
+from rpms.vocabulary.naming import is_a, refers_to, same_thing
 from rpms.vocabulary.turn import Choice
 
 # The principles that the guard acts by itself; where one is not in the manual, it does not.
@@ -274,6 +274,11 @@ def mentioned(now: DecisionPoint, words: str) -> bool:
     return f" {words} " in re.sub(r"[.,'()]", " ", f" {now.goal['sentence']} ")
 
 
+def _stands_for(now: DecisionPoint, name: str, finding: str) -> bool:
+    """The task has it focused on in case of this finding."""
+    return f" {finding}, focus on the {name}." in now.goal["sentence"]
+
+
 def _shared_spot(now: DecisionPoint) -> bool:
     """Another place was found at this spot, and what else is here has not been looked at."""
     here = now.belief["location"]
@@ -325,11 +330,14 @@ def _foremost(now: DecisionPoint, name: str, category: str) -> bool:
 
 
 def _record(now: DecisionPoint, name: str) -> str:
-    """What the belief has on record of a thing; empty if there is nothing."""
+    """What the belief has on record of a thing; empty if there is nothing.
+
+    A plane with a water surface is no water: a name says at its end what a thing is.
+    """
     flags = now.belief["flags"]
     if name in flags:
         return flags[name]
-    return next((flags[key] for key in flags if refers_to(name, key)), "")
+    return next((flags[k] for k in flags if same_thing(k, name) or same_thing(name, k)), "")
 
 
 def _noted(now: DecisionPoint, name: str, what: str) -> bool:
@@ -348,6 +356,12 @@ def _ends(text: str, what: str) -> bool:
 def _event(now: DecisionPoint, kind: str, what: str) -> bool:
     """It happened: the thing was chosen, the ingredient was named."""
     return any(e["kind"] == kind and _ends(e["thing"], what) for e in now.belief["events"])
+
+
+def _event_of_kind(now: DecisionPoint, kind: str, name: str) -> bool:
+    """It happened to the kind of thing that this is: the recipe says apple, this is a red apple."""
+    things = frozenset(e["thing"] for e in now.belief["events"] if e["kind"] == kind)
+    return is_a(name, things) is True
 
 
 def _called_for(now: DecisionPoint, name: str) -> bool:
@@ -383,29 +397,34 @@ def _single(now: DecisionPoint, name: str) -> bool:
 # The words whose last argument is another condition.
 ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
 
-# name -> (number of arguments, evaluation).
-WORDS: dict[str, tuple[int, Callable[..., bool]]] = {
-    "targeted": (1, _targeted),
-    "goal_object": (1, _is_object),
-    "mentioned": (1, mentioned),
-    "unsearched": (1, lambda now, name: name not in now.belief["searched"]),
-    "in_view": (1, lambda now, name: name in now.belief["visible"]),
-    "shared_spot": (0, _shared_spot),
-    "single": (1, _single),
-    "called": (2, lambda now, name, word: word in name.lower().split()),
-    "empty": (1, lambda now, name: name not in now.belief["last_seen"].values()),
-    "noted": (2, _noted),
-    "event": (2, _event),
-    "called_for": (1, _called_for),
-    "reads_lowest": (1, lambda now, name: _reads(now, name, min)),
-    "reads_highest": (1, lambda now, name: _reads(now, name, max)),
-    "of_category": (2, _has_category),
-    "foremost": (2, _foremost),
+# name -> (number of arguments, evaluation, how it reads).
+WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
+    "targeted": (1, _targeted, "the step is about {0}"),
+    "goal_object": (1, _is_object, "{0} is what the task is about"),
+    "mentioned": (1, mentioned, "the task says {0}"),
+    "stands_for": (2, _stands_for, "the task has {0} focused on if {1}"),
+    "unsearched": (1, lambda now, name: name not in now.belief["searched"], "{0} is unsearched"),
+    "in_view": (1, lambda now, name: name in now.belief["visible"], "{0} is in view"),
+    "shared_spot": (0, _shared_spot, "another place is at this spot"),
+    "single": (1, _single, "nothing else has the name of {0}"),
+    "called": (2, lambda now, name, word: word in name.lower().split(), "{0} is called {1}"),
+    "empty": (1, lambda now, name: name not in now.belief["last_seen"].values(), "{0} is empty"),
+    "noted": (2, _noted, "{0} is known as {1}"),
+    "event": (2, _event, "{1} is on record: {0}"),
+    "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
+    "called_for": (1, _called_for, "the reading calls for {0}"),
+    "reads_lowest": (1, lambda now, name: _reads(now, name, min), "{0} has the lowest number"),
+    "reads_highest": (1, lambda now, name: _reads(now, name, max), "{0} has the highest number"),
+    "of_category": (2, _has_category, "{0} is one of the {1}"),
+    "foremost": (2, _foremost, "{0} is the first in view of the {1}"),
     # What was just played changed nothing: time to do the other of two things.
-    "after": (1, lambda now, verb: bool(now.no_effect) and now.no_effect[-1].startswith(verb)),
+    "after": (
+        1, lambda now, verb: bool(now.no_effect) and now.no_effect[-1].startswith(verb),
+        "the last action was {0}",
+    ),
     # These ask whether another condition holds of some thing.
-    "some": (1, _some),
-    "inside": (2, _inside),
-    "contains": (2, _contains),
-    "shows": (2, _shows),
-}
+    "some": (1, _some, "there is something, and {0}"),
+    "inside": (2, _inside, "{0} is in something, and {1}"),
+    "contains": (2, _contains, "{0} holds something, and {1}"),
+    "shows": (2, _shows, "something was seen in {0}, and {1}"),
+}  # fmt: skip

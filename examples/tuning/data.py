@@ -70,7 +70,8 @@ def to_example(tokenizer: Any, messages: Messages) -> Example:
 def batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
     """Numbers of examples that go together: of like length, in a random order.
 
-    ``tokens`` bounds a batch with its padding; an example longer than that goes alone.
+    ``tokens`` bounds a batch with its padding; an example longer than that goes alone. Of whole
+    episodes' prompts 2 to 3 % is padding: rows of several examples would win no more than that.
     """
     rng = random.Random(seed)
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i] // 200, rng.random()))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import torch
@@ -17,9 +19,9 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tuning.data import IGNORED, Example, batches, read_lines, to_example
+from tuning.sitting import Sitting
 
 WARM_UP = 10
-REPORT_EVERY = 20
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
@@ -100,13 +102,19 @@ def add_lora(model: Any, rank: int, alpha: float) -> dict[str, Any]:
     return layers
 
 
-def save_lora(layers: dict[str, Any], base: str, rank: int, alpha: float, out: Path) -> None:
-    """The two files of a PEFT adapter."""
-    tensors = {
-        f"{PREFIX}{name}.{part}.weight": getattr(layer, part).weight.detach().cpu().contiguous()
+def lora_weights(layers: dict[str, Any]) -> dict[str, Any]:
+    """The small matrices by the names that PEFT gives them."""
+    return {
+        f"{PREFIX}{name}.{part}.weight": getattr(layer, part).weight
         for name, layer in layers.items()
         for part in ("lora_A", "lora_B")
     }
+
+
+def save_lora(layers: dict[str, Any], base: str, rank: int, alpha: float, out: Path) -> None:
+    """The two files of a PEFT adapter, small enough to be carried: in half precision."""
+    weights = lora_weights(layers).items()
+    tensors = {key: weight.detach().to("cpu", torch.bfloat16) for key, weight in weights}
     out.mkdir(parents=True, exist_ok=True)
     save_file(tensors, str(out / WEIGHTS), metadata={"format": "pt"})
     config = {
@@ -119,6 +127,18 @@ def save_lora(layers: dict[str, Any], base: str, rank: int, alpha: float, out: P
     (out / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
+def load_lora(layers: dict[str, Any], folder: Path) -> None:
+    """Begin with a saved adapter instead of with nothing."""
+    try:
+        tensors = load_file(str(folder / WEIGHTS))
+        for key, weight in lora_weights(layers).items():
+            weight.data = tensors[key].to(weight).view_as(weight)
+    except (OSError, KeyError, RuntimeError) as error:
+        raise SystemExit(
+            f"tune: {folder} has no adapter for this model and --lora: {error}"
+        ) from None
+
+
 def merge_lora(model: Any, folder: Path) -> None:
     """Add a saved adapter to the weights themselves: it costs nothing afterwards."""
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -128,7 +148,7 @@ def merge_lora(model: Any, folder: Path) -> None:
     with torch.no_grad():
         for key in (key for key in tensors if key.endswith(ends)):
             weight = model.get_submodule(key[len(PREFIX) : -len(ends)]).weight
-            small = tensors[key.replace("lora_A", "lora_B")] @ tensors[key]
+            small = tensors[key.replace("lora_A", "lora_B")].float() @ tensors[key].float()
             weight += (small * scale).to(weight)
 
 
@@ -140,60 +160,78 @@ class Recipe(NamedTuple):
     passes: int = 1
     tokens: int = 16_000
     seed: int = 0
+    minutes: float = 0.0
 
 
-def train(name: str, data: Path, out: Path, recipe: Recipe) -> None:
-    """Train on a file and save: a whole model, or an adapter where there is a rank."""
+def train(
+    name: str, data: Path, out: Path, recipe: Recipe, earlier: Path | None = None
+) -> list[float]:
+    """Train on a file and save: a whole model, or an adapter where there is a rank.
+
+    ``earlier`` is what another sitting saved, to go on from. The loss of every batch.
+    """
     torch.manual_seed(recipe.seed)
-    loaded = load(name)
+    loaded = load(str(earlier) if earlier and not recipe.rank else name)
     alpha = 2.0 * recipe.rank
     layers = add_lora(loaded.model, recipe.rank, alpha) if recipe.rank else {}
     examples = [to_example(loaded.tokenizer, messages) for messages in read_lines(data)]
     learned = sum(label != IGNORED for example in examples for label in example.labels)
-    total = sum(len(example.ids) for example in examples)
-    print(f"{len(examples)} lines, {total} tokens, {learned} learned")
-    fit(loaded, examples, recipe)
-    if layers:
-        save_lora(layers, name, recipe.rank, alpha, out)
-        # The converter to GGUF wants to know what model the adapter is for.
-        loaded.model.config.save_pretrained(out / "base")
-    else:
-        loaded.model.save_pretrained(out)
-        loaded.tokenizer.save_pretrained(out)
-    print(f"saved: {out}")
-
-
-def fit(loaded: Loaded, examples: list[Example], recipe: Recipe) -> list[float]:
-    """The loop itself; the loss of every batch."""
-    model = loaded.model.train()
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
-    rate = recipe.rate or (2e-4 if recipe.rank else 1e-5)
-    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
     lengths = [len(example.ids) for example in examples]
+    print(f"{len(examples)} lines, {sum(lengths)} tokens, {learned} learned")
     plan = [
         batch
         for number in range(recipe.passes)
         for batch in batches(lengths, recipe.tokens, recipe.seed + number)
     ]
-    losses = []
-    for step, batch in enumerate(plan):
-        loss = batch_loss(loaded, [examples[number] for number in batch])
+    sitting = Sitting(plan, lengths, recipe.minutes)
+    if earlier:
+        sitting.go_on(earlier)
+    if earlier and layers:
+        load_lora(layers, earlier)
+
+    def write(folder: Path) -> None:
+        if layers:
+            save_lora(layers, name, recipe.rank, alpha, folder)
+            # The converter to GGUF wants to know what model the adapter is for.
+            loaded.model.config.save_pretrained(out / "base")
+        else:
+            loaded.model.save_pretrained(folder)
+            loaded.tokenizer.save_pretrained(folder)
+
+    return fit(loaded, examples, recipe, sitting, lambda: sitting.save(out, write))
+
+
+def fit(
+    loaded: Loaded, examples: list[Example], recipe: Recipe, sitting: Sitting,
+    save: Callable[[], None],
+) -> list[float]:  # fmt: skip
+    """The loop itself; the loss of every batch."""
+    model = loaded.model.train()
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    rate = recipe.rate or (2e-4 if recipe.rank else 1e-5)
+    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
+    started, losses = monotonic(), []
+    for step in sitting.steps(save):
+        loss = batch_loss(loaded, [examples[number] for number in sitting.plan[step]])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = rate * schedule(step, len(plan))
+            group["lr"] = rate * schedule(step, len(sitting.plan), sitting.first)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss.item())
-        if step % REPORT_EVERY == 0 or step == len(plan) - 1:
-            print(f"step {step + 1} of {len(plan)}, loss {losses[-1]:.4f}", flush=True)
+        sitting.report(losses[-1], monotonic() - started)
     model.eval()
     return losses
 
 
-def schedule(step: int, steps: int) -> float:
-    """Up in ten steps, then down to a tenth along a cosine."""
-    return min(1.0, (step + 1) / WARM_UP) * (
+def schedule(step: int, steps: int, first: int = 0) -> float:
+    """Up in ten steps, then down to a tenth along a cosine.
+
+    Each sitting warms up from its ``first`` step on: the optimizer's averages, four times as large
+    as an adapter, are not carried but gathered anew.
+    """
+    return min(1.0, (step - first + 1) / WARM_UP) * (
         0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * step / steps))
     )
 

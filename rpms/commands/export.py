@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,11 +18,6 @@ from rpms.commands.options import (
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_WORKERS
 from rpms.vocabulary.output import quantity, tell
-
-if TYPE_CHECKING:
-    from rpms.evals.export_chat import Written
-
-EVERY_S = 2.0
 
 
 @with_settings("knowledge", "memory", "protocol")
@@ -63,6 +56,10 @@ def export(
     spread: Annotated[
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
+    won: Annotated[
+        int,
+        limit_option("--expert: until so many episodes are won, as many of each task type."),
+    ] = 0,
     mistakes: Annotated[
         float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")
     ] = 0.0,
@@ -96,12 +93,12 @@ def export(
         if format != CHAT:
             raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
         done = export_expert(
-            env, target, split=split, limit=limit, spread=spread, conditions=chosen,
-            arms=arm or (), settings=settings, mistakes=mistakes, per=per, most=most,
-            workers=workers, tell=_progress(),
+            env, target, split=split, limit=limit, spread=spread, won=won,
+            conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
+            most=most, workers=workers, show=True,
         )  # fmt: skip
     elif format == CHAT:
-        done = export_chat(read_run(folder), target, chosen, per, most, _progress())
+        done = export_chat(read_run(folder), target, chosen, per, most)
     else:
         written = export_run(read_run(folder), format, target, chosen, prompts)
         unread = f"; left out, as its step log cannot be read: {written.without_log}"
@@ -113,19 +110,6 @@ def export(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "
         f"learn, {quantity(done.episodes - done.lost, 'episode')}{lost})"
     )
-
-
-def _progress() -> Callable[[Written], None]:
-    """A line on standard error now and then."""
-    last = monotonic()
-
-    def progress(done: Written) -> None:
-        nonlocal last
-        if monotonic() - last > EVERY_S:
-            last = monotonic()
-            total = f" of {done.total}" if done.total else ""
-            count = f"{done.episodes}{total} episodes"
-            decisions = quantity(done.targets, "decision")
-            tell(f"rpms: {count}, {decisions}", file=sys.stderr)
-
-    return progress
+    if won and done.short:
+        missing = ", ".join(f"{kind} {count}" for kind, count in done.short.items())
+        tell(f"rpms: not won, and so missing of their share: {missing}", file=sys.stderr)

@@ -98,22 +98,27 @@ def show(
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
 ) -> None:
-    """Print R_active for a goal type, as it enters the prompt at the first step."""
+    """Print a type of task: its steps, what serves each, best first, and R_active as prompted."""
     from rpms.envs import get_environment
-    from rpms.nodes.blocks import render_rules
     from rpms.nodes.manual import load_manual
-    from rpms.vocabulary.belief import empty_belief
+    from rpms.nodes.type_page import type_page
     from rpms.vocabulary.goal import GoalSpec
 
-    known = get_environment(env).goal_types()
-    if goal_type not in known:
-        raise RpmsError(f"unknown goal type '{goal_type}'; {env} has: {', '.join(known)}")
+    world = get_environment(env)
+    types = dict.fromkeys(world.goal_types(), None) | world.task_types()
+    if goal_type not in types:
+        raise RpmsError(f"unknown goal type '{goal_type}'; {env} has: {', '.join(types)}")
+    if types[goal_type] == "":
+        tell(f"{goal_type} is not played, as in the paper: no rule is about it.")
+        return
     goal = GoalSpec(
         sentence="", type=goal_type, object=about, state=None, count=1, destination="",
         signature="",
     )  # fmt: skip
+    if sentence := types[goal_type]:
+        goal = world.parse_goal(sentence)
     manual = load_manual(env, rules, ",".join(without_rule or []))
-    tell(render_rules(get_environment(env), manual.active(goal, empty_belief()), goal))
+    tell("\n".join(type_page(world, manual, goal)))
 
 
 @rules_app.command()

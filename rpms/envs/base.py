@@ -247,6 +247,14 @@ class Environment(ABC):
         """What the benchmark calls the task that this episode is one variation of."""
         return self.parse_goal(task["goal"])["type"]
 
+    def task_types(self) -> dict[str, str]:
+        """Types of tasks finer than goal types, each with a real sentence, or empty: not played."""
+        return {}
+
+    def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
+        """The steps of a goal's own way, each with when it is done; empty: its type's procedure."""
+        return []
+
     def type_label(self, goal_type: str) -> str:
         """A goal type as the tables of a report show it."""
         return goal_type.replace("_", " ")

@@ -133,8 +133,9 @@ def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
 
 
 def play_plan(
-    plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True
-) -> None:
+    plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True,
+    summary: bool = True,
+) -> None:  # fmt: skip
     """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
     execution = execution.suited_to(plan)
     _check(plan)
@@ -145,7 +146,7 @@ def play_plan(
         workers=workers, concurrency=execution.concurrency, ray=execution.ray,
     )  # fmt: skip
     try:
-        with _watched(run, out, show, strict) as watch:
+        with _watched(run, out, show, strict, summary) as watch:
             ray = execution.ray
             pool = (
                 RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
@@ -156,8 +157,8 @@ def play_plan(
 
 
 @contextmanager
-def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) -> Iterator[Watch]:
-    """Show a run while it is played, and say at the end how it stands and what to do next.
+def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool) -> Iterator[Watch]:
+    """Show a run while it is played, and in a summary how it stands at the end and what is next.
 
     A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
     whoever plays it tells them apart anyway (not ``strict``).
@@ -184,13 +185,13 @@ def _watched(run: RunSession, out: str, show: bool = True, strict: bool = True) 
     finally:
         if show:
             say_places(run.progress)
-    if show:
+    if show and summary:
         total = run.progress.total
         tell(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
         tell(f"{spending(run.progress)} in this session")
     if strict:
         _complain(run, out)
-    if show:
+    if show and summary:
         tell(f"look into it: rpms report {out}")
 
 

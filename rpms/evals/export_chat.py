@@ -9,51 +9,48 @@ stands in the same line of a second file.
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Literal, NamedTuple
 
-from rpms.envs import get_environment
+from rpms.envs import Task, get_environment
 from rpms.evals.arms import parse_arm
-from rpms.evals.episode import EpisodeResult
+from rpms.evals.evaluate import ExecutionOptions, play_plan
 from rpms.evals.expert import llm_call, refuse_judged
 from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
-from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly
-from rpms.evals.records import Episode, JobKey
-from rpms.evals.run_folder import Run
-from rpms.evals.runner import Dispatcher, local_pool
-from rpms.nodes.manual import manual_for
-from rpms.nodes.memories import check_memory
+from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly, remaining
+from rpms.evals.records import Episode
+from rpms.evals.run_folder import Run, read_log, read_run
 from rpms.vocabulary.context import ABLATION, ALL_TURNS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import whole_file
 from rpms.vocabulary.imports import path_of
-from rpms.vocabulary.output import say_place
 from rpms.vocabulary.turn import Message
 
 EXPERT = "expert"
 AT_ONCE = 2
 """Episodes that a worker has in flight: nobody waits for a model, only for the next job."""
+TRIES = 4
+"""Episodes that may be lost in a row, less one, before a place of a type's share stays empty."""
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
 Document = dict[str, Any]
 
 
 class Written(NamedTuple):
-    """How far the writing is; ``total`` episodes are to come, where that is known."""
+    """What was written; ``short`` counts by task type what is missing of its share."""
 
     episodes: int = 0
     lost: int = 0
     lines: int = 0
     targets: int = 0
-    total: int = 0
-
-
-Tell = Callable[[Written], None]
+    short: Mapping[str, int] = {}
 
 
 class Decided(NamedTuple):
@@ -141,11 +138,10 @@ def about_file(out: Path) -> Path:
 
 
 def write_chat(
-    lessons: Iterable[Lesson], out: Path, per: Per = "decision", most: int = 0,
-    tell: Tell = lambda _: None, total: int = 0,
-) -> Written:  # fmt: skip
+    lessons: Iterable[Lesson], out: Path, per: Per = "decision", most: int = 0
+) -> Written:
     """Write lessons as they come, holding one at a time; both files are whole or not there."""
-    done = Written(total=total)
+    done = Written()
     with whole_file(out) as chat, whole_file(about_file(out)) as meta:
         for lesson in lessons:
             lines = [*lines_of(lesson, per, most)]
@@ -157,9 +153,7 @@ def write_chat(
                 done.lost + (not lesson.won),
                 done.lines + len(lines),
                 done.targets + sum(message.get("weight", 0) for message in messages),
-                total,
             )
-            tell(done)
     return done
 
 
@@ -170,9 +164,8 @@ def _check_turns(per: Per, histories: Iterable[Any]) -> None:
 
 
 def export_chat(
-    run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
-    tell: Tell = lambda _: None,
-) -> Written:  # fmt: skip
+    run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0
+) -> Written:
     """Write the won episodes of a run as training data."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
     refuse_judged(manifest.env, manifest.split)
@@ -181,7 +174,7 @@ def export_chat(
         lesson_of(episode, log, manifest.env, manifest.split, run.model(episode.condition))
         for _, episode, log in logged_episodes(run, labels)
     )
-    return write_chat(lessons, out, per, most, tell)
+    return write_chat(lessons, out, per, most)
 
 
 def export_expert(
@@ -191,6 +184,7 @@ def export_expert(
     split: str = "",
     limit: int = 0,
     spread: bool = False,
+    won: int = 0,
     conditions: Sequence[str] = (),
     arms: Sequence[str] = (),
     settings: RunContext | None = None,
@@ -198,16 +192,17 @@ def export_expert(
     per: Per = "decision",
     most: int = 0,
     workers: int | None = None,
-    tell: Tell = lambda _: None,
+    show: bool = False,
 ) -> Written:
-    """Let the expert play and write its decisions.
+    """Let the expert play and write its decisions; called again, go on where it was interrupted.
 
     Args:
         env: the world.
-        out: the file to write.
+        out: the file to write; until it is there, what was played lies in a run folder beside it.
         split: the tasks; those the world itself learns on by default.
         limit: how many of them; 0 for all.
         spread: evenly from the whole split.
+        won: play until so many episodes are won, as many of each task type; 0 plays each task once.
         conditions: who plays, in turn; one that is named twice gets twice as much.
         arms: more of them, as ``LABEL:SETTING=VALUE,...``.
         settings: what every arm begins with; its seed is that of the mistakes, too.
@@ -215,61 +210,99 @@ def export_expert(
         per: a line for each decision or episode.
         most: of an episode so many decisions; 0 for all.
         workers: processes; 0 plays in this one, None takes one per processor.
-        tell: called after each episode.
+        show: say on standard error how it goes.
     """
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judged(env, split)
     mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
     _check_turns(per, (variant.context.history for _, variant in mix))
-    for _, variant in mix:  # a wrong file is an answer at once
-        manual_for(env, variant.settings())
-        check_memory(env, variant.settings())
-    plan = RunPlan(
+    tasks = choose_tasks(env, split, limit, spread)
+    if not limit and len(tasks) < won:  # a list without end gives more where more are wanted
+        tasks = choose_tasks(env, split, won)
+    plan = LessonPlan(
         env,
         split,
-        choose_tasks(env, split, limit, spread),
+        tasks,
         {label: arm.settings().with_(temperature=mistakes) for label, arm in mix},
         truth=False,
         nodes={label: {**arm.paths(), "llm_call": path_of(llm_call, "")} for label, arm in mix},
+        labels=tuple(label for label, _ in mix),
+        won=won,
     )
-    jobs = assign(plan, [label for label, _ in mix])
-    processes = workers if workers is not None else os.cpu_count() or 1
-    pool = local_pool(plan, min(processes, len(jobs)))
-    try:
-        lessons = _expert_lessons(Dispatcher(pool, AT_ONCE, jobs).play(), jobs)
-        return write_chat(lessons, out, per, most, tell, len(jobs))
-    finally:
-        pool.close()
+    processes = min(workers if workers is not None else os.cpu_count() or 1, len(plan.jobs()))
+    execution = ExecutionOptions(processes, concurrency=AT_ONCE * max(processes, 1))
+    folder = out.with_name(f"{out.name}.run")
+    play_plan(plan, str(folder), execution, show=show, summary=False)
+    run = read_run(folder)
+    settled = remaining(plan, run.episodes, keep_failed=True)[1]
+    logs = ((episode, read_log(run.log_file(episode))) for episode in settled)
+    lessons = (lesson_of(episode, log, env, split, EXPERT) for episode, log in logs if log)
+    done = write_chat(lessons, out, per, most)
+    rmtree(folder)
+    return done._replace(short=plan.lost(settled))
 
 
-def assign(plan: RunPlan, labels: Sequence[str]) -> list[Job]:
-    """One arm for each task, in turn within each goal type.
+@dataclass(frozen=True)
+class LessonPlan(RunPlan):
+    """One arm for each task, in turn within each task type; or so many episodes ``won``.
 
-    Splits repeat their types in a fixed order; arms by the task's number alone would give each
-    type only some of the arms.
+    Of those every type has an equal share, a type of few tasks by playing them again with another
+    seed. The n-th place of a share is filled by the type's n-th episode or, where that is lost,
+    the one a whole share further on: what is played depends on no luck, order or interruption.
+
+    Attributes:
+        labels: who plays, in turn. Splits repeat their types in a fixed order; arms by the task's
+            number alone would give each type only some of the arms.
+        won: how many in all; 0 for every task once, won or lost.
     """
-    world = get_environment(plan.env)
-    seen: Counter[str] = Counter()
-    ranks: defaultdict[str, int] = defaultdict(lambda: len(ranks))
-    jobs = []
-    for task in plan.tasks:
-        goal_type = world.parse_goal(task["goal"])["type"]
-        jobs.append(Job(labels[(seen[goal_type] + ranks[goal_type]) % len(labels)], task))
-        seen[goal_type] += 1
-    return jobs
 
+    labels: tuple[str, ...] = ()
+    won: int = 0
 
-def _expert_lessons(
-    results: Iterator[tuple[Job, EpisodeResult]], jobs: Sequence[Job]
-) -> Iterator[Lesson]:
-    """In the order of the jobs, however many processes play them."""
-    early: dict[JobKey, EpisodeResult] = {}
-    for job in jobs:
-        while job.key not in early:
-            played, result = next(results)
-            early[played.key] = result
-        line, steps = early.pop(job.key)
-        if line.is_error:
-            say_place(line.error_place, "the expert's episode broke off")
-            raise RpmsError(f"{line.condition}, {line.task}: {line.error}")
-        yield lesson_of(line, json.loads(gzip.decompress(steps)), line.env, line.split, EXPERT)
+    @cached_property
+    def by_type(self) -> dict[str, list[Task]]:
+        """Each type's tasks, those that are spread over all of it first."""
+        kinds: defaultdict[str, list[Task]] = defaultdict(list)
+        for task in self.tasks:
+            kinds[get_environment(self.env).task_name(task)].append(task)
+        share = ceil(self.won / len(kinds))
+        first = {task["id"] for tasks in kinds.values() for task in evenly(tasks, share)}
+        for tasks in kinds.values():
+            tasks.sort(key=lambda task: task["id"] not in first)
+        return kinds
+
+    @property
+    def share(self) -> int:
+        """How many episodes of each type are to be won."""
+        return ceil(self.won / len(self.by_type))
+
+    def jobs(self) -> list[Job]:
+        """All types by turns, so that what is there early is balanced, too."""
+        places = [
+            (number, rank, kind)
+            for rank, (kind, tasks) in enumerate(self.by_type.items())
+            for number in range(self.share or len(tasks))
+        ]
+        chosen = sorted(places)[: self.won or None]
+        return [self._episode(kind, number) for number, _, kind in chosen]
+
+    def following(self, job: Job, episode: Episode) -> Job | None:
+        """Another episode of the type in the place of a lost one, but not for ever."""
+        if not self.won or episode.success or episode.is_error:
+            return None
+        kind = get_environment(self.env).task_name(job.task)
+        tasks = self.by_type[kind]
+        number = tasks.index(job.task) + (job.repeat - 1) * len(tasks) + self.share
+        return self._episode(kind, number) if number < TRIES * self.share else None
+
+    def lost(self, settled: Iterable[Episode]) -> Counter[str]:
+        """By type, how many places of its share stayed empty."""
+        kinds = {task["id"]: kind for kind, tasks in self.by_type.items() for task in tasks}
+        return Counter(kinds[episode.task] for episode in settled if not episode.success)
+
+    def _episode(self, kind: str, number: int) -> Job:
+        """A type's episode of that number: its tasks in turn, and again under another arm."""
+        tasks = self.by_type[kind]
+        again, place = divmod(number, len(tasks))
+        turn = number + again + [*self.by_type].index(kind)
+        return Job(self.labels[turn % len(self.labels)], tasks[place], again + 1)

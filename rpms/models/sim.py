@@ -84,7 +84,8 @@ class Prompt:
         self.refusal = _last(r'the answer is "(.+?)\.?"', system) or "?"
         self.text = text = "\n".join(_parts(after, True) + _parts(newest, True))
         state = _last(r"^\[.*\bState\]\n((?:  .*\n?)+)", text)
-        self.state = dict(re.findall(r"(?:^|  )([A-Z][a-z ]+): (.*?)(?=  |$)", state, re.M))
+        line = r"(?:^|  )([A-Z][a-z ]+)(?: \(.*\))?: (.*?)(?=  |$)"
+        self.state = dict(re.findall(line, state, re.M))
         self.objective = _last(r"(?:Current sub-goal: |Current Objective\] )(.+)", text)
         self.needs = [(template(act), needs.split(";")) for act, needs in _NEEDS.findall(text)]
         self.diagnosis = _last(r"was refused: (.+?)\.?$", text)

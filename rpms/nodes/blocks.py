@@ -108,15 +108,19 @@ def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[s
     if not context.hidden_turns(len(turns)):
         return []
     latest = turns[len(turns) - len(state["ineffective"]) :]
-    refused = dict.fromkeys(turn["action"] for turn in latest if turn["failed"] and turn["action"])
-    letters = 4 * RECAP - len("".join(env.describe_belief(belief, state["goal"])))
-    lines = []
-    for label, things in {"Refused here": [*refused], **env.recap(belief)}.items():
-        ends = accumulate(len(thing) + 2 for thing in things)
-        if count := sum(len(label) + end <= letters for end in ends):
-            lines.append(f"{label}: {', '.join(things[:count])}")
-            letters -= len(lines[-1])
-    return lines
+    refused = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
+    for turn in reversed(latest):
+        if turn["failed"] and turn["action"]:
+            answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
+            refused.setdefault(f"Refused here ({answer})", {})[turn["action"]] = None
+    block = render(env.prompts, "state.j2", state_lines=env.describe_belief(belief, state["goal"]))
+    letters, recap = 4 * RECAP - len(block), list[str]()
+    for label, things in [*refused.items(), *env.recap(belief).items()]:
+        ends = accumulate((len(thing) + 2 for thing in things), initial=len(f"\n  {label}"))
+        if (count := sum(end <= letters for end in ends) - 1) > 0:
+            recap.append(f"{label}: {', '.join([*things][:count])}")
+            letters -= len(f"\n  {recap[-1]}")
+    return recap
 
 
 def tokens(texts: Iterable[str]) -> int:

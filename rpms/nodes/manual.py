@@ -192,7 +192,7 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
             if predicate.name not in {*known, *SITUATIONAL}:
                 problem = f"unknown predicate '{predicate.name}' in '{predicate}'"
                 yield "environment", situation.id, problem
-    known |= {name: arity for name, (arity, _) in WORDS.items()}
+    known |= {name: arity for name, (arity, *_) in WORDS.items()}
     for term, choices in domain.terms.items():
         if term in known:
             yield "domain", "terms", f"'{term}' is a condition already"
@@ -223,7 +223,7 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for rule in manual.actions:
         if counts[forms[rule.id]] > 1:
             yield "environment", rule.id, f"another action has the same syntax '{rule.syntax}'"
-    names = {rule.name for rule in manual.actions}
+    names = {rule.name: rule for rule in manual.actions}
     for step, action in manual.domain.advances.items():
         if action not in names:
             yield "domain", "advances", f"'{step}' is advanced by the unknown action '{action}'"
@@ -231,6 +231,11 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
         for service in services:
             if service.action not in names:
                 yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
+                continue
+            texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
+            for blank in {*re.findall(r"\{(\w+)\}", texts)} - {*names[service.action].parameters}:
+                problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
+                yield "domain", "serves", problem
     for pattern in manual.forbidden:
         if pattern.action not in names:
             yield "environment", pattern.id, f"forbids the unknown action '{pattern.action}'"

@@ -19,10 +19,11 @@ from rpms.envs import Environment, get_environment
 from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_ceiling
 from rpms.nodes.context_budget import fit, prompt_room
-from rpms.nodes.prompt_examples import NEW_TASK, listed_actions, load_examples
+from rpms.nodes.manual import load_manual
+from rpms.nodes.prompt_examples import NEW_TASK, excerpt, list_once, listed_actions, load_examples
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.context import ALL_TURNS, RunContext, settings
 from rpms.vocabulary.turn import Message, Turn
 
 # A reply without an action can be pages of text; the history keeps enough to learn from.
@@ -61,16 +62,19 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     closing.append(offered_actions(env, choices))
     # The world's own list is no knowledge of ours: it is not counted as such.
     commands = state.get("commands", [])
+    history = state["history"]
+    examples = load_examples(env.prompts, state["goal"]["type"], context.examples)
+    if context.history != ALL_TURNS:
+        examples, history = excerpt(examples, load_manual(state["env"])), list_once(history)
     whole = _conversation(
         system=load_system(env.prompts),
-        examples=load_examples(env.prompts, state["goal"]["type"], context.examples),
+        examples=examples,
         opening=[text for text in opening if text],
         first=state["first_observation"],
-        history=state["history"],
+        history=history,
         closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )
-    turns = len(state["history"])
-    messages, dropped = fit(whole, turns, room, context.hidden_turns(turns))
+    messages, dropped = fit(whole, len(history), room, context.hidden_turns(len(history)))
     return EpisodeState(
         shortlist=choices,
         asked_again=0,

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.nodes.blocks import render
+from rpms.rules import Manual, match_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, parse_json, read_text
-from rpms.vocabulary.turn import Message
+from rpms.vocabulary.naming import bare_name
+from rpms.vocabulary.turn import Message, Turn
 
 NEW_TASK = "=== The example is complete. A new task begins. ==="
+LEFT_OUT = "\t..."
 ANOTHER = "=== The example is complete. Another example begins. ==="
 
 
@@ -75,6 +79,38 @@ def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
             first = Message(role=first["role"], content="\n\n".join(parts))
         messages += [first, *rest]
     return messages
+
+
+def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
+    """An example whose listings name only what the actions up to the next listing are about."""
+    short, names = list[Message](), set[str]()
+    for message in reversed(messages):
+        lines = message["content"].split("\n")
+        if message["role"] == "assistant":
+            action = lines[-1].removeprefix("Action: ")
+            _, blanks = match_action(manual, action) or ("", {"number": f"{action}:"})
+            names |= {*map(bare_name, blanks.values())}
+        elif "\t" in message["content"]:  # a thing a line, indented or behind its number
+            lines = [
+                line if "\t" not in line or any(n in line.lower() for n in names) else LEFT_OUT
+                for line in lines
+            ]
+            names = set()
+        text = "\n".join(line for line, _ in groupby(lines))
+        short.insert(0, Message(role=message["role"], content=text))
+    return short
+
+
+def list_once(turns: Sequence[Turn]) -> list[Turn]:
+    """Turns in which a room that is listed again later is only named."""
+    short, headings = list[Turn](), set[str]()
+    for turn in reversed(turns):
+        heading, _, items = turn["observation"].partition("\n")
+        again = "\t" in items and heading in headings
+        text = f"{heading}\n{LEFT_OUT}" if again else turn["observation"]
+        headings.add(heading)
+        short.insert(0, Turn(**{**turn, "observation": text}))
+    return short
 
 
 def listed_actions(env: Environment, commands: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ class Belief(TypedDict):
         places: every place known to exist.
         searched: places whose contents have been seen, in the order they were first seen.
         visible: objects in view now, for environments that list them apart from places.
+        alike: states of objects in view that share a name, by ``soil in flower pot 1``.
         flags: observed states of objects, such as water -> gas.
         events: what happened, in order, for environments whose goals are about what was done.
         asked: the numbered choices of a request that was asked back, while it waits for a number.
@@ -51,6 +52,7 @@ class Belief(TypedDict):
     places: list[str]
     searched: list[str]
     visible: list[str]
+    alike: dict[str, str]
     flags: dict[str, str]
     events: list[Event]
     asked: dict[str, str]
@@ -61,7 +63,7 @@ def empty_belief() -> Belief:
     """Nothing is known yet."""
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, places=[],
-        searched=[], visible=[], flags={}, events=[], asked={}, progress=0,
+        searched=[], visible=[], alike={}, flags={}, events=[], asked={}, progress=0,
     )  # fmt: skip
 
 
@@ -73,7 +75,7 @@ def fingerprint(belief: Belief) -> str:
 
 def copy_belief(belief: Belief) -> Belief:
     """An independent copy, so that updates and simulations never touch their input."""
-    twin = belief.copy()
+    twin = Belief(**{**empty_belief(), **belief})  # which an earlier version may have saved
     for name, part in belief.items():
         if isinstance(part, (list, dict)):
             twin[name] = part.copy()  # type: ignore[literal-required]

@@ -61,7 +61,7 @@ def test_it_tells_every_mechanism_and_leaves_one_folder(
 
 
 def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> None:
-    """By the task with the longest procedure, whichever that is; the table has its condition."""
+    """In the task that the world itself chooses; the table has its condition."""
     choice = get_environment("scienceworld").demo
     done = rpms("demo", "--env", "scienceworld", "--conditions", choice.condition,
                 "--out", tmp_path)  # fmt: skip

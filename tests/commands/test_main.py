@@ -130,7 +130,7 @@ def test_rules_are_checked_and_shown(rpms: Rpms) -> None:
     assert (scienceworld[0], scienceworld[-1]) == ("scienceworld", "0")
     for goal_type in GOAL_TYPES:
         shown = rpms("rules", "show", "--type", goal_type, "--about", "mug").out
-        assert shown.startswith("[RULES - CRITICAL, Always Follow]")
+        assert "[RULES - CRITICAL, Always Follow]" in shown
         assert "mug is usually at: " in shown
     for family in ("F1", "F2", "F3", "F4"):
         shown = rpms("rules", "show", "--env", "scienceworld", "--type", family).out

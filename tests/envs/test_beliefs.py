@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.vocabulary.belief import Belief, Event
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 from tests.envs.scienceworld.rooms import ASKED, BOIL, HALLWAY, KITCHEN, OUTSIDE
 
 ALFWORLD, SCIENCEWORLD = get_environment("alfworld"), get_environment("scienceworld")
@@ -22,10 +22,9 @@ NAME = st.sampled_from(
 )
 NAMES = st.lists(NAME, max_size=5, unique=True)
 DOOR = st.sampled_from(["open", "closed"])
-EMPTY = {"visible": [], "flags": {}, "events": [], "asked": {}, "progress": 0, "reachable": []}
 HOMES = st.builds(
     Belief,
-    **{field: st.just(value) for field, value in EMPTY.items()}
+    **{field: st.just(value) for field, value in empty_belief().items()}
     | {
         "location": st.none() | NAME,
         "reachable": NAMES,
@@ -49,6 +48,7 @@ HOUSES = st.builds(
     places=st.lists(ROOM, unique=True),
     searched=st.lists(THING | ROOM, max_size=3, unique=True),
     visible=st.lists(THING, max_size=4),
+    alike=st.just({}),
     flags=st.dictionaries(THING | st.just("task"), STATES, max_size=3),
     events=st.lists(
         st.builds(Event, kind=st.sampled_from(["focus", "recipe"]), thing=THING), max_size=3

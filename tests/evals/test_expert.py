@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
 from rpms.evals.expert import may_be_trained_on, refuse_judged
-from rpms.evals.export_chat import assign, export_expert
-from rpms.evals.plan import make_plan
+from rpms.evals.export_chat import TRIES, LessonPlan, export_expert
+from rpms.evals.plan import Job, choose_tasks
+from rpms.evals.runner import RunSession
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from tests.evals import sample_runs
 
 SPLIT = "generated_seen"
 Rows = list[dict[str, Any]]
@@ -95,21 +98,76 @@ def test_an_episode_that_breaks_off_ends_the_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = f"mine:nodes={__name__}:BROKEN"
-    with pytest.raises(RpmsError, match=r"mine, .*: ZeroDivisionError: too much"):
-        taught(tmp_path, "", 1, own)
+    with pytest.raises(RpmsError, match=r"1 of the 1 episodes .*: ZeroDivisionError: too much"):
+        taught(tmp_path, "", 1, own, show=True)
     assert "raise ZeroDivisionError" in capsys.readouterr().err
+    assert not (tmp_path / "x.jsonl").exists()
 
 
 BROKEN = {"belief_update": failing}
 
 
+def lesson_plan(env: str, split: str, limit: int, won: int = 0) -> LessonPlan:
+    tasks = choose_tasks(env, split, limit)
+    return LessonPlan(env, split, tasks, {}, labels=tuple("ABCD"), won=won)
+
+
 def test_every_goal_type_gets_every_arm() -> None:
+    jobs = lesson_plan("alfworld", SPLIT, 24).jobs()
     world = get_environment("alfworld")
-    plan = make_plan("alfworld", SPLIT, {"A": RunContext()}, 24)
-    pairs = {
-        (world.parse_goal(job.task["goal"])["type"], job.condition) for job in assign(plan, "ABCD")
-    }
-    assert len(pairs) == 24
+    assert len({(world.task_name(job.task), job.condition) for job in jobs}) == len(jobs) == 24
+
+
+def test_every_task_type_has_its_share_however_few_tasks_it_has() -> None:
+    plan = lesson_plan("scienceworld", "train", 0, won=600)
+    jobs, world = plan.jobs(), get_environment("scienceworld")
+    shares = Counter(world.task_name(job.task) for job in jobs)
+    assert sum(shares.values()) == len({job.key for job in jobs}) == 600
+    assert len(shares) == 26 and {*shares.values()} == {23, 24}
+    few = [job for job in jobs if world.task_name(job.task) == "identify-life-stages-2"]
+    assert len({job.task["id"] for job in few}) == 4  # again, but each time another way
+    assert len({(job.task["id"], job.condition) for job in few}) == 16
+    many = [job for job in jobs if world.task_name(job.task) == "use-thermometer"]
+    assert max(int(job.task["id"].rpartition("/")[2]) for job in many) > 200
+
+
+def test_a_lost_episode_makes_room_for_another_of_its_type_but_not_for_ever() -> None:
+    plan = lesson_plan("scienceworld", "train", 0, won=52)
+    lost, won = (sample_runs.line("A", 0, success) for success in (False, True))
+    places = [[job] for job in plan.jobs()]
+    for place in places:
+        assert plan.following(place[0], won) is None
+        while following := plan.following(place[-1], lost):
+            place.append(following)
+    episodes = [job for place in places for job in place]
+    assert len({job.key for job in episodes}) == len(episodes) == TRIES * 52
+    world = get_environment("scienceworld")
+    assert all(len({world.task_name(job.task) for job in place}) == 1 for place in places)
+
+
+@pytest.mark.engine
+def test_an_interrupted_export_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "whole").mkdir()
+    whole = taught(tmp_path / "whole", "AB", 0, won=6, mistakes=0.3)
+    assert len({row["task"].split("-")[0] for row in whole[1]}) == len(whole[1]) == 6
+    played: list[Job] = []
+    original = RunSession.play
+
+    def interrupted(session: RunSession, pool: Any, capacity: int, watch: Any) -> None:
+        def look(progress: Any) -> None:
+            if progress.done == 4:
+                raise KeyboardInterrupt
+
+        played.extend(session.jobs)
+        original(session, pool, capacity, watch if played[6:] else look)
+
+    monkeypatch.setattr(RunSession, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        taught(tmp_path, "AB", 0, won=6, mistakes=0.3)
+    assert not (tmp_path / "x.jsonl").exists()
+    assert taught(tmp_path, "AB", 0, won=6, mistakes=0.3) == whole
+    assert len(played) == 6 + 2
+    assert not (tmp_path / "x.jsonl.run").exists()
 
 
 @pytest.mark.parametrize(("env", "split", "may"), [

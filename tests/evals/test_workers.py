@@ -162,9 +162,9 @@ def test_long_episodes_outlast_more_failures_than_the_first_tries(
     # A server that never answered is given up soon: it does, once for each episode.
     trouble = Trouble(0.4, TRANSIENT, spared=10)
     openai_server.plays_by(trouble)
-    play_short(plan(openai_server, 10, max_steps=12), tmp_path, capacity=10)
+    play_short(plan(openai_server, 10, max_steps=7), tmp_path, capacity=10)
     endings = {(line["failure_mode"], line["steps"]) for line in lines_of(tmp_path)}
-    assert endings == {("timeout", 12)}
+    assert endings == {("timeout", 7)}
     # The question is only worth asking where four tries would not have been enough.
     assert max(trouble.failed.values()) >= FIRST_TRIES
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -76,6 +77,50 @@ def test_batches_hold_every_line_once_and_keep_to_their_size() -> None:
     assert batches([9000], 4000, seed=0) == [[0]]
 
 
+def sit(sitting: Any, out: Path, stop_after: int = 0) -> list[int]:
+    """Plays a sitting without a model; the batches that were its own."""
+    own = []
+    for step in sitting.steps(lambda: sitting.save(out, lambda part: (part / "w").touch())):
+        own.append(step)
+        sitting.report(1.0, 2.0)
+        if len(own) == stop_after:
+            signal.raise_signal(signal.SIGTERM)
+    return own
+
+
+def test_a_sitting_that_is_stopped_saves_and_the_next_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tuning.sitting import NOTE, Sitting
+
+    plan, lengths, usual = [[0, 2], [1], [3], [4]], [10, 20, 30, 40, 60], signal.SIGTERM
+    handler = signal.getsignal(usual)
+    assert sit(Sitting(plan, lengths), tmp_path, stop_after=2) == [0, 1]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [NOTE, "w"]
+    assert json.loads((tmp_path / NOTE).read_text())["lines"] == 3
+    assert signal.getsignal(usual) == handler
+    out = capsys.readouterr().out
+    assert "step 1 of 4, loss 1.0000, 20 tokens/s, 0 min left" in out
+    assert f"saved: {tmp_path}, 0.0 MB, 2 of 4 batches; the rest: --from {tmp_path}" in out
+    late = Sitting(plan, lengths, minutes=1e-9)
+    late.go_on(tmp_path)
+    assert sit(late, tmp_path) == []  # its time is up
+    rest, other = Sitting(plan, lengths), Sitting(plan, [10, 20, 30, 40, 61])
+    for sitting in (rest, other):
+        sitting.go_on(tmp_path)
+    assert sit(rest, tmp_path) == [2, 3]
+    assert sit(other, tmp_path) == [0, 1, 2, 3]  # of other lines none was seen
+
+
+def test_it_saves_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tuning import sitting
+
+    monkeypatch.setattr(sitting, "SAVE_EVERY_S", 0)
+    counts, short = [], sitting.Sitting([[0], [1]], [5, 5])
+    assert [*short.steps(lambda: counts.append(short.done))] == [0, 1]
+    assert counts == [1, 2, 2]
+
+
 def test_what_waits_is_answered_with_its_like() -> None:
     from tuning.serving import Question, grouped
 
@@ -140,14 +185,33 @@ def said(loaded: Any, *contents: str) -> list[str]:
     return [question.text for question in batch]
 
 
+def stop_after(batches: int) -> Any:
+    """A report that also asks for the end, once that many batches are done."""
+
+    def report(sitting: Any, *_: float) -> None:
+        if sitting.done + 1 == batches:
+            signal.raise_signal(signal.SIGINT)
+
+    return report
+
+
 @with_torch
 @pytest.mark.parametrize("rank", [0, 16])
-def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) -> None:
+def test_a_tiny_model_learns_its_lines_in_three_sittings(
+    tiny: Path, tmp_path: Path, rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tuning.sitting import Sitting
     from tuning.training import Recipe, load, merge_lora, train
 
     data, out = tmp_path / "lines.jsonl", tmp_path / "out"
     data.write_text(f"{json.dumps({'messages': LINE[3:]})}\n" * 8)
-    train(str(tiny), data, out, Recipe(rank, rate=0.02 if rank else 0.005, passes=60))
+    recipe = Recipe(rank, rate=0.02 if rank else 0.005, passes=60)
+    assert train(str(tiny), data, out, recipe._replace(minutes=1e-9)) == []
+    monkeypatch.setattr(Sitting, "report", stop_after(30))
+    first = train(str(tiny), data, out, recipe, out)
+    second = train(str(tiny), data, out, recipe, out)
+    assert (len(first), len(second)) == (30, 30)
+    assert second[0] < first[0] / 2  # it begins with what was learned
     loaded = load(str(tiny if rank else out))
     if rank:
         assert said(loaded, "the desk") != ["Action : take mug 1"]
@@ -158,7 +222,7 @@ def test_a_tiny_model_learns_its_lines(tiny: Path, tmp_path: Path, rank: int) ->
 @with_torch
 def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
-    from tuning.training import TARGETS, add_lora, load, save_lora
+    from tuning.training import TARGETS, add_lora, load, load_lora, save_lora
 
     loaded = load(str(tiny))
     before = said(loaded, "the desk")
@@ -173,6 +237,10 @@ def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> Non
     config = json.loads((tmp_path / "adapter_config.json").read_text())
     assert (config["peft_type"], config["r"], config["lora_alpha"]) == ("LORA", 4, 8.0)
     assert config["target_modules"] == sorted(TARGETS)
+    with pytest.raises(SystemExit, match="no adapter for this model and --lora"):
+        load_lora(add_lora(load(str(tiny)).model, 8, 8.0), tmp_path)
+    with pytest.raises(SystemExit, match="no adapter for this model and --lora"):
+        load_lora(layers, tiny)
 
 
 @with_torch

@@ -17,7 +17,7 @@ from rpms.nodes.manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 pytestmark = [pytest.mark.local, pytest.mark.engine]
-STEPS = 3
+STEPS = 2
 
 
 def run(*words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:  # type: ignore[type-arg]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,9 +14,9 @@ from rpms.evals.expert import llm_call
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
 from rpms.nodes.blocks import RECAP, knowledge_blocks
-from rpms.nodes.context_budget import left_out
+from rpms.nodes.context_budget import estimate, left_out
 from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_examples import NEW_TASK
+from rpms.nodes.prompt_examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
 from rpms.nodes.state import EpisodeState
 from rpms.rules import match_action
 from rpms.vocabulary.context import ALL_TURNS, RunContext
@@ -60,7 +61,7 @@ def test_the_state_says_what_was_refused_and_what_is_here(play_script: Play) -> 
     ]
     for state, shown in zip(states[:3], lines, strict=False):
         assert "\n".join(shown) in "\n".join(m["content"] for m in state["prompt"])
-    assert "  Refused here: take apple 1 from countertop 1" in lines[3]
+    assert "  Refused here (Nothing happens): take apple 1 from countertop 1" in lines[3]
     assert "  Here: lettuce 1, mug 1" in lines[4]
     assert not [line for line in lines[5] if "Refused" in line] and "  Here: knife 1" in lines[6]
     for state in states:
@@ -75,48 +76,129 @@ def test_the_state_says_what_was_refused_and_what_is_here(play_script: Play) -> 
             assert fates[0] == fates[1]
 
 
+SEEDS = """This room is called the greenhouse. In it, you see:
+\tthe agent
+\ta substance called air
+\ta flower pot 1 (containing a pea plant in the adult stage with a short height, soil)
+\ta flower pot 2 (containing a pea plant in the seedling stage with a tall height, soil)
+\ta jug (containing nothing)
+You also see:
+\tA door to the hallway (that is open)"""
+
+
 def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
     world = get_environment("scienceworld")
     belief = believing(
         location="kitchen", places=["kitchen", "hallway"], searched=["kitchen"], holding=["jug"],
-        containers={"door to hallway": "open", "fridge": "closed"}, visible=["stove", "pot"],
-        last_seen={"milk": "jug", "pot": "stove", "stove": "kitchen", "bee": "hallway"},
-        flags={"milk": "liquid, 20 degrees celsius"},
-        events=[{"kind": "recipe", "thing": "salt"}, {"kind": "focus", "thing": "pot"}],
+        containers={"door to hallway": "open", "fridge": "closed", "closet": "closed"},
+        visible=["air", "stove", "pot"],
+        last_seen={"milk": "jug", "pot": "stove", "stove": "kitchen", "bee": "hallway",
+                   "closet": "hallway", "coat": "bed"},
+        flags={"milk": "liquid, 20 degrees celsius", "task": "Your task is to boil milk.",
+               "jug": "5 degrees celsius"}, progress=2,
+        events=[{"kind": "recipe", "thing": "salt"}, {"kind": "focus", "thing": "milk"}],
     )  # fmt: skip
-    assert world.recap(belief) == {
-        "Recipe": ["salt"], "Exits": ["door to hallway (open)"], "Not looked around": ["hallway"],
-        "Here": ["milk in jug (liquid, 20 degrees celsius)", "stove", "pot in stove"],
-        "Last seen": ["bee in hallway"],
-    }  # fmt: skip
+    assert [*world.recap(belief).items()] == [
+        ("Done", ["find milk", "focus milk"]), ("Recipe", ["salt"]), ("Exits", ["hallway"]),
+        ("Not looked around", ["hallway"]),
+        ("Here", ["jug (5 degrees celsius)", "milk in jug (liquid, 20 degrees celsius)",
+                  "pot in stove"]),
+        ("In an unknown place", ["coat in bed"]), ("In hallway", ["bee", "closet (closed)"]),
+    ]  # fmt: skip
     belief["last_seen"] |= {f"thing {number}": "hallway" for number in range(300)}
     goal = world.parse_goal("Your task is to boil water.")
-    played = [turn(1, "dig", "No known action matches that input.", failed=True)]
-    state = EpisodeState(belief=belief, goal=goal, history=played, ineffective=["dig"], recalls=[],
-                         sub_goal=world.sub_goal(goal, belief, played))  # fmt: skip
+    unclear = "It's not clear how to read that."
+    played = [turn(1, "read pot", unclear, failed=True), turn(2, "wait", "You wait."),
+              *(turn(n, "dig", "No known action matches that input.", failed=True) for n in (3, 4)),
+              turn(5, "read stove", unclear, failed=True)]  # fmt: skip
+    state = EpisodeState(belief=belief, goal=goal, history=played, ineffective=["?"] * 5,
+                         recalls=[], sub_goal=world.sub_goal(goal, belief, played))  # fmt: skip
     text = knowledge_blocks(state, RunContext.for_condition("S", history=0), world).state
-    assert "Refused here: dig\n  Recipe: salt\n" in text and "thing 299" in text
-    assert RECAP - 20 < len(text) / 4 < RECAP + 10 and text.endswith("in hallway")
+    assert (
+        "  Refused here (It's not clear how to read that): read stove, read pot\n"
+        "  Refused here (No known action matches that input): dig\n  Done: find milk"
+    ) in text
+    assert RECAP - 10 < len(text) / 4 <= RECAP and not text.endswith(":")
+
+
+def test_things_of_one_name_are_told_apart_until_one_of_them_is_moved() -> None:
+    world = get_environment("scienceworld")
+    belief = world.first_belief(SEEDS)
+    plants = ["pea plant in flower pot 2 (seedling stage, tall height)",
+              "pea plant in flower pot 1 (adult stage, short height)"]  # fmt: skip
+    soil = ["soil in flower pot 2", "soil in flower pot 1"]
+    assert sorted(world.recap(belief)["Here"]) == sorted([*plants, *soil, "jug"])
+    grown = "a flower pot 1 (containing a pea plant in the reproducing stage, soil)"
+    belief = world.update_belief(belief, "look at flower pot 1", grown)
+    assert "pea plant in flower pot 1 (reproducing stage)" in world.recap(belief)["Here"]
+    assert plants[0] in world.recap(belief)["Here"]
+    moved = "You move the pea plant to the inventory."
+    here = world.recap(world.update_belief(belief, "pick up pea plant in flower pot 1", moved))
+    assert not [text for text in here["Here"] if "plant in flower pot 1" in text]
+    assert soil[1] in here["Here"]
+    away = world.update_belief(belief, "go to hallway", "You move to the hallway.")
+    assert not away["alike"] and world.recap(away)["Here"] == []
+    old = believing(**{name: part for name, part in belief.items() if name != "alike"})
+    del old["alike"]  # type: ignore[misc]
+    assert world.recap(old)["Here"] and world.update_belief(old, "wait", "You wait.")["alike"] == {}
+
+
+def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:
+    world, manual = get_environment("scienceworld"), load_manual("scienceworld")
+    for kind in world.goal_types():
+        example = load_examples(world.prompts, kind, 1)
+        short = excerpt(example, manual)
+        for message, whole in zip(short, example, strict=True):
+            lines = [line for line in message["content"].split("\n") if line != LEFT_OUT]
+            assert message["role"] == whole["role"] and {*lines} <= {*whole["content"].split("\n")}
+            assert [line for line in lines if "\t" not in line] == [
+                line for line in whole["content"].split("\n") if "\t" not in line
+            ]
+        used = {
+            "F1": "\ta red box",
+            "F2": "\tunknown substance B",
+            "F3": "metal pot (",
+            "F4": "0:\t",
+        }
+        assert used[kind] in "\n".join(message["content"] for message in short)
+        assert sum(map(estimate, short)) < 0.7 * sum(map(estimate, example))
+    looks = [turn(1, "look around", SEEDS), turn(2, "wait", "You wait."),
+             turn(3, "look around", f"{SEEDS}\n")]  # fmt: skip
+    heading = SEEDS.partition("\n")[0]
+    shown = [turn["observation"] for turn in list_once(looks)]
+    assert shown == [f"{heading}\n{LEFT_OUT}", "You wait.", f"{SEEDS}\n"]
+    assert looks[0]["observation"] == SEEDS
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("history", [3, 0])
-def test_what_the_expert_plays_can_be_read_in_the_prompt(history: int) -> None:
-    manual, read = load_manual("alfworld"), 0
+@pytest.mark.parametrize(
+    ("env", "split", "task"),
+    [
+        ("alfworld", "generated_seen", "4"),
+        ("scienceworld", "train_mini", "identify-life-stages-2/0"),
+        ("scienceworld", "train_mini", "grow-plant/0"),
+        ("scienceworld", "train_mini", "measure-melting-point-known-substance/0"),
+    ],
+)
+def test_what_the_expert_plays_can_be_read_in_the_prompt(env: str, split: str, task: str) -> None:
+    manual, read = load_manual(env), 0
 
     def play(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         nonlocal read
-        update, text = llm_call(state, runtime), str(state["prompt"]).rpartition(NEW_TASK)[2]
+        update = llm_call(state, runtime)
         _, names = match_action(manual, update["reply"].rpartition("Action: ")[2]) or ("", {})
-        # A mistake made on purpose may be about anything that was ever seen.
-        assert "decisions" in update or all(name in text for name in names.values())
+        words = [word for name in names.values() for word in re.split(" in (?:the )?", name)]
+        for history in (3, 0):
+            text = str(build(state, "S", history=history)).rpartition(NEW_TASK)[2]
+            # A mistake made on purpose may be about anything that was ever seen.
+            assert "decisions" in update or [word for word in words if word not in text] == []
         read += len(names)
         return update
 
     graph = build_graph(nodes={"llm_call": play})
-    context = RunContext.for_condition("S", history=history, temperature=0.3)
-    assert run_episode(4, split="generated_seen", context=context, graph=graph)["success"]
-    assert read > 8
+    context = RunContext.for_condition("S", history=3, temperature=0.3 if env == "alfworld" else 0)
+    assert run_episode(task, env=env, split=split, context=context, graph=graph)["success"]
+    assert read > 4
 
 
 @pytest.mark.engine

@@ -70,6 +70,8 @@ DOMAIN = [
     (serving("'contains(place, gold)'"), "serves",
      "'free_hand' uses the unknown condition 'gold' in 'contains(place, gold)'"),
     (serving("", "fly"), "serves", "'free_hand' names the unknown action 'fly'"),
+    ("serves:\n  free_hand: [{action: look, because: 'so {thing}'}]", "serves",
+     "'free_hand': 'look' has no parameter 'thing'"),
     ("terms:\n  open: [[at(thing)]]", "terms", "'open' is a condition already"),
     ("rules:\n- {id: D-NEW-001, for: [pick], text: Hm.}", "D-NEW-001", "unknown goal type 'pick'"),
     ("procedures:\n  look_at: [find_object]", "procedures", "unknown goal type 'look_at'"),

@@ -123,7 +123,7 @@ def test_with_few_turns_prompts_stop_growing() -> None:
     parts = {part.title: [*part.figures.values()] for part in bench.bench_history((1, 6, 24))}
     for env in ("alfworld", "scienceworld"):
         whole, few = (parts[f"history={turns}: a prompt of D in {env}"] for turns in (-1, 3))
-        assert whole[0] == few[0] and few[2] < whole[2] > whole[1]
+        assert few[0] <= whole[0] and few[2] < whole[2] > whole[1]
         assert few[2] - few[1] < (whole[2] - whole[1]) / 2
 
 

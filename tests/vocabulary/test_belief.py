@@ -29,6 +29,7 @@ BELIEFS = st.builds(
     places=LISTS,
     searched=LISTS,
     visible=LISTS,
+    alike=st.dictionaries(NAMES, NAMES, max_size=2),
     flags=st.dictionaries(NAMES, st.sampled_from(["hot", "gas"]), max_size=3),
     events=st.lists(st.builds(Event, kind=st.just("focus"), thing=NAMES), max_size=3),
     asked=st.dictionaries(st.sampled_from(["0", "1"]), NAMES, max_size=2),

@@ -17,7 +17,7 @@ from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
 from rpms.envs.scienceworld import goals, tasks, truth
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.goal import read_state
+from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
 from rpms.vocabulary.naming import find
 
 SHIPPED = Path(__file__).parents[2]
@@ -160,9 +160,9 @@ class ScienceWorld(Environment):
 
     @property
     def demo(self) -> Demo:
-        """The first task with the most sub-goals; the planner needs a guard to get through."""
-        lengths = [len(goals.plan_for(task["goal"])) for task in self.tasks("dev_mini")]
-        return Demo("dev_mini", lengths.index(max(lengths)), tasks=1, steps=12, condition="E")
+        """The first task of measuring; the planner needs a guard to get through."""
+        families = [self.parse_goal(task["goal"])["type"] for task in self.tasks("dev_mini")]
+        return Demo("dev_mini", families.index("F2"), tasks=1, steps=12, condition="E")
 
     def goal_types(self) -> list[str]:
         """The four families."""
@@ -183,6 +183,17 @@ class ScienceWorld(Environment):
     def task_name(self, task: Task) -> str:
         """``boil`` for ``boil/21``."""
         return tasks.read_source(task["source"])[0]
+
+    def task_types(self) -> dict[str, str]:
+        """Each task by the sentence of its first variation; those about electricity have none."""
+        return tasks.sentences()
+
+    def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
+        """The steps of ``steps.yaml``, filled in for this very task."""
+        return [
+            (SubGoal(name=step.name, target=step.target, progress=0, about=step.about), step.when)
+            for step in goals.plan_for(goal["sentence"])
+        ]
 
     def open_game(self) -> LiveGame:
         """A fresh simulator; its JVM starts with the first episode."""

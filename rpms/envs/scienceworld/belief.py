@@ -13,14 +13,16 @@ is unsure instead of guessing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from rpms.envs.scienceworld import parse_view as view
-from rpms.envs.scienceworld.goals import current_step, plan_for, read_details
+from rpms.envs.scienceworld.goals import Step, current_step, plan_for, read_details
 from rpms.envs.scienceworld.things import (
     CARRYING,
     FOCUS,
     INVENTORY,
+    POURED,
     RECIPE,
     TASK,
     UNKNOWN_COMMAND,
@@ -29,6 +31,7 @@ from rpms.envs.scienceworld.things import (
     WAS,
     add_event,
     events,
+    kinds,
     note,
     same_thing,
     states_of,
@@ -36,7 +39,7 @@ from rpms.envs.scienceworld.things import (
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief, objects_at
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.naming import find, same_words
+from rpms.vocabulary.naming import find, is_a, same_words
 
 _REFUSED = re.compile(
     r"No known action|Unknown action|It'?s not clear|I'm not sure how|You can't|That can't|"
@@ -104,10 +107,20 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     elif refused(text) or not view.look(belief, command, text):
         _handle(belief, command, text)
         _operate(belief, command, text)
+        _tell_apart(belief, previous)
     if _restless(belief) and not text.startswith(view.LISTED):
         belief["flags"][CARRYING] = UNSURE
     _point(belief)
     return belief
+
+
+def _tell_apart(belief: Belief, previous: Belief) -> None:
+    """Of several things of one name, one was moved: which is where, only the next look tells."""
+    for text in [*belief["alike"]]:
+        name = text.partition(" in ")[0]
+        places = [(b["last_seen"].get(name), b["visible"].count(name)) for b in (previous, belief)]
+        if places[0] != places[1]:
+            del belief["alike"][text]
 
 
 def _restless(belief: Belief) -> bool:
@@ -168,7 +181,7 @@ def _pour(belief: Belief, source: str, place: str) -> None:
     for thing in things:
         belief["last_seen"][thing] = place
     if place != INVENTORY and place not in belief["places"]:
-        note(belief, place, ["poured into"])
+        note(belief, place, [*states_of(belief, place), POURED])
 
 
 def _into_inventory(belief: Belief, place: str) -> bool:
@@ -220,11 +233,15 @@ def _mix(belief: Belief, command: str, product: str) -> None:
 
 def _point(belief: Belief) -> None:
     """Set the pointer, if the task is known; a foreign task leaves it where it is."""
+    if plan := _plan(belief):
+        belief["progress"] = current_step(plan, belief)[1]
+
+
+def _plan(belief: Belief) -> Sequence[Step]:
     try:
-        plan = plan_for(belief["flags"].get(TASK, ""))
+        return plan_for(belief["flags"].get(TASK, ""))
     except RpmsError:
-        return
-    belief["progress"] = current_step(plan, belief)[1]
+        return ()
 
 
 def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
@@ -234,50 +251,57 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
         carried += " (not sure: 'inventory' lists it)"
     elif belief["flags"].get(CARRYING) == UNLISTED:
         carried = ", ".join([*belief["holding"], "what you began with ('inventory' lists it)"])
-    lines = [
+    first = (
         f"Room: {belief['location'] or 'unknown'}  Carrying: {carried}  "
         f"Progress: step {belief['progress']}"
-    ]
-    if focused := events(belief, FOCUS):
-        lines.append(f"Focused on: {', '.join(focused)}")
-    if belief["asked"]:
-        lines.append("Asked back: answer with a number of the list")
-    here = [*belief["visible"], *belief["holding"]]
-    closed = [
-        name
-        for name, door in belief["containers"].items()
-        if door == "closed" and (name in here or name.startswith("door to "))
-    ]
-    if closed:
-        lines.append(f"Closed: {', '.join(closed)}")
-    if states := _telling_states(belief, goal):
-        lines.append(f"States: {', '.join(states)}")
-    if seen := _wanted_places(belief, goal):
-        lines.append(f"Seen: {', '.join(seen)}")
-    rooms = [place for place in belief["searched"] if place in belief["places"]]
-    if rooms:
-        lines.append(f"Looked around: {', '.join(rooms)}")
-    return lines
+    )
+    shut = [name for name, door in belief["containers"].items() if door == "closed"]
+    near = (*belief["visible"], *belief["holding"])
+    parts = {
+        "Focused on": events(belief, FOCUS),
+        "Asked back": ["answer with a number of the list"] if belief["asked"] else [],
+        "Closed": [name for name in shut if name in near or name.startswith("door to ")],
+        "States": _telling_states(belief, goal),
+        "Seen": _wanted_places(belief, goal),
+        "Looked around": [place for place in belief["searched"] if place in belief["places"]],
+    }
+    return [first, *(f"{name}: {', '.join(texts)}" for name, texts in parts.items() if texts)]
 
 
 def recap(belief: Belief) -> dict[str, list[str]]:
-    """What a look around, into things and at the recipe told, where those turns are not shown."""
-    seen, doors = belief["last_seen"], belief["containers"].items()
-    near = dict.fromkeys([*(n for n in seen if seen[n] in belief["holding"]), *belief["visible"]])
+    """What is done, and what looks and the recipe told, where those turns are not shown."""
+    seen, held, doors = belief["last_seen"], belief["holding"], belief["containers"]
+    carried = [*filter(partial(states_of, belief), held), *(n for n in seen if seen[n] in held)]
+    here, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
+    for name in (name for name in seen if name not in here):
+        rooms.setdefault(f"In {view.room_of(belief, name) or 'an unknown place'}", []).append(name)
+    behind = _plan(belief)[: belief["progress"]]
     return {
+        "Done": [f"{s.name.partition('_')[0]} {s.target}" for s in behind if s.done(belief)],
         "Recipe": events(belief, RECIPE),
-        "Exits": [f"{name} ({door})" for name, door in doors if name.startswith("door to ")],
+        "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
-        "Here": [_with_states(belief, name) for name in near],
-        "Last seen": [_with_states(belief, name) for name in reversed(seen) if name not in near],
+        "Here": _situate(belief, here, f"in {belief['location']}"),
+        **{room: _situate(belief, rooms[room], room.lower()) for room in reversed(rooms)},
     }
 
 
-def _with_states(belief: Belief, name: str) -> str:
-    """``water in metal pot (liquid, 20 degrees celsius)``."""
-    place, states = belief["last_seen"].get(name), states_of(belief, name)
-    where = f" in {place}" if place not in (None, belief["location"]) else ""
-    return f"{name}{where}" + (f" ({', '.join(states)})" if states else "")
+def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
+    """``water in metal pot (liquid)``; a container may be named by that alone."""
+    texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
+    for name in (name for name in names if name != "air"):
+        states, place = states_of(belief, name), belief["last_seen"].get(name)
+        if is_a(name, kinds("flower_pot")):  # what it holds is named for itself
+            states = [state for state in states if state == POURED]
+        if name not in belief["visible"] and belief["containers"].get(name) == "closed":
+            states.append("closed")
+        # Where another of that name was seen says nothing of one that is carried.
+        where = f"in {place}" if place and name not in belief["holding"] else there
+        each = {f"{name} {where}": ", ".join(states)}
+        each |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
+        for text, known in each.items():
+            texts.append(text.removesuffix(f" {there}") + (f" ({known})" if known else ""))
+    return [text for text in texts if not any(other.endswith(f" in {text}") for other in texts)]
 
 
 def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:

@@ -23,7 +23,9 @@ from typing_extensions import TypedDict
 
 from rpms.envs.scienceworld.things import (
     FOCUS,
+    POURED,
     RECIPE,
+    SOWN,
     WAS,
     events,
     kinds,
@@ -49,20 +51,33 @@ _DEVICES = ("heater", "hearth", "cooler", "chiller")
 
 
 class Task(NamedTuple):
-    """What the tests may know of a task; ``boxes`` are names with the condition for each."""
+    """What the tests may know of a task; ``boxes`` are names with the condition for each.
+
+    ``trait`` is one that may be dominant: ``green seed color``, ``tall plant height``.
+    """
 
     object: str
     boxes: Boxes
+    trait: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The orange plant grows as orange seed and orange tree: what is in all the names."""
+        return self.object.removesuffix(" plant")
 
 
 class Step(NamedTuple):
-    """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later."""
+    """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later.
+
+    ``when`` says in words when it is done.
+    """
 
     name: str
     target: str
     about: Target
     done: Callable[[Belief], bool]
     demanded: bool
+    when: str
 
 
 # What the texts of a step can have filled in; the first three are what the step itself is about.
@@ -104,7 +119,7 @@ def step_rows() -> dict[str, list[StepRow]]:
     kinds_of_tasks = data if isinstance(data, dict) else {}
     try:
         return TypeAdapter(dict[str, list[StepRow]]).validate_python(
-            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items()}
+            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items() if verb != "tests"}
         )
     except ValidationError as error:
         first = error.errors()[0]
@@ -118,12 +133,11 @@ def step_rows() -> dict[str, list[StepRow]]:
 def plan_for(sentence: str) -> tuple[Step, ...]:
     """The steps for the kind of task that a description sets, filled in for it."""
     goal, details = parse_goal(sentence), read_details(sentence)
-    target, verb, boxes = goal["object"], goal["state"] or "", details["boxes"]
-    task = Task(target, boxes)
+    verb, task = goal["state"] or "", _task(sentence)
+    boxes = task.boxes
     blanks = {
-        "object": target,
-        # The orange plant grows as orange seed and orange tree: only the kind is in all the names.
-        "kind": target.removesuffix(" plant"),
+        "object": task.object,
+        "kind": task.kind,
         "verb": verb,
         "room": details["room"],
         "box": boxes[0][0] if boxes else "",
@@ -144,8 +158,14 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
             if "{boxes}" in words:
                 about["limits"] = limits
             tests = [text.format(**filled) for text in row.done]
-            plan.append(Step(row.name, target, about, _any(task, tests), row.demanded))
+            done, when = _any(task, tests), _in_words(task, tests)
+            plan.append(Step(row.name, target, about, done, row.demanded, when))
     return tuple(plan)
+
+
+def _task(sentence: str) -> Task:
+    parts = _match(sentence)[2].groupdict()
+    return Task(parts["o"], read_details(sentence)["boxes"], parts.get("t") or "")
 
 
 def _limit(when: str) -> tuple[str, float, str]:
@@ -156,9 +176,26 @@ def _limit(when: str) -> tuple[str, float, str]:
 
 def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
     """Whether one of some tests holds; one without an argument is about the task's own object."""
-    read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
-    tests = [(TESTS[match[1]], match[2] or task.object) for match in read if match]
+    tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
     return lambda belief: any(test(belief, task, what) for test, what in tests)
+
+
+@cache
+def _test_words() -> dict[str, str]:
+    data = read_yaml(STEPS)[1]
+    return TypeAdapter(dict[str, str]).validate_python(
+        data["tests"] if isinstance(data, dict) else {}
+    )
+
+
+def _in_words(task: Task, texts: Sequence[str]) -> str:
+    words = _test_words()
+    return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
+
+
+def _tests(task: Task, texts: Sequence[str]) -> list[tuple[str, str]]:
+    read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
+    return [(match[1], match[2] or task.object) for match in read if match]
 
 
 def current_step(steps: Sequence[Step], belief: Belief) -> tuple[Step, int]:
@@ -232,8 +269,12 @@ def _changed(belief: Belief, what: str) -> bool:
 
 
 def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
-    """Liquid below the limit: it melts below it. Solid above the limit: it melts above it."""
+    """Liquid below the limit: it melts below it. Solid above the limit: it melts above it.
+
+    Under its plain name a substance is solid, unless the manual lists it as a liquid.
+    """
     reading, phase = temperature_of(belief, what), phase_of(belief, what)
+    phase = phase or ("liquid" if is_a(what, kinds("liquid")) else "solid")
     limits = [float(when.split()[1]) for _, when in boxes]
     if reading is None or not limits:
         return False
@@ -273,8 +314,31 @@ def _colours(name: str) -> set[str]:
     return set(name.lower().replace("-", " ").split())
 
 
+def _planted(belief: Belief, kind: str) -> int:
+    """How many flower pots have a seed or a plant of a kind in them."""
+    pots = (flag for name, flag in belief["flags"].items() if is_a(name, kinds("flower_pot")))
+    return sum(kind in contents.lower() for contents in pots)
+
+
+def _in_bloom(belief: Belief, pots: Sequence[str], part: str) -> list[str]:
+    """What the plants of some pots show of a part, once they bear flowers: ``purple flower``."""
+    contents = [states_of(belief, pot) for pot in dict.fromkeys(pots)]
+    blooming = (states for states in contents if "reproducing stage" in states)
+    return [state for states in blooming for state in states if state.endswith(part)]
+
+
+# Where a trait shows, by its second word: "tall plant height".
+_SHOWS = {"seed": "seed", "flower": "flower", "leaf": "leaves", "plant": "height"}
+
+
+def _offspring(belief: Belief, trait: str) -> list[str]:
+    """What is seen of a trait in the next generation: its seeds, or the plant from one of them."""
+    part, pots = trait.split()[1], events(belief, SOWN)
+    return _in_bloom(belief, pots if part == "seed" else pots[2:], _SHOWS[part])
+
+
 def _watered(belief: Belief) -> bool:
-    pots = [name for name, states in belief["flags"].items() if "poured into" in states]
+    pots = [name for name, states in belief["flags"].items() if POURED in states]
     pots.append(belief["last_seen"].get("water", ""))
     return any(is_a(name, kinds("flower_pot")) for name in pots)
 
@@ -288,7 +352,10 @@ def _watched(belief: Belief, plane: str) -> int:
 TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _names_known(b)),
     "known": lambda b, _, what: bool(_names_of(b, what)),
-    "called": lambda b, _, word: any(word in name.lower() for name in _names_known(b)),
+    # Some young have names of their own: a tadpole is a frog.
+    "called": lambda b, _, word: any(
+        word in name.lower() or is_a(name, kinds(word)) for name in _names_known(b)
+    ),
     "ending": lambda b, _, word: any(name.endswith(word) for name in _names_known(b)),
     "carried": lambda b, _, what: _carried(b, what),
     "focused": lambda b, _, what: any(same_thing(name, what) for name in events(b, FOCUS)),
@@ -309,10 +376,9 @@ TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     "together": lambda b, *_: _together(b),
     "made": lambda b, _, what: _colours(what) in map(_colours, _products(b)),
     "made_ending": lambda b, _, word: any(name.endswith(word) for name in _products(b)),
-    "planted": lambda b, _, kind: any(
-        kind in name.lower() and is_a(at, kinds("flower_pot"))
-        for name, at in b["last_seen"].items()
-    ),
+    "planted": lambda b, task, times: _planted(b, task.kind) >= int(times),
+    "seeds_ripe": lambda b, *_: bool(_in_bloom(b, events(b, SOWN), "seed")),
+    "inherited": lambda b, task, _: bool(_offspring(b, task.trait)),
     "watered": lambda b, *_: _watered(b),
     "grown": lambda b, _, kind: any(
         kind in name.lower() and "reproducing" in states for name, states in b["flags"].items()
@@ -366,7 +432,7 @@ _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
          r"\([^()]+\) has the (?P<q>\w+ angle)\."),
         ("F4", "inclined-plane-friction", r"determine which of the two (?P<o>inclined plane)s "
          r"\([^()]+\) has the (?P<q>\w+ friction)\."),
-        ("F4", "genetics", r"determine whether [\w ]+ is a dominant or recessive trait in "
+        ("F4", "genetics", r"determine whether (?P<t>[\w ]+) is a dominant or recessive trait in "
          r"the (?P<o>[\w ]+ plant)\."),
     )
 ]  # fmt: skip
@@ -474,9 +540,14 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
-    target = step.target
+    target, about, task = step.target, step.about, _task(goal["sentence"])
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
         target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
+    if step.name == "answer_box" and task.trait:
+        offspring = _offspring(belief, task.trait)
+        target += f"; offspring: {', '.join(dict.fromkeys(offspring))}"
+        shown = any(task.trait.split()[0] in words.split() for words in offspring)
+        about = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
-    return SubGoal(name=step.name, target=target, progress=progress, about=step.about)
+    return SubGoal(name=step.name, target=target, progress=progress, about=about)

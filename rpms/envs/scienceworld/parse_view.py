@@ -13,9 +13,19 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rpms.envs.scienceworld.things import CARRYING, INVENTORY, names_before, note
+from rpms.envs.scienceworld.things import (
+    CARRYING,
+    INVENTORY,
+    POURED,
+    SOWN,
+    add_event,
+    kinds,
+    names_before,
+    note,
+    states_of,
+)  # fmt: skip
 from rpms.vocabulary.belief import Belief, Door, objects_at
-from rpms.vocabulary.naming import find, same_words
+from rpms.vocabulary.naming import find, is_a, same_words
 
 
 class Thing(NamedTuple):
@@ -34,7 +44,8 @@ class Thing(NamedTuple):
     contents: tuple[Thing, ...] | None = None
 
 
-_ARTICLE = re.compile(r"(?:(?:an?|the) )?(?:substance called )?", re.I)
+# Paper is printed as blank, and known as paper alone.
+_ARTICLE = re.compile(r"(?:(?:an?|the) )?(?:substance called |blank (?=paper))?", re.I)
 # A title in brackets belongs to the name ("book (Moby Dick)"), other brackets do not.
 _NAME = re.compile(
     r"[^,.():\n]+?(?: \((?!containing |on fire|that )[^()]*\))?"
@@ -48,7 +59,8 @@ _SWITCHED = {
 _SWITCH = re.compile(r", which is (turned on|turned off|on|off|activated|deactivated)\b")
 _STATE = re.compile(
     r"(?:,? \(?(on fire)\)?|, currently reading a temperature of (-?\d+ degrees celsius)"
-    r"| in the (\w+ stage)| approximately (\d+% down the plane)| at the (\w+ of the plane))"
+    r"| in the (\w+ stage)|(?: with| and)(?: an?)? (\w+ (?:height|leaves))"
+    r"| approximately (\d+% down the plane)| at the (\w+ of the plane))"
 )
 _BRACKET = re.compile(r" \(containing ")
 _LOAD = re.compile(r", with: ")
@@ -238,7 +250,7 @@ def arrive(belief: Belief, room: str) -> None:
     if room == belief["location"]:
         return
     belief["location"] = room
-    belief["visible"] = []
+    belief["visible"], belief["alike"] = [], {}
     for name in [name for name in belief["containers"] if name.startswith(("door to ", *_COMMON))]:
         del belief["containers"][name]
     for name in _COMMON:
@@ -276,6 +288,11 @@ def see_room(
     _searched(belief, room)
     if room == belief["location"]:
         belief["visible"] = names
+        belief["alike"] = {
+            f"{thing.name} in {inside}": ", ".join(thing.states)
+            for thing, inside in listed
+            if names.count(thing.name) > 1
+        }
         for beyond, state in exits:
             belief["containers"][f"door to {beyond}"] = "open" if state == "open" else "closed"
     for beyond, _ in exits:
@@ -318,6 +335,8 @@ def _rename(belief: Belief, name: str) -> str:
 def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
     """Note where a thing is; what is carried in something is not what lies about by that name."""
     _state(belief, thing, others)
+    if (known := f"{thing.name} in {inside}") in belief["alike"]:
+        belief["alike"][known] = ", ".join(thing.states)
     held = belief["holding"]
     if inside in held or belief["last_seen"].get(thing.name) not in held:
         belief["last_seen"][thing.name] = inside
@@ -327,6 +346,12 @@ def _state(belief: Belief, thing: Thing, others: Sequence[str] = ()) -> None:
     states = list(thing.states)
     if thing.name.startswith("inclined plane"):
         states += [f"{load.name} {' '.join(load.states)}" for load in thing.contents or ()]
+    # Pots hold things of one name, which `last_seen` has once.
+    if is_a(thing.name, kinds("flower_pot")) and thing.contents is not None:
+        poured = [state for state in states_of(belief, thing.name) if state == POURED]
+        for inner, _ in walk(thing.contents, ""):
+            states += [inner.name, *inner.states]
+        states += poured
     note(belief, thing.name, states, others)
     if thing.door is not None and thing.name != "drain":
         belief["containers"][thing.name] = thing.door
@@ -364,6 +389,10 @@ def _carry(belief: Belief, things: Sequence[Thing]) -> None:
 def put(belief: Belief, thing: str, place: str) -> None:
     """A thing is now in, on or at a place: a container in view, or a room."""
     belief["last_seen"][thing] = place
+    if is_a(place, kinds("flower_pot")):
+        note(belief, place, [*states_of(belief, place), thing])
+        if not is_a(thing, kinds("matter")):
+            add_event(belief, SOWN, place)
     room = place if place in belief["places"] else belief["location"]
     if room is not None:
         belief["spots"].setdefault(room, []).append(thing)

@@ -87,6 +87,12 @@ def description(name: str, variation: int) -> str:
     return sentence
 
 
+def sentences() -> dict[str, str]:
+    """A description of every task of the benchmark; empty for those that are not played."""
+    played = {name: description(name, 0) for name in catalogue()}
+    return {**played, **dict.fromkeys(_data()["not_played"], "")}
+
+
 def list_tasks(split: str, count: int | None = None) -> list[Task]:
     """A split's episodes: task by task, each in the order of its variations."""
     if split not in SPLITS:

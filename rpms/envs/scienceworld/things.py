@@ -34,8 +34,12 @@ UNSURE = "unsure"
 UNLISTED = "unlisted"  # what was carried from the start was never listed, the rest is known
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
-# Kinds of events: what was focused on, in order, and the ingredients that the recipe named.
-FOCUS, RECIPE = "focus", "recipe"
+# Kinds of events: what was focused on, in order, the ingredients that the recipe named, and the
+# pots that seeds were put into, in order.
+FOCUS, RECIPE, SOWN = "focus", "recipe", "sown"
+
+# What is noted of something that a liquid, or whatever else, was poured into.
+POURED = "poured into"
 
 _PHASES = ("solid", "liquid", "gas")
 _PHASE = re.compile(r"(solid|liquid|gaseous) (.+)")
@@ -50,9 +54,9 @@ def _tier(name: str) -> dict[str, Any]:
 
 @cache
 def kinds(*names: str) -> frozenset[str]:
-    """The kinds of things under some affordances or categories of the manual."""
+    """The kinds of things under some affordances or categories of the manual, if it has them."""
     listed = {**_tier("domain")["categories"], **_tier("environment")["affordances"]}
-    return frozenset(kind for name in names for kind in listed[name])
+    return frozenset(kind for name in names for kind in listed.get(name, ()))
 
 
 @cache

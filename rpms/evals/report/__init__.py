@@ -27,6 +27,7 @@ from rpms.evals.report.results import (
     repeat_table,
     run_table,
     square_tables,
+    task_table,
     trial_table,
     type_table,
 )
@@ -40,8 +41,8 @@ from rpms.vocabulary.spelling import offer
 __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, run_table, square_tables, type_table, pair_table, repeat_table, trial_table,
-    failure_table, cause_table, step_table, fate_table, conflict_table, guard_table,
+    main_table, run_table, square_tables, type_table, task_table, pair_table, repeat_table,
+    trial_table, failure_table, cause_table, step_table, fate_table, conflict_table, guard_table,
     refusal_table, prediction_table, token_table,
 )  # fmt: skip
 """A question each, in reading order; None where a run has nothing to say to it."""

@@ -7,7 +7,7 @@ the n that were played: C(wins, k) / C(n, k), averaged over tasks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -159,19 +159,37 @@ def unfinished(run: Run) -> str:
 
 def type_table(run: Run) -> Table:
     """Goal types (or families) down, conditions across."""
+    title = (
+        "Results by family" if metric_of(run.manifest.env) == "score" else "Results by goal type"
+    )
+    kinds = {kind: short_type(run, kind) for kind in groups(run)}
+    return _grouped(run, "types", title, kinds, lambda episode: episode.type)
+
+
+def task_table(run: Run) -> Table | None:
+    """The same by what comes before the number in a task's name: ``boil`` for ``boil/21``."""
+    kinds = {task.id.rpartition("/")[0] for task in run.manifest.tasks}
+    if metric_of(run.manifest.env) != "score" or not all(kinds):
+        return None
+    words = {kind: kind.replace("-", " ") for kind in sorted(kinds)}
+    return _grouped(run, "tasks", "Results by task", words, lambda e: e.task.rpartition("/")[0])
+
+
+def _grouped(
+    run: Run, name: str, title: str, kinds: Mapping[str, str], kind_of: Callable[[Episode], str]
+) -> Table:
     metric = metric_of(run.manifest.env)
-    judged = {name: run.judged(name) for name in run.conditions}
+    judged = {condition: run.judged(condition) for condition in run.conditions}
     rows = [
         [
-            label(short_type(run, kind)),
-            *(figure([e for e in side if e.type == kind], metric) for side in judged.values()),
+            label(words),
+            *(figure([e for e in side if kind_of(e) == kind], metric) for side in judged.values()),
         ]
-        for kind in groups(run)
+        for kind, words in kinds.items()
     ]
     rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
-    title = "Results by family" if metric == "score" else "Results by goal type"
     return Table(
-        "types", title, source_of(run), ["", *map(names, run.conditions)], rows,
+        name, title, source_of(run), ["", *map(names, run.conditions)], rows,
         notes=[f"{FIGURES[metric]}, and its 95% interval."], total=True,
     )  # fmt: skip
 

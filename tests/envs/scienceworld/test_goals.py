@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,20 @@ def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
     with pytest.raises(RpmsError) as error:
         goals.step_rows.__wrapped__()
     assert str(error.value).startswith(f"{goals.STEPS}: ") and problem in str(error.value)
+
+
+@pytest.mark.parametrize(("substance", "degrees", "decided"), [
+    ("mercury", "5", True), ("mercury", "20", False), ("tin", "20", True), ("tin", "5", False),
+])  # fmt: skip
+def test_a_plain_name_tells_the_phase_too(substance: str, degrees: str, decided: bool) -> None:
+    """Liquid below the limit of 10 degrees, or solid above it: its melting point is decided."""
+    sentence = FIRST["measure-melting-point-known-substance"].replace("chocolate", substance)
+    sentence = re.sub(r"-?\d+\.\d", "10.0", sentence)
+    belief = having_focused(
+        "thermometer", substance, flags={substance: f"{degrees} degrees celsius"}
+    )
+    step = sub_goal(parse_goal(sentence), belief, [])
+    assert (step["name"] == "answer_box") == decided
 
 
 def having_focused(*things: str, **fields: Any) -> Belief:

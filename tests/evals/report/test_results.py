@@ -200,6 +200,8 @@ def test_scienceworld_is_judged_by_its_floored_score(tmp_path: Path) -> None:
     assert (first["won"], second["won"]) == (1, 2)
     families = {row[""]: row["A baseline"]["value"] for row in report["types"]["rows"]}
     assert families["F3"] == pytest.approx(110 / 3) and families["F1"] == pytest.approx(50)
+    by_task = {row[""]: row["A baseline"]["value"] for row in report["tasks"]["rows"]}
+    assert (by_task["boil"], by_task["find plant"], by_task["melt"]) == (5, 50, 100)
     pair = report["pairs"]["rows"][0]
     # Three of six differ, all upwards: 2 of the 2^3 sign patterns are as extreme.
     assert pair["Wilcoxon p"] == pytest.approx(0.25)

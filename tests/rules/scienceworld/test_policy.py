@@ -194,8 +194,12 @@ def test_mixing_paints() -> None:
 
 @pytest.mark.parametrize(("step", "fields", "best"), [
     ("plant_seed", {"location": "greenhouse", "holding": ["seed jar"], "visible": ["flower pot 2"],
-                    "last_seen": {"pear seed": "seed jar", "soil": "flower pot 2"}},
+                    "last_seen": {"pear seed": "seed jar"}, "flags": {"flower pot 2": "soil"}},
      "move pear seed in seed jar to flower pot 2"),
+    # A pot that something grows in is no place for another seed.
+    ("plant_seed", {"location": "outside", "holding": ["seed jar", "shovel"], "visible": ["ground"],
+                    "last_seen": {"pear seed": "seed jar"},
+                    "flags": {"flower pot 2": "soil, pear tree"}}, "use shovel on ground"),
     ("plant_seed", {"location": "outside", "holding": ["seed jar", "shovel"], "visible": ["ground"],
                     "last_seen": {"pear seed": "seed jar"}}, "use shovel on ground"),
     ("plant_seed", {"location": "greenhouse", "holding": ["seed jar", "soil"],
@@ -208,6 +212,13 @@ def test_mixing_paints() -> None:
 ])  # fmt: skip
 def test_growing(step: str, fields: dict[str, Any], best: str) -> None:
     assert served(GROW, step, **fields)[0] == best
+
+
+def test_a_plane_is_not_what_its_surface_is_made_of() -> None:
+    planes = [f"inclined plane with a {what} surface" for what in ("tin", "soapy water")]
+    seen = {"visible": [*planes, "wood block"], "flags": {planes[0]: "4%", "water": "liquid"}}
+    moves = served(PLANES, "observe_result", **seen)
+    assert moves == [f"move wood block to {planes[1]}"]
 
 
 def test_both_planes_get_the_same_time() -> None:
@@ -267,7 +278,31 @@ def test_a_box_is_focused_on_only_once_the_reading_decides() -> None:
     boiled = Belief(**{**seen, "flags": {**read, "tin": "gas, 210 degrees celsius"}})
     step = WORLD.sub_goal(goal, boiled, [])
     assert step["name"] == "measure_object"
-    # Nothing the belief knows decides about a trait.
+
+
+@pytest.mark.parametrize(("trait", "third", "box"), [
+    ("tall plant height", "soil, pea plant, reproducing stage, tall height", "red box"),
+    ("tall plant height", "soil, pea plant, reproducing stage, short height", "green box"),
+    # What is asked of seeds shows on the parents, and only the seeds count: both have green ones.
+    ("round seed shape", "soil", "green box"),
+    ("green seed color", "soil", "red box"),
+])  # fmt: skip
+def test_the_offspring_decides_about_a_trait(trait: str, third: str, box: str) -> None:
+    pots = ["flower pot 1", "flower pot 2", "flower pot 3"]
+    parent = "soil, pea plant, reproducing stage, {} height, purple flower, wrinkly green pea seed"
+    belief = believing(
+        events=[Event(kind="sown", thing=pot) for pot in pots],
+        flags=dict(zip(pots, [parent.format("tall"), parent.format("short"), third], strict=True)),
+        visible=["red box", "green box"],
+    )
+    goal = WORLD.parse_goal(TRAIT.replace("tall plant height", trait))
+    step = WORLD.sub_goal(goal, belief, [])
+    assert step["name"] == "answer_box" and "dominant" not in step["target"].split("offspring")[1]
+    [choice] = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
+    assert choice["action"] == f"focus on {box}"
+
+
+def test_without_offspring_nothing_decides_about_a_trait() -> None:
     assert served(TRAIT, "answer_box", visible=["red box", "green box"]) == []
 
 

@@ -1,0 +1,46 @@
+"""A type of task as a page: its steps in order, when each is done, what serves it, its rules."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rpms.envs import environment_names, get_environment
+from rpms.envs.scienceworld import goals
+from tests.command_line import Rpms
+
+TYPES = [
+    (env, name)
+    for env in environment_names()
+    for world in [get_environment(env)]
+    for name in [*world.goal_types(), *(n for n, words in world.task_types().items() if words)]
+]
+
+
+@pytest.mark.parametrize(("env", "name"), TYPES)
+def test_every_type_has_a_page(env: str, name: str, rpms: Rpms) -> None:
+    page = rpms("rules", "show", "--env", env, "--type", name).out
+    steps = page.partition("\n\n[RULES")[0]
+    assert "[RULES" in page and "{" not in page
+    # Something serves each step, and says why.
+    for step in re.split(r"^\d+\. ", steps, flags=re.M)[1:]:
+        assert re.search(r"^   - [^:\n]+(: |, as in step )", step, re.M), step
+
+
+def test_a_page_leaves_out_what_the_task_itself_rules_out(rpms: Rpms) -> None:
+    page = rpms("rules", "show", "--env", "scienceworld", "--type", "boil").out
+    assert page.startswith("Your task is to boil water.")
+    assert "6. verify object: water\n   done: it changed, and is gas now\n" in page
+    assert "- activate <device>: <device> has to run\n     if <device> is a heater and not" in page
+    assert "- activate <device>, as in step 4\n" in page
+    assert "ingredient" not in page.partition("[RULES")[0] and "cooling" not in page
+
+
+def test_a_task_that_is_not_played_says_so(rpms: Rpms) -> None:
+    shown = rpms("rules", "show", "--env", "scienceworld", "--type", "test-conductivity").out
+    assert shown == "test-conductivity is not played, as in the paper: no rule is about it.\n"
+
+
+def test_every_test_of_a_step_reads_as_words() -> None:
+    assert goals._test_words().keys() == goals.TESTS.keys()
