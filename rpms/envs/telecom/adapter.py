@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -41,6 +42,16 @@ DONE = {
     "restore_speed": {"speed excellent"},
     "restore_mms": {"mms works"},
 }
+# How the facts begin that a tool changes.
+CHANGED: Mapping[str, str | tuple[str, ...]] = {
+    "toggle_airplane_mode": "airplane ", "reseat_sim_card": "sim ", "reset_apn_settings": "mmsc ",
+    "toggle_data": "data ", "toggle_roaming": "roaming o",
+    "enable_roaming": ("roaming a", "roaming r"), "refuel_data": "usage ",
+    "toggle_data_saver_mode": "saver ", "disconnect_vpn": "vpn ", "resume_line": "line ",
+    "set_network_mode_preference": "mode ", "toggle_wifi_calling": "wifi calling ",
+    "send_payment_request": ("bills ", "nothing o"),
+    "make_payment": ("payment a", "nothing a"),
+}  # fmt: skip
 ABROAD = {"restore_data": {"roaming on", "roaming allowed"}}
 """And those that are needed besides while the customer travels."""
 # Arguments that are no text; tau2 leaves it to the caller to get them right.
@@ -209,7 +220,7 @@ class Telecom(Environment):
         """The first step that is not known to be done, as the policy goes through them."""
         steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
         away = ABROAD if goal["destination"] == "abroad" else {}
-        known = beliefs.facts_of_line(belief) | {*beliefs.facts_of(belief, beliefs.PHONE)}
+        known = {*chain(*beliefs.known_facts(belief).values())}
         if belief["last_seen"]:
             known.add("identified")
         undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
@@ -227,21 +238,30 @@ class Telecom(Environment):
         return {}
 
     def print_state(self, belief: Belief) -> str:
-        """``phone=airplane off,data off``."""
-        return f"phone={','.join(sorted(beliefs.facts_of(belief, 'phone'))) or 'unknown'}"
+        """``phone=airplane off,data off|line=line active|account=unknown``."""
+        known = beliefs.known_facts(belief).items()
+        return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
+
+    def players(self, belief: Belief) -> dict[str, str]:
+        """Whose ticket it is, its line (or one that may be it), and the bill that is due."""
+        return beliefs.players(belief)
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """An entry fits unless the phone is now known to be otherwise than when it was recorded."""
+        """An entry fits unless all that its actions changed then is known to be otherwise now."""
         printed = entry.get("state_signature")
         if printed is None:
             return ""
-        now = {*beliefs.facts_of(belief, "phone")}
-        was = {*read_state(printed).get("phone", "").split(",")}
-        for family in beliefs.families():
-            before, after = was & {*family}, now & {*family}
-            if before and after and before != after:
-                return f"recorded with {min(before)}, it is {min(after)} now"
-        return ""
+        reason, now = "", {*chain(*beliefs.known_facts(belief).values())}
+        was = {*chain(*(facts.split(",") for facts in read_state(printed).values()))}
+        for action in entry.get("actions") or [entry["failed_action"]]:
+            tool, arguments = beliefs.read_call(action)
+            about = CHANGED.get(tool) or f"{arguments.get('permission', '?')} "
+            before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
+            if before and after and before == after:
+                return ""
+            if before and after:
+                reason = reason or f"recorded with {min(before)}, it is {min(after)} now"
+        return reason
 
     def compat_key(self, printed: str) -> str:
         """Entries are not grouped: every fact of the phone may matter."""

@@ -83,6 +83,27 @@ def facts_of_line(belief: Belief) -> set[str]:
     return next((facts for facts in lines if "of the ticket" in facts), set())
 
 
+def known_facts(belief: Belief) -> dict[str, set[str]]:
+    """All that is known of the phone, the ticket's line and the account."""
+    account, phone = facts_of(belief, ACCOUNT), facts_of(belief, PHONE)
+    return {PHONE: {*phone}, "line": facts_of_line(belief), ACCOUNT: {*account}}
+
+
+def players(belief: Belief) -> dict[str, str]:
+    """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
+    facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
+    own = [name for name in facts if "of the ticket" in facts[name]]
+    unread = [name for name in facts if facts[name] == {"a line"}]
+    due = [name for name in facts if facts[name] & {"bill overdue", "bill awaiting payment"}]
+    names = {
+        "the ticket's number": belief["visible"][:1],
+        "the customer": [*belief["last_seen"].values()],
+        "the ticket's line": own or unread,
+        "the bill due": due,
+    }
+    return {role: found[0] for role, found in names.items() if found}
+
+
 def note(belief: Belief, thing: str, *facts: str) -> None:
     """Put facts in the place of those that they exclude."""
     known = facts_of(belief, thing)
