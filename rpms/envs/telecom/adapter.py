@@ -221,8 +221,6 @@ class Telecom(Environment):
         steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
         away = ABROAD if goal["destination"] == "abroad" else {}
         known = {*chain(*beliefs.known_facts(belief).values())}
-        if belief["last_seen"]:
-            known.add("identified")
         undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
         name = next(iter(undone), steps[-1])
         progress = 100 * (len(steps) - len(undone)) // len(steps)
@@ -238,7 +236,7 @@ class Telecom(Environment):
         return {}
 
     def print_state(self, belief: Belief) -> str:
-        """``phone=airplane off,data off|line=line active|account=unknown``."""
+        """``customer=identified|line=line active|phone=airplane off,data off|account=unknown``."""
         known = beliefs.known_facts(belief).items()
         return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
 
@@ -251,17 +249,21 @@ class Telecom(Environment):
         printed = entry.get("state_signature")
         if printed is None:
             return ""
-        reason, now = "", {*chain(*beliefs.known_facts(belief).values())}
-        was = {*chain(*(facts.split(",") for facts in read_state(printed).values()))}
-        for action in entry.get("actions") or [entry["failed_action"]]:
-            tool, arguments = beliefs.read_call(action)
+        then, known = read_state(printed), beliefs.known_facts(belief)
+        was = {*chain(*(facts.split(",") for facts in then.values()))}
+        reasons, now = list[str](), {*chain(*known.values())}
+        actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
+        for tool, arguments in actions:
             about = CHANGED.get(tool) or f"{arguments.get('permission', '?')} "
             before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
-            if before and after and before == after:
+            if before and before == after:
                 return ""
             if before and after:
-                reason = reason or f"recorded with {min(before)}, it is {min(after)} now"
-        return reason
+                reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
+        if not CHANGED.keys() & dict(actions).keys():  # it was to find something out
+            learned = (name for name in then if then[name] == "unknown" and known.get(name))
+            reasons += [f"recorded with {name} unknown, it is known now" for name in learned]
+        return next(iter(reasons), "")
 
     def compat_key(self, printed: str) -> str:
         """Entries are not grouped: every fact of the phone may matter."""

@@ -84,9 +84,15 @@ def facts_of_line(belief: Belief) -> set[str]:
 
 
 def known_facts(belief: Belief) -> dict[str, set[str]]:
-    """All that is known of the phone, the ticket's line and the account."""
+    """All that is known of the customer, the ticket's line, the phone and the account."""
     account, phone = facts_of(belief, ACCOUNT), facts_of(belief, PHONE)
-    return {PHONE: {*phone}, "line": facts_of_line(belief), ACCOUNT: {*account}}
+    customer = {"identified"} if belief["last_seen"] else set()
+    return {
+        "customer": customer,
+        "line": facts_of_line(belief),
+        PHONE: {*phone},
+        ACCOUNT: {*account},
+    }
 
 
 def players(belief: Belief) -> dict[str, str]:
