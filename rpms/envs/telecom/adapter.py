@@ -170,10 +170,16 @@ class Telecom(Environment):
         others = [name for name in all_tasks() if name not in judged]
         ids = others if split == "full" else lists[split]
         return [
-            Task(env=self.name, split=split, index=index, id=name, goal=all_tasks()[name].ticket,
-                 source=name)
+            Task(env=self.name, split=split, index=index, id=f"{self._way_out(name)}/{name}",
+                 goal=all_tasks()[name].ticket, source=name)
             for index, name in enumerate(ids[:count])
         ]  # fmt: skip
+
+    def _way_out(self, name: str) -> str:
+        """A report tells tickets apart that handing over wins, at once if need be."""
+        task = all_tasks()[name]
+        demanded = {action.name for action in task.evaluation_criteria.actions or []}
+        return "hand over" if HAND_OVER in demanded else self.parse_goal(task.ticket)["type"]
 
     def open_game(self) -> LiveGame:
         """A fresh phone and a fresh database."""

@@ -12,7 +12,7 @@ from tests.envs.telecom.conftest import MANUAL, TRAIN, WORLD, Player, gold, with
 
 
 def test_the_splits_are_tau2_s_and_have_no_task_in_common() -> None:
-    ids = {split: {task["id"] for task in WORLD.tasks(split)} for split in WORLD.splits()}
+    ids = {split: {task["source"] for task in WORLD.tasks(split)} for split in WORLD.splits()}
     assert {split: len(names) for split, names in ids.items()} == {
         "test": 40, "train": 74, "full": 2171
     }  # fmt: skip
