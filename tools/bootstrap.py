@@ -32,6 +32,7 @@ PINS = {
     "runtime": "requirements.txt",
     "local": "requirements-local.txt",
     "docs": "requirements-docs.txt",
+    "telecom": "requirements-telecom.txt",
     "dev": "requirements-dev.txt",
 }
 """Where each kind of set-up is pinned; all of them need the first, and the last needs all."""
@@ -160,7 +161,7 @@ def main() -> int:
     parser.add_argument(
         "--with", dest="kind", choices=list(PINS), default="runtime",
         help="local: also a language model that runs here; docs: what makes a site of docs/; "
-        "dev: both, test tools and linters",
+        "telecom: also tau2's support tickets; dev: all of them, test tools and linters",
     )  # fmt: skip
     kind, clone = parser.parse_args().kind, Clone(ROOT)
     with open(__file__, "rb") as lock:

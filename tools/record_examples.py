@@ -3,17 +3,18 @@
 ALFWorld: two examples of each goal type (the second for protocols that show two), played in
 generated homes far outside the default splits, with a little searching and short thoughts.
 ScienceWorld: one won episode per family, played by the built-in planner under Rules-only on train
-variations, of a length that shows the procedure without filling the prompt. Run it again after
-changing the planner or the wording of observations:
+variations, of a length that shows the procedure without filling the prompt. Telecom: one per issue,
+played by the manual's own policy on train tickets. Run it again after changing the planner or the
+wording of observations:
 
-    python -m tools.record_examples [alfworld] [scienceworld]
+    python -m tools.record_examples [alfworld] [scienceworld] [telecom]
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,39 +35,41 @@ FIRST, LAST = 600, 780
 STEPS = range(7, 15)
 SEARCHED = range(1, 4)
 TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
-SCIENCE_STEPS = range(6, 31)
-SCIENCE_CHARACTERS = 9000
+# Played by whom, on what, how long, and with how many characters of observations.
+PLAYED: Mapping[str, tuple[str, RunContext, range, int]] = {
+    "scienceworld": ("train_mini", RunContext.for_condition("B"), range(6, 31), 9000),
+    "telecom": ("train", RunContext.for_condition("E", model="first"), range(12, 15), 4700),
+}
 
 Example = tuple[str, dict[str, Any]]
 
 
 def main(worlds: Sequence[str]) -> None:
-    """Write prompts/examples/<goal type>.json (and .2.json) of the worlds named, or of both."""
-    recorders = {"alfworld": household_examples, "scienceworld": science_examples}
-    for world in worlds or recorders:
+    """Write prompts/examples/<goal type>.json (and .2.json) of the worlds named, or of all."""
+    for world in worlds or ("alfworld", *PLAYED):
         folder = get_environment(world).prompts / "examples"
         folder.mkdir(exist_ok=True)
-        for name, example in recorders[world]():
+        examples = won_examples(world, *PLAYED[world]) if world in PLAYED else household_examples()
+        for name, example in examples:
             text = json.dumps(example, indent=1)
             (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
             print(f"{name}: {len(example['messages']) // 2} steps")
 
 
-def science_examples() -> Iterator[Example]:
-    """The first episode of each family that was won, without a refusal, and short."""
-    world = get_environment("scienceworld")
-    graph, context = build_graph(), RunContext.for_condition("B")
+def won_examples(
+    name: str, split: str, context: RunContext, steps: range, characters: int
+) -> Iterator[Example]:
+    """The first episode of each type that was won, without a refusal, and short."""
+    world, graph = get_environment(name), build_graph()
     families = set(world.goal_types())
-    for task in world.tasks("train_mini"):
+    for task in world.tasks(split):
         family = world.parse_goal(task["goal"])["type"]
         if family not in families:
             continue
-        result = run_episode(
-            task["id"], env=world.name, split="train_mini", context=context, graph=graph
-        )
+        result = run_episode(task["id"], env=name, split=split, context=context, graph=graph)
         length = sum(len(turn["observation"]) for turn in result["history"])
         clean = result["success"] and not result["invalid_actions"]
-        if clean and result["steps"] in SCIENCE_STEPS and length <= SCIENCE_CHARACTERS:
+        if clean and result["steps"] in steps and length <= characters:
             families.remove(family)
             messages = [Message(role="user", content=result["first_observation"])]
             for turn in result["history"]:

@@ -48,6 +48,7 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     from rpms.commands.terminal_tables import print_stacked
     from rpms.envs import environment_names, get_environment
+    from rpms.envs.registry import missing_worlds
 
     rows: list[dict[str, Any]] = [
         {
@@ -69,6 +70,8 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
             "steps": str(row["max_steps"]),
         }
         print_stacked(open_console(highlight=False), row["name"], lines)
+    for advice in missing_worlds().values():
+        tell(advice)
 
 
 def tasks(

@@ -164,6 +164,11 @@ class Environment(ABC):
         return 64
 
     @property
+    def embodied(self) -> bool:
+        """Whether the agent is somewhere and has hands; one that only calls tools is nowhere."""
+        return bool(self.nowhere)
+
+    @property
     def demo(self) -> Demo:
         """See above."""
         return Demo(self.splits()[0])
@@ -328,6 +333,10 @@ class Environment(ABC):
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
         """What a success snippet writes down of the state that its actions started from."""
         return {"holding": belief["holding"][0] if belief["holding"] else None}
+
+    def players(self, belief: Belief) -> dict[str, str]:
+        """Roles of the world's own, each with the name that plays it now: ids are told by them."""
+        return {}
 
     def read_signature(self, printed: str) -> GoalSignature:
         """Gamma from a printed goal signature."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 
+from rpms.envs import telecom
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
@@ -21,14 +23,21 @@ GROUP = "rpms.worlds"
 BUILT_IN = {
     "alfworld": "rpms.envs.alfworld.adapter:ENVIRONMENT",
     "scienceworld": "rpms.envs.scienceworld.adapter:ENVIRONMENT",
+    "telecom": "rpms.envs.telecom.adapter:ENVIRONMENT",
 }
 FIRST_WORLD = next(iter(BUILT_IN))
+
+
+def missing_worlds() -> dict[str, str]:
+    """Worlds of ours whose simulator is not installed, each with how to get it."""
+    return {} if find_spec(telecom.PACKAGE) else {"telecom": telecom.MISSING}
 
 
 def environment_names() -> list[str]:
     """The worlds that can be named; ours first, and the very first is the one used by default."""
     others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
-    return [*BUILT_IN, *sorted(others)]
+    missing = missing_worlds()
+    return [*(name for name in BUILT_IN if name not in missing), *sorted(others)]
 
 
 @cache
@@ -52,6 +61,8 @@ def get_environment(name: str) -> Environment:
 
 
 def _find(name: str) -> EntryPoint:
+    if advice := missing_worlds().get(name):
+        raise RpmsError(advice)
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
     if paths_allowed() and is_path(name):

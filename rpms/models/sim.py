@@ -35,7 +35,9 @@ CARELESS = 3
 Idea = tuple[str, str]
 _TASK = re.compile(r"Your task is to:?\s*(.+)", re.S)
 _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
-_EDGE = re.compile(r"[,.:;()\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b", re.I)
+_EDGE = re.compile(  # also between the parts of an answer in JSON
+    r'[,.:;(){}\[\]"\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b', re.I
+)
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
 _WHEN = "only when"
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. (\d+) earlier turns? left out \.\.\.\]\n*")

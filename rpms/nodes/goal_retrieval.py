@@ -24,11 +24,12 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'carried' comes from the memory method '{carried.get('method')}', and this run has "
             f"'{method.name}'; carry on with what after_trial returned for this method"
         )
-    keys = get_environment(state["env"]).keys
+    env = get_environment(state["env"])
     known = known_manual(state["env"], context)
     now = GroundingContext(
-        known, state["goal"], state["sub_goal"], state["belief"], keys, context.memory_form
-    )
+        known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
+        env.players(state["belief"]),
+    )  # fmt: skip
     begun = bool(state.get("history"))
     request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
     return EpisodeState(recalls=method.recall(request), unlisted=method.unlisted(request))

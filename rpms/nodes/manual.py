@@ -25,7 +25,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 
 # Their second argument is a word of its own, as in kind(place, microwave).
-_ABOUT_ONE = {"kind", "state"}
+_ABOUT_ONE = {"kind", "state", "seen", "at_most"}
 
 Stamp = tuple[tuple[str, int, int], ...]
 Problem = tuple[str, str, str]
@@ -180,7 +180,10 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                 yield "environment", rule.id, f"unknown predicate '{name}' in '{predicate}'"
             elif len(arguments) != arity:
                 yield "environment", rule.id, f"'{predicate}' should have {arity} argument(s)"
-            elif not all(map(rule.speaks_of, arguments[: 1 if name in _ABOUT_ONE else arity])):
+            elif not all(
+                argument in env.things or rule.speaks_of(argument)
+                for argument in arguments[: 1 if name in _ABOUT_ONE else arity]
+            ):
                 problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
                 advice = "a thing is named as there, or with a number (box 1)"
                 yield "environment", rule.id, f"{problem}; {advice}"

@@ -137,6 +137,7 @@ class Manual:
             wording=self.environment.wording,
             ruled_out=_sets(self.environment.ruled_out),
             cannot_contain=_sets(self.environment.cannot_contain),
+            alternatives=[frozenset(facts) for facts in self.environment.alternatives],
         )
 
     def categories_of(self, kind: str) -> set[str]:

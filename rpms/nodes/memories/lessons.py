@@ -18,7 +18,7 @@ from rpms.envs import Environment, get_environment
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
-from rpms.nodes.memories.roles import goes_nowhere, lift
+from rpms.nodes.memories.roles import goes_nowhere, lift, wanted
 from rpms.rules import Manual, check_action, match_action, needed_actions
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import blank_syntax
@@ -43,6 +43,13 @@ class Start(NamedTuple):
     played: int
 
 
+class Move(NamedTuple):
+    """An action that was carried out, and what was known before."""
+
+    action: str
+    before: Belief
+
+
 def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> list[Entry]:
     """M from trajectories: what each of them teaches, merged.
 
@@ -65,7 +72,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
     history: list[Turn] = []
     step = env.sub_goal(goal, belief, history)
     by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
-    played: list[str] = []
+    played, own = list[Move](), dict[str, str]()
     gamma = env.read_signature(goal["signature"])
     yield from _finds(belief, set())
     for number, turn in enumerate(record["history"], start=1):
@@ -74,14 +81,15 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             continue
         action = env.carried_out(action, belief, turn["observation"])
         before, known = belief, set(belief["searched"])
+        own |= {name: role for role, name in env.players(before).items()}
         belief = env.update_belief(before, turn["action"], turn["observation"])
         if not action:
             continue
         signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}
-        yield from _used(manual, action, before, None if turn["failed"] else belief)
+        yield from _used(manual, env, action, before, None if turn["failed"] else belief)
         # Nothing if it was about a thing that the goal does not ask for, or that is no place.
         nowhere = goes_nowhere(manual, action, before)
-        lifted = None if nowhere else lift(manual, gamma, [action])
+        lifted = None if nowhere else lift(manual, gamma, [action], own)
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
         if lifted and (turn["failed"] or fatal):
             if turn["failed"]:
@@ -102,12 +110,13 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
         )  # fmt: skip
-        played.append(action)
+        played.append(Move(action, before))
         after = env.sub_goal(goal, belief, history)
         if _reached(manual, step, after, action, record, number=number):
-            for start, way in _ways(manual, by_hand, by_sub_goal, played):
-                signed["state_signature"] = env.print_state(start.belief)
-                yield from _snippet(manual, env, step, start.belief, way, signed=signed)
+            starts = by_hand if env.embodied else []
+            for began, way in _ways(manual, wanted(manual, env), starts, by_sub_goal, played):
+                signed["state_signature"] = env.print_state(began)
+                yield from _snippet(manual, env, step, began, way, signed=signed, own=own)
             by_sub_goal = Start(belief, len(played))
         if bool(before["holding"]) != bool(belief["holding"]):
             now = Start(belief, len(played))
@@ -116,18 +125,25 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
 
 
 def _ways(
-    manual: Manual, by_hand: list[Start], by_sub_goal: Start, played: list[str]
-) -> list[tuple[Start, list[str]]]:
+    manual: Manual, goals: set[str], by_hand: list[Start], by_sub_goal: Start, played: list[Move]
+) -> list[tuple[Belief, list[str]]]:
     """The way to here from each state of the hand it began with, detours left out.
 
     From the last sub-goal only where that is too long a story: a state signature tells of the
-    hand, not of what was done since, so what was done has to be told.
+    hand, not of what was done since, so what was done has to be told. Without hands (``by_hand`` is
+    empty) it is told from what was known when the first of its actions was chosen.
     """
-    steps = set(manual.domain.advances.values())
-    ways = [(s, needed_actions(manual, played[s.played :], steps)) for s in by_hand]
-    short = [(start, way) for start, way in ways if len(way) <= LONGEST]
-    last = needed_actions(manual, played[by_sub_goal.played :], steps)
-    return short or [(by_sub_goal, last)]
+
+    def way_from(start: Start) -> list[str]:
+        return needed_actions(manual, [move.action for move in played[start.played :]], goals)
+
+    ways = [(start.belief, way_from(start)) for start in by_hand]
+    if short := [(began, way) for began, way in ways if len(way) <= LONGEST]:
+        return short
+    last = way_from(by_sub_goal)
+    if by_hand:
+        return [(by_sub_goal.belief, last)]
+    return [(next(b for a, b in played[by_sub_goal.played :] if a == last[0]), last)]
 
 
 def _reached(
@@ -152,8 +168,9 @@ def _snippet(
     began: Belief,
     actions: list[str],
     signed: Mapping[str, str],
+    own: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
-    lifted = lift(manual, env.read_signature(signed["goal_signature"]), actions)
+    lifted = lift(manual, env.read_signature(signed["goal_signature"]), actions, own)
     if lifted is None:  # it handles things that the goal does not ask for
         return
     matched = match_action(manual, actions[-1])
@@ -196,29 +213,38 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
 
 
 def _used(
-    manual: Manual, action: str, before: Belief, after: Belief | None
+    manual: Manual, env: Environment, action: str, before: Belief, after: Belief | None
 ) -> Iterator[dict[str, Any]]:
-    """One use of an action: the literals over its parameters before, and after if it worked."""
+    """One use of an action: the literals over its parameters before, and after if it worked.
+
+    Where there is no body, facts noted of what it names, and of what any action may change.
+    """
     matched = match_action(manual, action)
     if matched is None:
         return
     rule, names = matched
     worked = after is not None
-    kinds = {name: {kind_of(text): 1} for name, text in names.items()} if worked else {}
+    shown = worked and env.embodied  # ids are of no kind
+    kinds = {name: {kind_of(text): 1} for name, text in names.items()} if shown else {}
 
     def truths(belief: Belief) -> dict[str, bool | None]:
+        if not env.embodied:
+            return dict.fromkeys(_noted(manual, names, belief), True)
         literals = _literals(tuple(rule.parameters))
         return {t: evaluate(parse_predicate(t), belief, manual.world, names) for t in literals}
 
+    was, now = truths(before), truths(after) if after else {}
+    if not env.embodied:  # of so many facts only those that it changed
+        was, now = ({f: x[f] for f in x if f not in y} for x, y in ((was, now), (now, was)))
     yield {
         "type": "schema",
         "action_template": rule.syntax,
         "action_type": rule.name,
         "uses": [
             {
-                "before": {t: held for t, held in truths(before).items() if held is not None},
+                "before": {t: held for t, held in was.items() if held is not None},
                 "worked": worked,
-                "after": [t for t, held in truths(after).items() if held] if after else [],
+                "after": [t for t, held in now.items() if held],
             }
         ],
         "kinds": kinds,
@@ -226,6 +252,14 @@ def _used(
         "failure_count": int(not worked),
         "confidence": float(worked),
     }
+
+
+def _noted(manual: Manual, names: Mapping[str, str], belief: Belief) -> Iterator[str]:
+    """Facts on record of what an action names, and of what any action may change."""
+    things = {**names, **{thing: thing for thing in manual.environment.things}}
+    for name, thing in things.items():
+        facts = belief["flags"].get(thing, "")
+        yield from (f"state({name}, {fact})" for fact in facts.split(", ") if fact)
 
 
 @cache

@@ -6,7 +6,8 @@ from {object's place}``. A role is one of
 - ``object``, ``destination``: the individual thing or place that the goal asks for;
 - ``object's place``, ``destination's place``: where that one was seen;
 - ``a microwave``: any thing or place of a kind;
-- ``the object``: the goal's object in worlds that do not number their things.
+- ``the object``: the goal's object in worlds that do not number their things;
+- whatever else a world says by ``players``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from rpms.envs import Environment
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import evaluate
 from rpms.rules.schema import ActionRule
@@ -28,12 +30,15 @@ NOBODY = "?"
 """Stands where nothing here plays a role."""
 
 
-def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[str] | None:
+def lift(
+    manual: Manual, goal: GoalSignature, actions: Sequence[str], own: Mapping[str, str] = {}
+) -> list[str] | None:
     """The actions with roles for names; None if an individual in them plays no part in the goal.
 
     Each step is told with the walk to where it is done: that two of them were done at one spot was
     chance, and where the agent stood at first is another home's matter. Of an action that nothing
-    is known of, whatever the goal does not name is one of its kind.
+    is known of, whatever the goal does not name is one of its kind. ``own`` has the role of each
+    name for which the world itself has one.
     """
     walk = next((rule for rule in manual.actions if _walks(rule)), None)
     lifted: list[str] = []
@@ -51,6 +56,9 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
         filled = {}
         for parameter, text in names.items():
             role = roles[parameter]
+            if text in own:
+                filled[parameter] = f"{{{own[text]}}}"
+                continue
             if kinds[parameter] == text:
                 filled[parameter] = _named(text, goal)
                 continue
@@ -67,6 +75,13 @@ def lift(manual: Manual, goal: GoalSignature, actions: Sequence[str]) -> list[st
                 here = there
         lifted.append(rule.syntax.format(**filled))
     return lifted or _walk_alone(manual, goal, actions)
+
+
+def wanted(manual: Manual, env: Environment) -> set[str]:
+    """Actions wanted for their own sake: those that complete a step, or that a tool changes by."""
+    if env.embodied:
+        return {*manual.domain.advances.values()}
+    return {rule.name for rule in manual.actions if rule.effects}
 
 
 def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:

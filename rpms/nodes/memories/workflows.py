@@ -17,7 +17,7 @@ from rpms.memory_store import Note
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.method import Ask, Learned, RecallRequest
 from rpms.nodes.memories.note_method import NoteMethod, candidate
-from rpms.nodes.memories.roles import lift
+from rpms.nodes.memories.roles import lift, wanted
 from rpms.nodes.memories.trajectories import goal_type, transcript
 from rpms.nodes.memories.writing import tidy, writing_prompt
 from rpms.rules import Manual, needed_actions
@@ -162,17 +162,17 @@ def routines(
     goal = env.parse_goal(record["goal"])
     gamma = env.read_signature(goal["signature"])
     belief = env.first_belief(record["first_observation"])
-    goals = set(manual.domain.advances.values())
-    began, played = env.print_state(belief), list[str]()
+    began, played, own = env.print_state(belief), list[str](), dict[str, str]()
     for number, turn in enumerate(record["history"], start=1):
+        own |= {name: role for role, name in env.players(belief).items()}
         belief = env.update_belief(belief, turn["action"], turn["observation"])
         if turn["action"] and not turn["failed"]:
             played.append(turn["action"])
         now = env.print_state(belief)
         if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
             continue
-        needed = needed_actions(manual, played, goals)
-        steps = lift(manual, gamma, needed) or []
+        needed = needed_actions(manual, played, wanted(manual, env))
+        steps = lift(manual, gamma, needed, own) or []
         if len(steps) > 1:
             routine = Routine(goal["type"], env.compat_key(began), tuple(steps))
             yield routine, Recording(record["goal"], began, needed)

