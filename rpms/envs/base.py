@@ -300,6 +300,13 @@ class Environment(ABC):
         }
         return [f"{name}: {text}" for name, text in parts.items() if text]
 
+    def whereabouts(self, belief: Belief) -> str:
+        """Where the agent is and what it holds, before a step that is watched."""
+        if not self.embodied:
+            return ""
+        holding = ", ".join(belief["holding"]) or "nothing"
+        return f"at {belief['location'] or 'the start'}, holding {holding}; "
+
     def recap(self, belief: Belief) -> dict[str, list[str]]:
         """What that block says besides where old turns are left out, the most relevant first."""
         around = ((place, objects_at(belief, place)) for place in belief["reachable"])

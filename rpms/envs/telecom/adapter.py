@@ -27,33 +27,6 @@ from rpms.vocabulary.turn import Turn
 
 SPLITS = ("test", "train", "full")
 HAND_OVER = "transfer_to_human_agents"
-# A ticket says by its last words what would resolve it.
-ISSUES = {
-    "have signal": "service_issue",
-    "excellent internet speed": "mobile_data_issue",
-    "MMS message can be": "mms_issue",
-}
-# Facts of the phone and of the ticket's line by which a step of the procedure is done.
-DONE = {
-    "identify_customer": {"identified"},
-    "find_line": {"of the ticket"},
-    "restore_service": {"signal there"},
-    "restore_data": {"data on", "usage within"},
-    "restore_speed": {"speed excellent"},
-    "restore_mms": {"mms works"},
-}
-# How the facts begin that a tool changes.
-CHANGED: Mapping[str, str | tuple[str, ...]] = {
-    "toggle_airplane_mode": "airplane ", "reseat_sim_card": "sim ", "reset_apn_settings": "mmsc ",
-    "toggle_data": "data ", "toggle_roaming": "roaming o",
-    "enable_roaming": ("roaming a", "roaming r"), "refuel_data": "usage ",
-    "toggle_data_saver_mode": "saver ", "disconnect_vpn": "vpn ", "resume_line": "line ",
-    "set_network_mode_preference": "mode ", "toggle_wifi_calling": "wifi calling ",
-    "send_payment_request": ("bills ", "nothing o"),
-    "make_payment": ("payment a", "nothing a"),
-}  # fmt: skip
-ABROAD = {"restore_data": {"roaming on", "roaming allowed"}}
-"""And those that are needed besides while the customer travels."""
 # Arguments that are no text; tau2 leaves it to the caller to get them right.
 TYPES: Mapping[str, Callable[[str], Any]] = {
     "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
@@ -150,7 +123,7 @@ class Telecom(Environment):
 
     def goal_types(self) -> list[str]:
         """By what would resolve the ticket."""
-        return list(ISSUES.values())
+        return list(beliefs.read_table("issues").values())
 
     def splits(self) -> list[str]:
         """tau2's own, and all its other tasks."""
@@ -193,7 +166,8 @@ class Telecom(Environment):
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """The issue, and where the customer is."""
-        issue = next((kind for words, kind in ISSUES.items() if words in sentence), "")
+        issues = beliefs.read_table("issues").items()
+        issue = next((kind for words, kind in issues if words in sentence), "")
         if not issue:
             raise RpmsError(f"no ticket of this world: '{sentence[:60]}'")
         place = "abroad" if " abroad " in sentence else "home"
@@ -225,9 +199,13 @@ class Telecom(Environment):
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """The first step that is not known to be done, as the policy goes through them."""
         steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
-        away = ABROAD if goal["destination"] == "abroad" else {}
+        done, away = beliefs.read_table("done"), beliefs.read_table("abroad")
+        if goal["destination"] != "abroad":
+            away = {}
         known = {*chain(*beliefs.known_facts(belief).values())}
-        undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
+        undone = [
+            step for step in steps if not known.issuperset([*done[step], *away.get(step, ())])
+        ]
         name = next(iter(undone), steps[-1])
         progress = 100 * (len(steps) - len(undone)) // len(steps)
         return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
@@ -255,18 +233,19 @@ class Telecom(Environment):
         printed = entry.get("state_signature")
         if printed is None:
             return ""
+        changed = beliefs.read_table("changed")
         then, known = read_state(printed), beliefs.known_facts(belief)
         was = {*chain(*(facts.split(",") for facts in then.values()))}
         reasons, now = list[str](), {*chain(*known.values())}
         actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
         for tool, arguments in actions:
-            about = CHANGED.get(tool) or f"{arguments.get('permission', '?')} "
+            about = (*changed.get(tool, ()), f"{arguments.get('permission', '?')} ")
             before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
             if before and before == after:
                 return ""
             if before and after:
                 reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
-        if not CHANGED.keys() & dict(actions).keys():  # it was to find something out
+        if not changed.keys() & dict(actions).keys():  # it was to find something out
             learned = (name for name in then if then[name] == "unknown" and known.get(name))
             reasons += [f"recorded with {name} unknown, it is known now" for name in learned]
         return next(iter(reasons), "")

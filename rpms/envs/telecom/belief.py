@@ -23,33 +23,6 @@ PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
-_PHONE = [
-    (re.compile(pattern), fact)
-    for pattern, fact in (
-        (r"Airplane Mode(?:: | is now )(ON|OFF)", "airplane {}"),
-        (r"SIM Card Status: (active|missing|locked)", "sim {}"),
-        (r"Your SIM card is (active)", "sim {}"),
-        (r"The SIM card is (locked)", "sim {}"),
-        (r"No SIM card detected", "sim missing"),
-        (r"Cellular Network Type: (\dG|none)", "network {}"),
-        (r"Mobile Data (?:Enabled: |is now )(Yes|No|ON|OFF)", "data {}"),
-        (r"Data Roaming (?:Enabled: |is now )(Yes|No|ON|OFF)", "roaming {}"),
-        (r"Data Saver [Mm]ode is (?:now )?(ON|OFF)", "saver {}"),
-        (r"Network Mode (?:Preference|set to): (\w+)", "mode {}"),
-        (r"Wi-Fi Calling is (?:currently turned|now) (ON|OFF)", "wifi calling {}"),
-        (r"VPN is (ON) and connected", "vpn {}"),
-        (r"VPN is turned", "vpn off"),
-        (r"Current APN Name: (\w+)", "apn {}"),
-        (r"\(for picture messages\): Not Set", "mmsc missing"),
-        (r"\(for picture messages\): http", "mmsc set"),
-        (r"APN settings will reset at reboot", "reset pending"),
-        (r"Speed test failed: No Connection", "speed none"),
-        (r"Speed Test Result: .*?\((.+?)\)", "speed {}"),
-        (r"messaging app can send MMS", "mms works"),
-        (r"messaging app cannot send MMS", "mms fails"),
-        (r"Permission '(sms|storage)' granted to app 'messaging'", "{} granted"),
-    )
-]  # fmt: skip
 _PERMISSIONS = re.compile(
     r"App 'messaging' (?:has permission for: (.+)\.|currently has no permissions)|"
     r"Status for App: messaging\n - Permissions(?: Granted:\n(.+)|: None)", re.S
@@ -64,6 +37,11 @@ _PHONE_NUMBER = re.compile(r"phone number: ([\d-]+\d)")
 def read_tier(name: str) -> dict[str, Any]:
     """A tier of the manual: what it lists need not be said here again."""
     return cast(dict[str, Any], read_yaml(Path(__file__).parent / "rules" / f"{name}.yaml")[1])
+
+
+def read_table(name: str) -> Any:
+    """A table of how answers are read."""
+    return read_tier("../reading")[name]
 
 
 def families() -> list[list[str]]:
@@ -223,40 +201,18 @@ def _settle(belief: Belief) -> None:
 
 
 def _read_phone(belief: Belief, text: str) -> None:
-    for pattern, fact in _PHONE:
-        if match := pattern.search(text):
-            word = match[1] if pattern.groups else ""
-            note(belief, PHONE, fact.format(_SWITCHES.get(word, word.lower())))
-    if signal := re.search(r"Cellular Signal: (\w+)", text):
-        note(belief, PHONE, "signal none" if signal[1] == "none" else "signal there")
-    if "Resetting APN settings" in text:
-        note(belief, PHONE, "apn internet", "mmsc set")
-        forget(belief, PHONE, "reset ")
+    for pattern, *facts in read_table("answers"):
+        if match := re.search(pattern, text):
+            word = match[1] if match.re.groups else ""
+            note(belief, PHONE, *(f.format(_SWITCHES.get(word, word.lower())) for f in facts))
     if match := _PERMISSIONS.search(text):
         granted = set(re.findall(r"\w+", match[1] or match[2] or ""))
         for permission in ("sms", "storage"):
             state = "granted" if permission in granted else "missing"
             note(belief, PHONE, f"{permission} {state}")
-    if "SIM card re-seated" in text:  # whether it is locked shows only now
-        forget(belief, PHONE, "sim ")
-    if "Status Bar: " in text:
-        _read_status_bar(belief, text.rpartition("Status Bar: ")[2])
-
-
-def _read_status_bar(belief: Belief, bar: str) -> None:
-    """Mobile data shows only where there is a network to use it."""
-    note(belief, PHONE, "vpn on" if "VPN Connected" in bar else "vpn off")
-    if "Airplane Mode" in bar:
-        note(belief, PHONE, "airplane on", "signal none", "network none")
-        return
-    note(belief, PHONE, "airplane off", "signal none" if "No Signal" in bar else "signal there")
-    if network := re.search(r"\| (\dG) \|", bar):
-        enabled = "Data Enabled" in bar
-        note(belief, PHONE, f"network {network[1].lower()}", "data on" if enabled else "data off")
-        if enabled:
-            note(belief, PHONE, "saver on" if "Data Saver" in bar else "saver off")
-    else:
-        note(belief, PHONE, "network none")
+    for words, beginning in read_table("forgotten").items():
+        if words in text:
+            forget(belief, PHONE, beginning)
 
 
 def _read_payment(belief: Belief, text: str) -> None:
