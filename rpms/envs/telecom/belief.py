@@ -23,10 +23,6 @@ PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
-_PERMISSIONS = re.compile(
-    r"App 'messaging' (?:has permission for: (.+)\.|currently has no permissions)|"
-    r"Status for App: messaging\n - Permissions(?: Granted:\n(.+)|: None)", re.S
-)  # fmt: skip
 _REQUESTED = re.compile(r"payment request for bill (\w+)|Payment request sent .* for bill (\w+)")
 _PAID = re.compile(r"Payment of .+ has been made for bill (\w+)\.")
 _ROAMING = re.compile(r"Roaming (?:was already )?(enabled|disabled)")
@@ -44,55 +40,42 @@ def read_table(name: str) -> Any:
     return read_tier("../reading")[name]
 
 
-def families() -> list[list[str]]:
-    """Facts that exclude each other, as Tier 3 lists them."""
-    return cast(list[list[str]], read_tier("environment")["alternatives"])
-
-
 def facts_of(belief: Belief, thing: str) -> list[str]:
     """All that is known of a thing."""
     text = belief["flags"].get(thing, "")
     return text.split(", ") if text else []
 
 
-def facts_of_line(belief: Belief) -> set[str]:
-    """All that is known of the line that the ticket is about."""
-    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
-    return next((facts for facts in lines if "of the ticket" in facts), set())
-
-
 def known_facts(belief: Belief) -> dict[str, set[str]]:
     """All that is known of the customer, the ticket's line, the phone and the account."""
-    account, phone = facts_of(belief, ACCOUNT), facts_of(belief, PHONE)
+    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
+    line = next((facts for facts in lines if "of the ticket" in facts), set())
     customer = {"identified"} if belief["last_seen"] else set()
-    return {
-        "customer": customer,
-        "line": facts_of_line(belief),
-        PHONE: {*phone},
-        ACCOUNT: {*account},
-    }
+    phone, account = ({*facts_of(belief, thing)} for thing in (PHONE, ACCOUNT))
+    return {"customer": customer, "line": line, PHONE: phone, ACCOUNT: account}
 
 
 def players(belief: Belief) -> dict[str, str]:
     """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
     facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
-    own = [name for name in facts if "of the ticket" in facts[name]]
-    unread = [name for name in facts if facts[name] == {"a line"}]
+    lines = [name for name in facts if "of the ticket" in facts[name] or facts[name] == {"a line"}]
+    lines.sort(key=lambda name: "of the ticket" not in facts[name])
     due = [name for name in facts if facts[name] & {"bill overdue", "bill awaiting payment"}]
     names = {
         "the ticket's number": belief["visible"][:1],
         "the customer": [*belief["last_seen"].values()],
-        "the ticket's line": own or unread,
+        "the ticket's line": lines,
         "the bill due": due,
     }
-    return {role: found[0] for role, found in names.items() if found}
+    return {role: candidates[0] for role, candidates in names.items() if candidates}
 
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
     """Put facts in the place of those that they exclude."""
     known = facts_of(belief, thing)
     for fact in facts:
-        rivals = {other for family in families() if fact in family for other in family}
+        families = read_tier("environment")["alternatives"]  # a new fact excludes its rivals
+        rivals = {other for family in families if fact in family for other in family}
         known = [*(other for other in known if other not in rivals and other != fact), fact]
     belief["flags"][thing] = ", ".join(known)
 
@@ -205,11 +188,6 @@ def _read_phone(belief: Belief, text: str) -> None:
         if match := re.search(pattern, text):
             word = match[1] if match.re.groups else ""
             note(belief, PHONE, *(f.format(_SWITCHES.get(word, word.lower())) for f in facts))
-    if match := _PERMISSIONS.search(text):
-        granted = set(re.findall(r"\w+", match[1] or match[2] or ""))
-        for permission in ("sms", "storage"):
-            state = "granted" if permission in granted else "missing"
-            note(belief, PHONE, f"{permission} {state}")
     for words, beginning in read_table("forgotten").items():
         if words in text:
             forget(belief, PHONE, beginning)
