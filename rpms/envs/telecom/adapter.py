@@ -80,8 +80,7 @@ class Game(LiveGame):
         from tau2.data_model.message import ToolCall
 
         answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
-        if not answer.error:
-            self.called.add(tool)
+        self.called |= {tool} if not answer.error else set()
         won = self._won()
         return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
 
@@ -98,12 +97,11 @@ class Game(LiveGame):
 
     def _won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
-        criteria = self.task.evaluation_criteria
-        if not all(self.env.run_env_assertion(assertion, raise_assertion_error=False)
-                   for assertion in criteria.env_assertions or []):  # fmt: skip
-            return False
         demanded = demanded_tools(self.task)
-        return HAND_OVER not in demanded or demanded <= self.called
+        tests = self.task.evaluation_criteria.env_assertions or []
+        return (HAND_OVER not in demanded or demanded <= self.called) and all(
+            self.env.run_env_assertion(test, raise_assertion_error=False) for test in tests
+        )
 
     def facts(self) -> dict[str, list[str]]:
         """The truth in the belief's words."""
@@ -155,13 +153,11 @@ class Telecom(Environment):
 
     def _way_out(self, name: str) -> str:
         """A report tells tickets apart that handing over wins, at once if need be."""
-        task = all_tasks()[name]
-        handed_over = HAND_OVER in demanded_tools(task)
-        return "hand over" if handed_over else self.parse_goal(task.ticket)["type"]
+        handed = HAND_OVER in demanded_tools(all_tasks()[name])
+        return "hand over" if handed else self.parse_goal(all_tasks()[name].ticket)["type"]
 
     def open_game(self) -> LiveGame:
         """A fresh phone and a fresh database."""
-        domain()
         return Game()
 
     def command_verbs(self) -> list[str]:
@@ -234,8 +230,8 @@ class Telecom(Environment):
             if before and after:
                 reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
         if not changed.keys() & dict(actions).keys():  # it was to find something out
-            learned = (name for name in then if then[name] == "unknown" and known.get(name))
-            reasons += [f"recorded with {name} unknown, it is known now" for name in learned]
+            learned = [name for name in then if then[name] == "unknown" and known.get(name)]
+            return f"recorded with {learned[0]} unknown, it is known now" if learned else ""
         return next(iter(reasons), "")
 
     def compat_key(self, printed: str) -> str:

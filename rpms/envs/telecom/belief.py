@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -130,18 +130,12 @@ def read_call(action: str) -> tuple[str, dict[str, str]]:
     return tool, dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))
 
 
-def _records(observation: str) -> Iterator[dict[str, Any]]:
-    """Every object of an answer in JSON, from the outside in."""
-    try:
-        waiting = [json.loads(observation)]
-    except ValueError:
-        return
-    for value in waiting:
-        if isinstance(value, dict):
-            yield value
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+def _records(observation: str) -> list[dict[str, Any]]:
+    """Every object of an answer in JSON."""
+    records: list[dict[str, Any]] = []
+    with suppress(ValueError):
+        json.loads(observation, object_hook=records.append)
+    return records
 
 
 def _read_record(belief: Belief, record: dict[str, Any]) -> None:

@@ -37,11 +37,9 @@ def true_facts(env: Any) -> dict[str, list[str]]:
     facts = {"phone": phone, "account": ["payment awaiting" if around.payment_request else
                                          "nothing awaiting"]}  # fmt: skip
     customer = env.tools.get_customer_by_phone(around.phone_number)
-    states = []
     for bill in env.tools.get_bills_for_customer(customer.customer_id, 1000):
         facts[bill.bill_id] = ["a bill", f"bill {bill.status.value.lower()}"]
-        states += facts[bill.bill_id]
-    overdue = "bill overdue" in states
+    overdue = any("bill overdue" in known for known in facts.values())
     facts["account"].append("bills overdue" if overdue else "nothing overdue")
     for name in customer.line_ids:
         line = env.tools.get_details_by_id(name)
