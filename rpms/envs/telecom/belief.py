@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -23,37 +23,6 @@ PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
-_PHONE = [
-    (re.compile(pattern), fact)
-    for pattern, fact in (
-        (r"Airplane Mode(?:: | is now )(ON|OFF)", "airplane {}"),
-        (r"SIM Card Status: (active|missing|locked)", "sim {}"),
-        (r"Your SIM card is (active)", "sim {}"),
-        (r"The SIM card is (locked)", "sim {}"),
-        (r"No SIM card detected", "sim missing"),
-        (r"Cellular Network Type: (\dG|none)", "network {}"),
-        (r"Mobile Data (?:Enabled: |is now )(Yes|No|ON|OFF)", "data {}"),
-        (r"Data Roaming (?:Enabled: |is now )(Yes|No|ON|OFF)", "roaming {}"),
-        (r"Data Saver [Mm]ode is (?:now )?(ON|OFF)", "saver {}"),
-        (r"Network Mode (?:Preference|set to): (\w+)", "mode {}"),
-        (r"Wi-Fi Calling is (?:currently turned|now) (ON|OFF)", "wifi calling {}"),
-        (r"VPN is (ON) and connected", "vpn {}"),
-        (r"VPN is turned", "vpn off"),
-        (r"Current APN Name: (\w+)", "apn {}"),
-        (r"\(for picture messages\): Not Set", "mmsc missing"),
-        (r"\(for picture messages\): http", "mmsc set"),
-        (r"APN settings will reset at reboot", "reset pending"),
-        (r"Speed test failed: No Connection", "speed none"),
-        (r"Speed Test Result: .*?\((.+?)\)", "speed {}"),
-        (r"messaging app can send MMS", "mms works"),
-        (r"messaging app cannot send MMS", "mms fails"),
-        (r"Permission '(sms|storage)' granted to app 'messaging'", "{} granted"),
-    )
-]  # fmt: skip
-_PERMISSIONS = re.compile(
-    r"App 'messaging' (?:has permission for: (.+)\.|currently has no permissions)|"
-    r"Status for App: messaging\n - Permissions(?: Granted:\n(.+)|: None)", re.S
-)  # fmt: skip
 _REQUESTED = re.compile(r"payment request for bill (\w+)|Payment request sent .* for bill (\w+)")
 _PAID = re.compile(r"Payment of .+ has been made for bill (\w+)\.")
 _ROAMING = re.compile(r"Roaming (?:was already )?(enabled|disabled)")
@@ -66,9 +35,9 @@ def read_tier(name: str) -> dict[str, Any]:
     return cast(dict[str, Any], read_yaml(Path(__file__).parent / "rules" / f"{name}.yaml")[1])
 
 
-def families() -> list[list[str]]:
-    """Facts that exclude each other, as Tier 3 lists them."""
-    return cast(list[list[str]], read_tier("environment")["alternatives"])
+def read_table(name: str) -> Any:
+    """A table of how answers are read."""
+    return read_tier("../reading")[name]
 
 
 def facts_of(belief: Belief, thing: str) -> list[str]:
@@ -77,44 +46,36 @@ def facts_of(belief: Belief, thing: str) -> list[str]:
     return text.split(", ") if text else []
 
 
-def facts_of_line(belief: Belief) -> set[str]:
-    """All that is known of the line that the ticket is about."""
-    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
-    return next((facts for facts in lines if "of the ticket" in facts), set())
-
-
 def known_facts(belief: Belief) -> dict[str, set[str]]:
     """All that is known of the customer, the ticket's line, the phone and the account."""
-    account, phone = facts_of(belief, ACCOUNT), facts_of(belief, PHONE)
+    lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
+    line = next((facts for facts in lines if "of the ticket" in facts), set())
     customer = {"identified"} if belief["last_seen"] else set()
-    return {
-        "customer": customer,
-        "line": facts_of_line(belief),
-        PHONE: {*phone},
-        ACCOUNT: {*account},
-    }
+    phone, account = ({*facts_of(belief, thing)} for thing in (PHONE, ACCOUNT))
+    return {"customer": customer, "line": line, PHONE: phone, ACCOUNT: account}
 
 
 def players(belief: Belief) -> dict[str, str]:
     """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
     facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
-    own = [name for name in facts if "of the ticket" in facts[name]]
-    unread = [name for name in facts if facts[name] == {"a line"}]
+    lines = [name for name in facts if "of the ticket" in facts[name] or facts[name] == {"a line"}]
+    lines.sort(key=lambda name: "of the ticket" not in facts[name])
     due = [name for name in facts if facts[name] & {"bill overdue", "bill awaiting payment"}]
     names = {
         "the ticket's number": belief["visible"][:1],
         "the customer": [*belief["last_seen"].values()],
-        "the ticket's line": own or unread,
+        "the ticket's line": lines,
         "the bill due": due,
     }
-    return {role: found[0] for role, found in names.items() if found}
+    return {role: candidates[0] for role, candidates in names.items() if candidates}
 
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
     """Put facts in the place of those that they exclude."""
     known = facts_of(belief, thing)
     for fact in facts:
-        rivals = {other for family in families() if fact in family for other in family}
+        families = read_tier("environment")["alternatives"]  # a new fact excludes its rivals
+        rivals = {other for family in families if fact in family for other in family}
         known = [*(other for other in known if other not in rivals and other != fact), fact]
     belief["flags"][thing] = ", ".join(known)
 
@@ -169,18 +130,12 @@ def read_call(action: str) -> tuple[str, dict[str, str]]:
     return tool, dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))
 
 
-def _records(observation: str) -> Iterator[dict[str, Any]]:
-    """Every object of an answer in JSON, from the outside in."""
-    try:
-        waiting = [json.loads(observation)]
-    except ValueError:
-        return
-    for value in waiting:
-        if isinstance(value, dict):
-            yield value
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+def _records(observation: str) -> list[dict[str, Any]]:
+    """Every object of an answer in JSON."""
+    records: list[dict[str, Any]] = []
+    with suppress(ValueError):
+        json.loads(observation, object_hook=records.append)
+    return records
 
 
 def _read_record(belief: Belief, record: dict[str, Any]) -> None:
@@ -223,40 +178,13 @@ def _settle(belief: Belief) -> None:
 
 
 def _read_phone(belief: Belief, text: str) -> None:
-    for pattern, fact in _PHONE:
-        if match := pattern.search(text):
-            word = match[1] if pattern.groups else ""
-            note(belief, PHONE, fact.format(_SWITCHES.get(word, word.lower())))
-    if signal := re.search(r"Cellular Signal: (\w+)", text):
-        note(belief, PHONE, "signal none" if signal[1] == "none" else "signal there")
-    if "Resetting APN settings" in text:
-        note(belief, PHONE, "apn internet", "mmsc set")
-        forget(belief, PHONE, "reset ")
-    if match := _PERMISSIONS.search(text):
-        granted = set(re.findall(r"\w+", match[1] or match[2] or ""))
-        for permission in ("sms", "storage"):
-            state = "granted" if permission in granted else "missing"
-            note(belief, PHONE, f"{permission} {state}")
-    if "SIM card re-seated" in text:  # whether it is locked shows only now
-        forget(belief, PHONE, "sim ")
-    if "Status Bar: " in text:
-        _read_status_bar(belief, text.rpartition("Status Bar: ")[2])
-
-
-def _read_status_bar(belief: Belief, bar: str) -> None:
-    """Mobile data shows only where there is a network to use it."""
-    note(belief, PHONE, "vpn on" if "VPN Connected" in bar else "vpn off")
-    if "Airplane Mode" in bar:
-        note(belief, PHONE, "airplane on", "signal none", "network none")
-        return
-    note(belief, PHONE, "airplane off", "signal none" if "No Signal" in bar else "signal there")
-    if network := re.search(r"\| (\dG) \|", bar):
-        enabled = "Data Enabled" in bar
-        note(belief, PHONE, f"network {network[1].lower()}", "data on" if enabled else "data off")
-        if enabled:
-            note(belief, PHONE, "saver on" if "Data Saver" in bar else "saver off")
-    else:
-        note(belief, PHONE, "network none")
+    for pattern, *facts in read_table("answers"):
+        if match := re.search(pattern, text):
+            word = match[1] if match.re.groups else ""
+            note(belief, PHONE, *(f.format(_SWITCHES.get(word, word.lower())) for f in facts))
+    for words, beginning in read_table("forgotten").items():
+        if words in text:
+            forget(belief, PHONE, beginning)
 
 
 def _read_payment(belief: Belief, text: str) -> None:

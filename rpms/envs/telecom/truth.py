@@ -15,17 +15,17 @@ def true_facts(env: Any) -> dict[str, list[str]]:
     mms = "can send" in env.user_tools.can_send_mms()
     apn, messaging = device.active_apn_settings, device.app_statuses["messaging"].permissions
     sim = "missing" if device.sim_card_missing else device.sim_card_status.value.split("_")[0]
+    switches = {
+        "airplane": device.airplane_mode, "data": device.data_enabled, "vpn": device.vpn_connected,
+        "roaming": device.roaming_enabled, "saver": device.data_saver_mode,
+        "wifi calling": device.wifi_calling_enabled,
+    }  # fmt: skip
     phone = [
-        f"airplane {_switch(device.airplane_mode)}",
+        *(f"{name} {'on' if on else 'off'}" for name, on in switches.items()),
         f"sim {sim}",
         f"signal {'none' if device.network_signal_strength.value == 'none' else 'there'}",
         f"network {device.network_technology_connected.value.lower()}",
-        f"data {_switch(device.data_enabled)}",
-        f"roaming {_switch(device.roaming_enabled)}",
-        f"saver {_switch(device.data_saver_mode)}",
         f"mode {device.network_mode_preference.value}",
-        f"wifi calling {_switch(device.wifi_calling_enabled)}",
-        f"vpn {_switch(device.vpn_connected)}",
         f"apn {apn.apn_name.value}",
         f"mmsc {'set' if apn.mmsc_url else 'missing'}",
         *(["reset pending"] if apn.reset_at_reboot else []),
@@ -37,11 +37,9 @@ def true_facts(env: Any) -> dict[str, list[str]]:
     facts = {"phone": phone, "account": ["payment awaiting" if around.payment_request else
                                          "nothing awaiting"]}  # fmt: skip
     customer = env.tools.get_customer_by_phone(around.phone_number)
-    states = []
     for bill in env.tools.get_bills_for_customer(customer.customer_id, 1000):
         facts[bill.bill_id] = ["a bill", f"bill {bill.status.value.lower()}"]
-        states += facts[bill.bill_id]
-    overdue = "bill overdue" in states
+    overdue = any("bill overdue" in known for known in facts.values())
     facts["account"].append("bills overdue" if overdue else "nothing overdue")
     for name in customer.line_ids:
         line = env.tools.get_details_by_id(name)
@@ -60,7 +58,3 @@ def true_facts(env: Any) -> dict[str, list[str]]:
         if own:
             facts["account"].append(facts[name][3])
     return facts
-
-
-def _switch(on: bool) -> str:
-    return "on" if on else "off"

@@ -146,14 +146,20 @@ def step_table(run: Run) -> Table:
             rate = share(parts, [getattr(e, whole) for e in judged])
             behind = [e for e, n in zip(judged, parts, strict=True) if n]
             cells.append(linked(percent(rate.value, rate.interval), behind))
-        rows.append([label(names(name)), *cells, count(sum(e.checked_steps for e in judged))])
+        broken = mean([sum(n[3] for n in e.foretold.values()) for e in judged])
+        passed = number(broken.value, ".2f", broken.interval)
+        rows.append(
+            [label(names(name)), *cells, count(sum(e.checked_steps for e in judged)), passed]
+        )
     columns = ["condition", "steps, all", "steps, won", "steps, lost", "invalid actions (P1)"]
     columns += ["of them repeated", "unreadable replies", "belief drift (P2)", "checked steps"]
+    columns += ["against a rule"]
     notes = [
         "Mean steps per episode. P1: share of steps that the environment refused or that held no "
         "readable action; repeated: of those, the very action that the step before was refused. "
         "P2: share of checked steps at which the belief contradicts the simulator's true state. "
-        "Intervals resample whole episodes.",
+        "Against a rule: actions per episode that a rule of theirs spoke against and the world let "
+        "pass. Intervals resample whole episodes.",
     ]
     title = "Steps, invalid actions and belief drift"
     return Table("steps", title, source_of(run), columns, rows, notes=notes)

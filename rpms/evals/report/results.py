@@ -167,11 +167,15 @@ def type_table(run: Run) -> Table:
 
 
 def task_table(run: Run) -> Table | None:
-    """The same by what comes before the number in a task's name: ``boil`` for ``boil/21``."""
+    """The same by what comes before the number in a task's name: ``boil`` for ``boil/21``.
+
+    None where that names neither tasks of a benchmark nor the goal types, some told apart.
+    """
     kinds = {task.id.rpartition("/")[0] for task in run.manifest.tasks}
-    if metric_of(run.manifest.env) != "score" or not all(kinds):
+    named = metric_of(run.manifest.env) == "score" or bool(kinds & {*groups(run)})
+    if not named or not all(kinds):
         return None
-    words = {kind: kind.replace("-", " ") for kind in sorted(kinds)}
+    words = {kind: re.sub("[-_]", " ", kind) for kind in sorted(kinds)}
     return _grouped(run, "tasks", "Results by task", words, lambda e: e.task.rpartition("/")[0])
 
 

@@ -43,13 +43,6 @@ class Start(NamedTuple):
     played: int
 
 
-class Move(NamedTuple):
-    """An action that was carried out, and what was known before."""
-
-    action: str
-    before: Belief
-
-
 def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> list[Entry]:
     """M from trajectories: what each of them teaches, merged.
 
@@ -72,7 +65,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
     history: list[Turn] = []
     step = env.sub_goal(goal, belief, history)
     by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
-    played, own = list[Move](), dict[str, str]()
+    played, beliefs, own = list[str](), list[Belief](), dict[str, str]()
     gamma = env.read_signature(goal["signature"])
     yield from _finds(belief, set())
     for number, turn in enumerate(record["history"], start=1):
@@ -110,11 +103,15 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
         )  # fmt: skip
-        played.append(Move(action, before))
+        played.append(action)
+        beliefs.append(before)
         after = env.sub_goal(goal, belief, history)
         if _reached(manual, step, after, action, record, number=number):
             starts = by_hand if env.embodied else []
-            for began, way in _ways(manual, wanted(manual, env), starts, by_sub_goal, played):
+            for start, way in _ways(manual, wanted(manual, env), starts, by_sub_goal, played):
+                began = start.belief
+                if not starts:  # no hand to go by: what was known when the first was chosen
+                    began = beliefs[played.index(way[0], start.played)]
                 signed["state_signature"] = env.print_state(began)
                 yield from _snippet(manual, env, step, began, way, signed=signed, own=own)
             by_sub_goal = Start(belief, len(played))
@@ -125,25 +122,17 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
 
 
 def _ways(
-    manual: Manual, goals: set[str], by_hand: list[Start], by_sub_goal: Start, played: list[Move]
-) -> list[tuple[Belief, list[str]]]:
+    manual: Manual, goals: set[str], by_hand: list[Start], by_sub_goal: Start, played: list[str]
+) -> list[tuple[Start, list[str]]]:
     """The way to here from each state of the hand it began with, detours left out.
 
     From the last sub-goal only where that is too long a story: a state signature tells of the
-    hand, not of what was done since, so what was done has to be told. Without hands (``by_hand`` is
-    empty) it is told from what was known when the first of its actions was chosen.
+    hand, not of what was done since, so what was done has to be told.
     """
-
-    def way_from(start: Start) -> list[str]:
-        return needed_actions(manual, [move.action for move in played[start.played :]], goals)
-
-    ways = [(start.belief, way_from(start)) for start in by_hand]
-    if short := [(began, way) for began, way in ways if len(way) <= LONGEST]:
-        return short
-    last = way_from(by_sub_goal)
-    if by_hand:
-        return [(by_sub_goal.belief, last)]
-    return [(next(b for a, b in played[by_sub_goal.played :] if a == last[0]), last)]
+    ways = [(s, needed_actions(manual, played[s.played :], goals)) for s in by_hand]
+    short = [(start, way) for start, way in ways if len(way) <= LONGEST]
+    last = needed_actions(manual, played[by_sub_goal.played :], goals)
+    return short or [(by_sub_goal, last)]
 
 
 def _reached(

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from rpms.envs.telecom.adapter import TYPES, all_tasks
 from rpms.envs.telecom.belief import read_call
+from rpms.evals.step_analysis import judge, prediction_counts
 from rpms.graph import build_graph, run_episode
 from rpms.middleware import RulesGuard, StateMemory
 from rpms.vocabulary.context import RunContext
@@ -19,6 +20,7 @@ from tests.envs.telecom.conftest import (
     BILLS,
     IDENTIFY,
     LINE,
+    MANUAL,
     TRAIN,
     USAGE,
     WORLD,
@@ -120,3 +122,14 @@ def test_every_condition_plays(condition: str) -> None:
                          graph=build_graph())  # fmt: skip
     assert result["history"][0]["action"] == IDENTIFY
     assert result["success"] or condition != "E"
+
+
+def test_what_is_done_against_the_policy_is_counted_where_the_tool_lets_it_pass() -> None:
+    player = Player(with_name("service_issue", "overdue_bill"))
+    [*_] = player.play(IDENTIFY, LINE)
+    action = "send_payment_request customer_id=C1001 bill_id=B1001"
+    judged = judge(MANUAL, action, player.belief, player.goal)
+    (step,) = player.play(action)
+    line = {"judged": judged, "action": action, "proposal": action,
+            "failed": WORLD.failed(step.outcome.observation)}  # fmt: skip
+    assert prediction_counts([line])["foretold"] == {"T-REQUEST": [0, 0, 1, 1]}

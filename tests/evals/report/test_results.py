@@ -17,6 +17,7 @@ from rpms.commands.terminal_tables import print_source, print_tables
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
 from rpms.evals.report import build_report, read_report
+from rpms.evals.report.behaviour import step_table
 from rpms.evals.report.page import render_page
 from rpms.evals.report.results import (
     main_table,
@@ -25,6 +26,7 @@ from rpms.evals.report.results import (
     pass_hat,
     repeat_table,
     square_table,
+    task_table,
     trial_table,
     type_table,
 )
@@ -348,3 +350,21 @@ def test_a_pair_says_in_what_it_differs(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert pairs[3]["second - first"]["points"] == -75
     assert pairs[3]["McNemar p"] == pytest.approx(2 / 2**6)
+
+
+def test_names_of_tasks_that_tell_goal_types_apart_have_a_table(tmp_path: Path) -> None:
+    """Such as tickets that are won by being handed over, and by nothing else."""
+    names = ["hand over/1", "mms_issue/2", "mms_issue/3"]
+    tasks = [{"id": name, "index": i, "type": "mms_issue", "goal": "g"}
+             for i, name in enumerate(names)]  # fmt: skip
+    lines = {("A", i): {"task": name, "type": "mms_issue", "foretold": {"T": [0, 0, 2, i]}}
+             for i, name in enumerate(names)}  # fmt: skip
+    folder = write_run(
+        tmp_path / "run", {"A": [True, True, False]}, logs=False, lines=lines, tasks=tasks
+    )
+    table = task_table(run := read_run(folder))
+    assert table and [row[0].text for row in table.rows] == ["hand over", "mms issue", "all"]
+    assert [row[1].text[:5] for row in table.rows] == ["100.0", "50.0%", "66.7%"]
+    steps = step_table(run)
+    assert steps.columns[-1] == "against a rule" and steps.rows[0][-1].text.startswith("1.00")
+    assert task_table(read_run(write_run(tmp_path / "homes", {"A": [True]}, logs=False))) is None
