@@ -276,10 +276,7 @@ CAUSES = (
 """In the order of the tables; a wrong last action is called by its name, as ``wrong focus``."""
 LATE = 4
 """One part of so many: progress within the last one counts as getting on until the end."""
-ADVICE = {
-    "ignored": ", against what the prompt said",
-    "wrong": ", as the prompt advised",
-}
+ADVICE = {"ignored": ", against what the prompt said", "wrong": ", as the prompt advised"}
 """What stood in the prompt about an action that failed."""
 
 

@@ -29,14 +29,7 @@ from rpms.evals.tables import NONE, Cell, Table, count
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions
 from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
-from rpms.rule_learning.explore import (
-    SELDOM,
-    Player,
-    Watcher,
-    explore,
-    names_at_hand,
-    names_known,
-)
+from rpms.rule_learning.explore import SELDOM, Player, Watcher, explore, names_at_hand, names_known
 from rpms.rule_learning.induction import changes, writable
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate

@@ -22,16 +22,7 @@ from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.pddl import (
-    Action,
-    Atom,
-    Clause,
-    Domain,
-    Literal,
-    PddlError,
-    Problem,
-    Typed,
-)
+from rpms.envs.alfworld.pddl import Action, Atom, Clause, Domain, Literal, PddlError, Problem, Typed
 
 Row = tuple[str, ...]
 Shape = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
