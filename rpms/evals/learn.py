@@ -181,20 +181,13 @@ def _chosen(run: Run, condition: str) -> list[str]:
 
 
 def _origin(run: Run, label: str) -> tuple[str, ...]:
-    manifest = run.manifest
-    return (
-        run.model(label),
-        f"{manifest.env} {manifest.split}",
-        f"{len(manifest.tasks)} tasks",
-        f"condition {label}{_own_rules(run.settings(label))}",
-        f"commit {manifest.commits}",
-    )
-
-
-def _own_rules(context: Mapping[str, Any]) -> str:
     """Another manual than the one shipped makes another memory."""
+    manifest, context = run.manifest, run.settings(label)
     own = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
-    return "".join(f" {word} {value}" for word, value in own.items() if value)
+    rules = "".join(f" {word} {value}" for word, value in own.items() if value)
+    where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
+    condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
+    return run.model(label), where, tasks, condition, commit
 
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:
