@@ -95,15 +95,7 @@ def _start(episode_id: str, task: Task) -> str:
 def _play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World = None
 ) -> Outcome:
-    """Play one action, bringing the episode back first if needed.
-
-    Args:
-        episode_id: the episode.
-        task: what it plays.
-        history: its turns so far.
-        action: what to do now.
-        world: what the last outcome said of the world's state, if it said anything.
-    """
+    """Play one action, bringing the episode back first if needed."""
     live = _where_it_was(episode_id, task, history, world)
     with _closed_on_failure(live.game):
         outcome = live.game.step(action)

@@ -101,13 +101,7 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
 
 
 def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Experience:
-    """What some runs have to teach.
-
-    Args:
-        runs: runs of one world.
-        condition: the one label to take; empty for all of them.
-        allowed: why something other than Rules-only on a learning split may be learned from.
-    """
+    """What runs of one world have to teach; ``allowed`` says why it need not be Rules-only."""
     records: list[EpisodeRecord] = []
     failed: list[str] = []
     # By what runs must share to be rounds of one thing: episodes learned from, and planned.
