@@ -131,7 +131,7 @@ def test_the_real_model_reads_less_when_the_prefix_stays(local_model: str) -> No
         return [{"role": "system", "content": "You are a robot in a house with many desks."},
                 {"role": "user", "content": text}]  # fmt: skip
 
-    shapes = {layout: [prompt(layout, step) for step in (1, 2, 3)] for layout in bench.LAYOUTS}
+    shapes = {layout: [prompt(layout, step) for step in (1, 2)] for layout in bench.LAYOUTS}
     (prefix,) = bench.bench_prefix(model=local_model, prompts=shapes)
     (paper, most), (friendly, fewest) = prefix.figures.items()
     assert 5 * fewest < most
