@@ -143,7 +143,7 @@ def step_table(run: Run) -> Table:
         "Mean steps per episode. P1: share of steps that the environment refused or that held no "
         "readable action; repeated: of those, the very action that the step before was refused. "
         "P2: share of checked steps at which the belief contradicts the simulator's true state. "
-        "Intervals resample whole episodes."
+        "Intervals resample whole episodes.",
     ]
     title = "Steps, invalid actions and belief drift"
     return Table("steps", title, source_of(run), columns, rows, notes=notes)
@@ -168,7 +168,7 @@ def fate_table(run: Run) -> Table | None:
         "Entries at or above theta at each step, and the share that ended so: unsayable in names "
         "of this place, dropped by the state filter (scf) or the arbiter, merged with one that "
         "says the same, beyond the best k of their type, or out of the token budget. The shares "
-        "and what was shown add up to 100%; warned are those of the shown that carry a warning."
+        "and what was shown add up to 100%; warned are those of the shown that carry a warning.",
     ]
     columns = ["condition", "candidates", *fates, "shown", "warned"]
     return Table("fates", "What became of memories", source_of(run), columns, rows, notes=notes)
@@ -191,7 +191,7 @@ def guard_table(run: Run) -> Table | None:
     notes = [
         "Share of proposed actions. The last column names the rules that spoke against proposals "
         "most often; 'procedure' means that nothing forbade the action but it served no sub-goal. "
-        "Fell back: asking again did not help, and what was played is in docs/guard.md."
+        "Fell back: asking again did not help, and what was played is in docs/guard.md.",
     ]
     return Table(
         "guard", "What rules made of the agent's actions", source_of(run),
@@ -219,7 +219,7 @@ def refusal_table(run: Run) -> Table | None:
         "no action of the list. Wrong: a memory in the prompt said to do it, or all that the rule "
         "in the prompt asks for held in the belief, and the world refused it. Missing: nothing in "
         "the prompt settled it. A lost episode counts under the kind of most of its refused "
-        "actions, or of the action that ended it."
+        "actions, or of the action that ended it.",
     ]
     return Table(
         "lacking", "Knowledge missing, wrong or ignored", source_of(run),
@@ -244,7 +244,7 @@ def prediction_table(run: Run) -> Table | None:
     notes = [
         "Over all conditions, of the actions played as proposed where the belief settles all that "
         "the rule asks for. A refusal of what a rule calls possible means that it leaves out a "
-        "condition, and an acceptance of what it calls impossible that it has a false one."
+        "condition, and an acceptance of what it calls impossible that it has a false one.",
     ]
     return Table(
         "predictions", "Rules that turned out wrong", source_of(run),
