@@ -229,7 +229,8 @@ def _meant(now: DecisionPoint) -> str:
 def holds(now: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) -> bool:
     """Whether a condition is known to hold; what is unknown does not."""
     bound = {OBJECT: now.goal["object"], DESTINATION: now.goal["destination"], **names}
-    arguments = [_fill_in(argument, bound) for argument in predicate.arguments]
+    # A parameter or `$object` becomes a name; `$object` may also stand within an argument.
+    arguments = [bound.get(a, a.replace(OBJECT, bound[OBJECT])) for a in predicate.arguments]
     if predicate.name in now.manual.domain.terms:
         inner = {ARGUMENT: arguments[0]} if arguments else {}
         choices = now.manual.domain.terms[predicate.name]
@@ -238,13 +239,6 @@ def holds(now: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) ->
     if predicate.name in WORDS:
         return WORDS[predicate.name][1](now, *arguments) == predicate.positive
     return evaluate(predicate, now.belief, now.manual.world, bound) is True
-
-
-def _fill_in(argument: str, names: Mapping[str, str]) -> str:
-    """A parameter or `$object` becomes a name; `$object` may also stand within an argument."""
-    if argument in names:
-        return names[argument]
-    return argument.replace(OBJECT, names[OBJECT])
 
 
 def _targeted(now: DecisionPoint, name: str) -> bool:

@@ -26,6 +26,7 @@ from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.evals import evaluate
 from rpms.evals.runner import local_pool
+from rpms.graph.build import OUR_CALL, OWN_CALL
 from rpms.models.local import missing
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.belief import Belief
@@ -36,6 +37,11 @@ pytest_plugins = ["tests.real_runs"]
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A call that fails is made again by the real policy, but at once.
+for call in (OUR_CALL, OWN_CALL):
+    pauses = {"initial_interval": 0.01, "max_interval": 0.02, "jitter": False}
+    call["retry_policy"] = call["retry_policy"]._replace(**pauses)
 
 # What is started in the background ignores Ctrl-C, and so do its children: they are tested with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

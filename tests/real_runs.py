@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from rpms.commands.main import app
 
 CONDITIONS = "A,S,B,C,D"
-TASKS = 4
+TASKS = 2
 Play = Callable[..., Path]
 
 
@@ -41,20 +41,20 @@ def play_once(tmp_path_factory: pytest.TempPathFactory) -> Play:
 
 @pytest.fixture(scope="session")
 def real_run(play_once: Play) -> Path:
-    """The built-in planner in four generated homes, under every condition of the ablation."""
+    """The built-in planner in two generated homes, under every condition of the ablation."""
     words = ["--split", "generated_unseen", "--conditions", CONDITIONS, "--limit", str(TASKS)]
     return play_once("alfworld", *words, "--spread")
 
 
 @pytest.fixture(scope="session")
 def random_run(play_once: Play) -> Path:
-    """Whoever picks any action, in two generated homes."""
-    words = ["--split", "generated_unseen", "--conditions", "A", "--limit", "2"]
+    """Whoever picks any action, in a generated home."""
+    words = ["--split", "generated_unseen", "--conditions", "A", "--limit", "1"]
     return play_once("random", *words, "--model", "random")
 
 
 @pytest.fixture(scope="session")
 def science_run(play_once: Play) -> Path:
     """The built-in planner in ScienceWorld."""
-    words = ["--env", "scienceworld", "--split", "train_mini", "--conditions", "A", "--limit", "2"]
-    return play_once("scienceworld", *words, "--max-steps", "40")
+    words = ["--env", "scienceworld", "--split", "train_mini", "--conditions", "A", "--limit", "1"]
+    return play_once("scienceworld", *words, "--max-steps", "20")

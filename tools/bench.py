@@ -1,8 +1,7 @@
 """``python -m tools.bench [--only NAME]``: what things cost, as ratios measured in one run.
 
-Bare times mean nothing on another machine; what is compared takes turns in the same process or
-against the same server, so that a busy moment touches both. Processor time is counted wherever
-nothing is waited for.
+Bare times mean nothing on another machine; what is compared takes turns in the same process, so
+that a busy moment touches both. Processor time is counted wherever nothing is waited for.
 """
 
 from __future__ import annotations
@@ -12,17 +11,13 @@ import asyncio
 import json
 import math
 import random
-import resource
-import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, cycle
 from pathlib import Path
 from statistics import median
@@ -42,10 +37,7 @@ from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.stock import missing_stock, start_stock
-from rpms.evals.conditions import letters
 from rpms.evals.expert import NOTHING
-from rpms.evals.plan import make_plan
-from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
 from rpms.memory_store import MemoryIndex, load_from_store, read_snapshot, save_to_store
@@ -70,13 +62,6 @@ WORLD = get_environment("alfworld")
 CONTEXT = RunContext.for_condition("D")
 SIZES = (557, 10_000, 100_000, 1_000_000)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
-PROGRAMS = {
-    "python -c pass": ("-c", "pass"),
-    "import rpms": ("-c", "import rpms"),
-    "rpms --help": ("-m", "rpms", "--help"),
-    "rpms run --help": ("-m", "rpms", "run", "--help"),
-    "from rpms import run_episode": ("-c", "from rpms import run_episode"),
-}
 
 
 class Measured(NamedTuple):
@@ -319,66 +304,6 @@ def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
     return time.perf_counter() - began
 
 
-class SlowServer(ThreadingHTTPServer):
-    """Says the same to every request, after a fixed time."""
-
-    request_queue_size = 1024
-    latency, first, requests = 1.0, 0.0, 0
-
-
-class SlowReply(BaseHTTPRequestHandler):
-    """One connection, for as long as the client keeps it."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        """A completion after the latency."""
-        server = cast(SlowServer, self.server)
-        server.first, server.requests = server.first or time.time(), server.requests + 1
-        self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(server.latency)
-        message = {"role": "assistant", "content": "Thought: I look around.\nAction: look"}
-        data = json.dumps({
-            "id": "1", "object": "chat.completion", "created": 0, "model": "slow",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        }).encode()  # fmt: skip
-        self.send_response(200)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads it."""
-
-
-def bench_throughput(
-    latency: float = 1.0, episodes: int = 60, steps: int = 20, workers: int = 2
-) -> Iterator[Measured]:
-    """A run with all episodes at once, against a server that is slow."""
-    with (
-        SlowServer(("127.0.0.1", 0), SlowReply) as server,
-        TemporaryDirectory(prefix="rpms-bench-") as folder,
-    ):
-        server.latency = latency
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/v1"
-        context = CONTEXT.with_(model="openai:slow", base_url=address, max_steps=steps)
-        plan = make_plan(WORLD.name, "generated_unseen", letters(["D"], context), episodes)
-        run, began = RunSession(plan, Path(folder)), time.time()
-        capacity = capacity_of(plan.env, workers, episodes)
-        run.play(local_pool(plan, workers), capacity, lambda progress: None)
-        run.close()
-        ended, first = time.time(), server.first
-        if server.requests != episodes * steps:
-            raise RpmsError(f"{server.requests} requests instead of {episodes * steps}")
-        server.shutdown()
-    yield Measured(f"throughput: {episodes} episodes of {steps} steps", "s", {
-        "ideal: one reply per step": steps * latency,
-        "a run, from the first request": ended - first,
-        "start-up before that": first - began,
-    })  # fmt: skip
-
-
 def bench_prefix(
     steps: int = 12, model: str = "local:smollm2", prompts: dict[str, Any] | None = None
 ) -> Iterator[Measured]:
@@ -437,20 +362,6 @@ def wander(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     return EpisodeState(reply=f"Action: {action}", usage=NOTHING, action="")
 
 
-def bench_startup(tries: int = 5) -> Iterator[Measured]:
-    """Processor time of processes of their own; the first tries also warm the file system."""
-    seconds = dict.fromkeys(PROGRAMS, math.inf)
-    for name, words in [*PROGRAMS.items()] * tries:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            raise RpmsError(f"'{' '.join(words)}' ended with {done.returncode}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        seconds[name] = min(seconds[name], used)
-    yield Measured("startup", "s", seconds)
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Print every part, or the one that is asked for; what cannot be measured is said."""
     parts: dict[str, Callable[[], Iterator[Measured]]] = {
@@ -458,10 +369,8 @@ def main(words: Sequence[str] | None = None) -> int:
         "memory": bench_memory,
         "store": bench_store,
         "pipeline": bench_pipeline,
-        "throughput": bench_throughput,
         "prefix": bench_prefix,
         "history": bench_history,
-        "startup": bench_startup,
     }
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("--only", choices=parts, help="one part; else all")

@@ -25,6 +25,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,8 @@ PIP = "pip==26.3"
 # What has no wheel (it is plain Python) is built with the pinned setuptools that is there by then.
 INSTALL = ("install", "--no-deps", "--no-compile", "--progress-bar=off", "--no-build-isolation",
            "--only-binary=:all:", "--no-binary=forbiddenfruit")  # fmt: skip
+# Most of these is never loaded, and they are more than half of all there is to compile.
+ON_LOADING = r"site-packages/(ray|pandas|scipy|mypyc?|playwright|pip)/"
 # Left by an outer make or Python; each of them changes what the commands below do.
 FOREIGN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHONPATH", "PYTHONHOME")
 
@@ -134,24 +137,31 @@ class Clone:
         # Not worth a failure: where only the pinned packages can be had, the older one will do.
         self.call([self.python, "-m", "pip", "--no-input", *INSTALL, PIP], self.env)
 
+    def install(self, part: str) -> None:
+        """What a part is pinned to, and with the first of them RPMS itself."""
+        pins = read_pins(self.root / PINS[part])
+        say(f"installing {len(pins)} packages ({part})")
+        self.pip("installing the packages", *INSTALL, *pins)
+        if part == "runtime":
+            words = ("install", "--no-deps", "--no-build-isolation", "-e", str(self.root))
+            self.pip("installing RPMS", *words)
+
     def set_up(self, kind: str) -> None:
         """Bring the environment up to date and record what it now holds."""
         missing = self.missing(kind)
         if not self.installed():
             self.create()
         stamp = {**self.installed(), "home": self.home}
-        for part in missing:
-            pins = read_pins(self.root / PINS[part])
-            say(f"installing {len(pins)} packages ({part})")
-            self.pip("installing the packages", *INSTALL, *pins)
-            if part == "runtime":
-                words = ("install", "--no-deps", "--no-build-isolation", "-e", str(self.root))
-                self.pip("installing RPMS", *words)
-            stamp[part] = self.fingerprint(part)
-            self.stamp.write_text(json.dumps(stamp), encoding="utf-8")
+        others = [part for part in missing if part != "runtime"]
+        with ThreadPoolExecutor() as pool:
+            # The first brings what the others may be built with; none of them has another's files.
+            for parts in (missing[: len(missing) - len(others)], others):
+                for part, _ in zip(parts, pool.map(self.install, parts), strict=True):
+                    stamp[part] = self.fingerprint(part)
+                    self.stamp.write_text(json.dumps(stamp), encoding="utf-8")
         # On all processors, where pip would use one; what is meant for other Pythons may fail.
-        compiling = ["-m", "compileall", "-qq", "-j", "0", str(self.venv / "lib")]
-        self.call([self.python, *compiling], self.env)
+        compiling = ["-m", "compileall", "-qq", "-j", "0", "-x", ON_LOADING]
+        self.call([self.python, *compiling, str(self.venv / "lib")], self.env)
         say("ready")
 
 

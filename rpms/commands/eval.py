@@ -27,8 +27,7 @@ from rpms.vocabulary.limits import MOST_TIMES
 @with_settings()
 def evaluate(
     out: Annotated[
-        str,
-        typer.Option(callback=refuse_empty, help="Run folder; a run in it goes on, or grows."),
+        str, typer.Option(callback=refuse_empty, help="Run folder; a run in it goes on, or grows.")
     ],
     env: EnvOption,
     split: SplitOption = "",

@@ -8,13 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands.options import (
-    EnvOption,
-    SplitOption,
-    limit_option,
-    refuse_empty,
-    with_settings,
-)
+from rpms.commands.options import EnvOption, SplitOption, limit_option, refuse_empty, with_settings
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_WORKERS
 from rpms.vocabulary.output import quantity, tell
@@ -24,8 +18,7 @@ from rpms.vocabulary.output import quantity, tell
 def export(
     env: EnvOption,
     folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False),
+        Path | None, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False)
     ] = None,
     *,
     format: Annotated[
@@ -57,8 +50,7 @@ def export(
         bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
     ] = False,
     won: Annotated[
-        int,
-        limit_option("--expert: until so many episodes are won, as many of each task type."),
+        int, limit_option("--expert: until so many episodes are won, as many of each task type.")
     ] = 0,
     mistakes: Annotated[
         float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")

@@ -18,10 +18,7 @@ FileArgument = Annotated[Path, typer.Argument(help="Memory snapshot (JSONL).")]
 
 
 @memory_app.command()
-def stats(
-    file: FileArgument,
-    as_json: JsonOption = False,
-) -> None:
+def stats(file: FileArgument, as_json: JsonOption = False) -> None:
     """Count entries by type and goal type."""
     from rich.markup import escape
 

@@ -26,11 +26,7 @@ rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_
 
 
 @rules_app.command()
-def check(
-    env: OnlyEnvOption = "",
-    rules: RulesOption = "",
-    as_json: JsonOption = False,
-) -> None:
+def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption = False) -> None:
     """Validate every rule file and audit it against the real environment.
 
     A world of your own is also played: is there always something to offer, and if not, why?

@@ -64,8 +64,8 @@ def _faces(work: Callable[P, T]) -> tuple[Callable[P, T], Callable[P, Awaitable[
     """
 
     def plain(*args: P.args, **kwargs: P.kwargs) -> bool:
-        task = args[1]
-        return _plain(task["env"] if isinstance(task, dict) else _world_of(str(args[0])))
+        task, live = args[1], _open.get(str(args[0]))  # a simulator just being used is not open
+        return _plain(task["env"] if isinstance(task, dict) else live.env if live else None)
 
     @wraps(work)
     def face(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -95,15 +95,7 @@ def _start(episode_id: str, task: Task) -> str:
 def _play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World = None
 ) -> Outcome:
-    """Play one action, bringing the episode back first if needed.
-
-    Args:
-        episode_id: the episode.
-        task: what it plays.
-        history: its turns so far.
-        action: what to do now.
-        world: what the last outcome said of the world's state, if it said anything.
-    """
+    """Play one action, bringing the episode back first if needed."""
     live = _where_it_was(episode_id, task, history, world)
     with _closed_on_failure(live.game):
         outcome = live.game.step(action)
@@ -152,12 +144,6 @@ def _where_it_was(episode_id: str, task: Task, history: Sequence[Turn], world: W
         _let_go(live)
         live = _bring_back(episode_id, task, history, world)
     return live
-
-
-def _world_of(episode_id: str) -> str | None:
-    """The world of an episode at hand; a simulator that is just being used is not."""
-    live = _open.get(episode_id)
-    return live.env if live else None
 
 
 def _take(episode_id: str) -> _Live | None:

@@ -63,15 +63,7 @@ class Comparison:
 
 
 def compare_runs(runs: Sequence[Run], allow_differences: bool = False) -> Comparison:
-    """Pair two runs by condition and task.
-
-    Args:
-        runs: the two.
-        allow_differences: go on where the protocols differ.
-
-    Raises:
-        RpmsError: there is nothing to pair, or the protocols differ.
-    """
+    """Pair two runs by condition and task; refused where the protocols differ unasked."""
     if len(runs) != len(NAMES):
         raise RpmsError("give two runs to compare; 'rpms report' puts any number of them together")
     first, second = runs

@@ -65,13 +65,8 @@ def true_label(
 ) -> str:
     """``A+verify``, ``D scf=off theta=0.8``.
 
-    What has an effect and is neither the letter's nor on the card is told, in the settings' order.
-
-    Args:
-        context: what is played.
-        letter: the condition that was asked for; the context's own by default.
-        label: how it begins, if not with the letter.
-        known: settings that this beginning tells already.
+    What has an effect and is neither the letter's nor on the card is told, in the settings' order,
+    but for the ``known`` ones, which ``label`` tells already.
     """
     letter = letter or context.condition
     usual = RunContext.for_condition(letter).plain

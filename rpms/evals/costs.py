@@ -38,13 +38,6 @@ class Tokens(NamedTuple):
         return Tokens(*(a + sign * b for a, b in zip(self, other, strict=True)))
 
 
-def spent_in(episode: Episode) -> Tokens:
-    """What an episode's line says was spent; replayed replies cost nothing."""
-    return Tokens(
-        episode.spent_prompt_tokens, episode.spent_cached_tokens, episode.spent_output_tokens
-    )
-
-
 def cost_of(spent: Tokens, rates: Rates | None) -> float | None:
     """Dollars for the tokens of one model; None where its price is not known."""
     return None if rates is None else round(rates.cost(*spent), DIGITS)

@@ -26,7 +26,6 @@ from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
 from rpms.evals.step_analysis import (
     decision_counts,
-    drift_counts,
     failure_counts,
     judge,
     judging_manual,
@@ -43,7 +42,6 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
-from rpms.vocabulary.goal import printed_sub_goal
 from rpms.vocabulary.safe_text import redact
 
 NOTHING = Tokens()
@@ -137,7 +135,7 @@ class Recorder:
             "step": state["steps"] + 1,
             "observation": state["observation"],
             "belief": state["belief"],
-            "sub_goal": printed_sub_goal(state["sub_goal"]),
+            "sub_goal": {n: state["sub_goal"][n] for n in ("name", "target", "progress")},
             "truth": {},
             "drift": [],
             **UNANSWERED,
@@ -240,7 +238,8 @@ class Recorder:
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
             "cost_usd": cost_of(self.spent, self._rates),
-            **drift_counts(steps),
+            "drift_steps": sum(bool(step["drift"]) for step in steps),
+            "checked_steps": sum(bool(step["truth"]) for step in steps),
             **memory_counts(steps),
             **decision_counts(self.state.get("decisions", [])),
             **prediction_counts(steps),

@@ -101,13 +101,7 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
 
 
 def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Experience:
-    """What some runs have to teach.
-
-    Args:
-        runs: runs of one world.
-        condition: the one label to take; empty for all of them.
-        allowed: why something other than Rules-only on a learning split may be learned from.
-    """
+    """What runs of one world have to teach; ``allowed`` says why it need not be Rules-only."""
     records: list[EpisodeRecord] = []
     failed: list[str] = []
     # By what runs must share to be rounds of one thing: episodes learned from, and planned.
@@ -181,20 +175,13 @@ def _chosen(run: Run, condition: str) -> list[str]:
 
 
 def _origin(run: Run, label: str) -> tuple[str, ...]:
-    manifest = run.manifest
-    return (
-        run.model(label),
-        f"{manifest.env} {manifest.split}",
-        f"{len(manifest.tasks)} tasks",
-        f"condition {label}{_own_rules(run.settings(label))}",
-        f"commit {manifest.commits}",
-    )
-
-
-def _own_rules(context: Mapping[str, Any]) -> str:
     """Another manual than the one shipped makes another memory."""
+    manifest, context = run.manifest, run.settings(label)
     own = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
-    return "".join(f" {word} {value}" for word, value in own.items() if value)
+    rules = "".join(f" {word} {value}" for word, value in own.items() if value)
+    where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
+    condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
+    return run.model(label), where, tasks, condition, commit
 
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:

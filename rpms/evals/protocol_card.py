@@ -50,13 +50,7 @@ def load_protocols() -> dict[str, NamedProtocol]:
 
 
 def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedProtocol, RunContext]:
-    """The protocol of that name, and the run's settings with those of the protocol.
-
-    Args:
-        name: one of ``protocols.yaml``.
-        base: the settings of the run; what it changes itself must not contradict the protocol.
-        env: the world of the run, to refuse a protocol of another one.
-    """
+    """A protocol, and the run's settings with those it has; the two must not contradict."""
     protocols = load_protocols()
     if name not in protocols:
         raise RpmsError(f"unknown protocol '{name}'; {offer(name, protocols)}")
@@ -90,12 +84,7 @@ Card = dict[str, str]
 
 
 def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> Card:
-    """The card of a run, or of some of its conditions; where they differ, each value names its own.
-
-    Args:
-        manifest: what was run.
-        among: labels of the conditions; all by default.
-    """
+    """The card of a run or some of its arms; where they differ, each value names its own."""
     usual = RunContext().plain
     contexts = {
         label: {**usual, **context}

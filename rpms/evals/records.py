@@ -26,13 +26,7 @@ from typing_extensions import TypedDict, get_type_hints, is_typeddict
 from rpms.vocabulary.context import OLD_GUARDS, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
-from rpms.vocabulary.turn import (
-    ERRORS,
-    EpisodeRecord,
-    FailureMode,
-    RecordedTurn,
-    repeated_refusals,
-)
+from rpms.vocabulary.turn import ERRORS, EpisodeRecord, FailureMode, RecordedTurn, repeated_refusals
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]

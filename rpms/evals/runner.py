@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs import Task, get_environment
-from rpms.evals.costs import NO_LIMIT, Budget, Meter, spent_before, spent_in
+from rpms.evals.costs import NO_LIMIT, Budget, Meter, Tokens, spent_before
 from rpms.evals.episode import EpisodeResult, Recorder, never_played
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
@@ -175,7 +175,8 @@ class RunSession:
                     dispatcher.add(following)
                 self.progress.add(line, last=following is None)
                 if pool.settings.meter is None:  # else the workers add each call themselves
-                    self.meter.add(spent_in(line), line.cost_usd)
+                    spent = line.spent_prompt_tokens, line.spent_cached_tokens
+                    self.meter.add(Tokens(*spent, line.spent_output_tokens), line.cost_usd)
                 self.progress.judge(line, self.meter.session.tokens)
                 watch(self.progress)
                 stop_if_hopeless(self.progress, at_once)

@@ -260,14 +260,6 @@ def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
     }
 
 
-def drift_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many steps were compared with the truth, and in how many the belief was wrong."""
-    return {
-        "drift_steps": sum(bool(step["drift"]) for step in steps),
-        "checked_steps": sum(bool(step["truth"]) for step in steps),
-    }
-
-
 UNKNOWN = "not recorded"
 CAUSES = (
     "wrong", "repeated refusal", "drift", "undone", "in circles", "missed sub-goal", "out of steps",
@@ -276,10 +268,7 @@ CAUSES = (
 """In the order of the tables; a wrong last action is called by its name, as ``wrong focus``."""
 LATE = 4
 """One part of so many: progress within the last one counts as getting on until the end."""
-ADVICE = {
-    "ignored": ", against what the prompt said",
-    "wrong": ", as the prompt advised",
-}
+ADVICE = {"ignored": ", against what the prompt said", "wrong": ", as the prompt advised"}
 """What stood in the prompt about an action that failed."""
 
 
@@ -342,17 +331,13 @@ def _stuck(steps: Sequence[Step], manual: Manual) -> Cause:
     after = steps[since:]
     causes = [*_refusals(after), *_drifts(after), *_undone(after, best), *_circles(after, manual)]
     kind, step, text = min(causes or [_missed(steps, since)], key=lambda cause: cause.step)
-    end = f"at the end {_progress(steps[-1])}% done, {_sub_goal(steps[-1])}"
-    return Cause(kind, step, f"{text} ({end})")
+    last = steps[-1]["sub_goal"]
+    goal = " ".join(filter(None, (last["name"].replace("_", " "), last["target"])))
+    return Cause(kind, step, f"{text} (at the end {last['progress']}% done, {goal})")
 
 
 def _progress(step: Step) -> int:
     return int(step["sub_goal"]["progress"])
-
-
-def _sub_goal(step: Step) -> str:
-    goal = step["sub_goal"]
-    return " ".join(filter(None, (goal["name"].replace("_", " "), goal["target"])))
 
 
 def _refusals(after: Sequence[Step]) -> Iterator[Cause]:

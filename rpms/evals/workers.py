@@ -410,14 +410,11 @@ class RayPool(Pool):
             try:
                 events.append(Event(worker, key, self._ray.get(ref)))
             except self._ray.exceptions.RayError as error:
-                self._forget(worker)
+                self._pending = {r: at for r, at in self._pending.items() if at[0] != worker}
+                with suppress(Exception):  # it may be half alive
+                    self._ray.kill(self._actors.pop(worker))
                 events.append(Event(worker, reason=f"Ray worker died: {_first(error)}"))
         return events
-
-    def _forget(self, worker: int) -> None:
-        self._pending = {ref: at for ref, at in self._pending.items() if at[0] != worker}
-        with suppress(Exception):  # it may be half alive
-            self._ray.kill(self._actors.pop(worker))
 
     def replace(self, worker: int) -> None:
         """A new actor under this number."""

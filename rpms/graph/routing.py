@@ -26,11 +26,6 @@ class Junction(TypedDict, total=False):
     decisions: Decisions
 
 
-def after_reset(state: Junction) -> Literal["belief_update", "__end__"]:
-    """A world that does not start ends the episode as an infrastructure error."""
-    return "__end__" if state["done"] else "belief_update"
-
-
 def after_belief(state: Junction) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:
     """Rules first, then memory, or straight to the prompt for the baseline."""
     return "rule_assembly" if _settings(state)["rules"] else after_rules(state)
@@ -65,7 +60,7 @@ def after_action(state: Junction) -> Literal["llm_call", "env_step"]:
 
 
 def after_step(state: Junction) -> Literal["belief_update", "__end__"]:
-    """Next decision, or the end of the episode."""
+    """Next decision, or the end: also of an episode whose world did not start."""
     return "__end__" if state["done"] else "belief_update"
 
 
@@ -74,7 +69,7 @@ def _settings(state: Junction) -> dict[str, Any]:
 
 
 ROUTES: dict[str, Callable[[Junction], str]] = {
-    "reset_env": after_reset,
+    "reset_env": after_step,
     "belief_update": after_belief,
     "rule_assembly": after_rules,
     "goal_retrieval": after_retrieval,

@@ -96,10 +96,7 @@ def read_header(file: Path) -> Header:
 
 
 def load_index(
-    file: Path,
-    env: str,
-    categories: Mapping[str, Sequence[str]] | None = None,
-    keys: Keys = PAPER,
+    file: Path, env: str, categories: Mapping[str, Sequence[str]] | None = None, keys: Keys = PAPER
 ) -> MemoryIndex:
     """The snapshot as a searchable index; entries stay as text until they are recalled."""
     index = MemoryIndex(categories, keys)

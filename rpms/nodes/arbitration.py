@@ -74,11 +74,7 @@ def _settle(recall: Recall, conflict: Conflict, mode: str, notes: str) -> Recall
 
 
 def find_conflict(
-    recall: Recall,
-    belief: Belief,
-    goal: GoalSpec,
-    sub_goal: SubGoal,
-    manual: Manual,
+    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
 ) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]

@@ -19,15 +19,14 @@ from rpms.envs import Environment, get_environment
 from rpms.nodes.action_arbitration import shortlist
 from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_ceiling
 from rpms.nodes.context_budget import fit, prompt_room
-from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_examples import (
     NEW_TASK,
-    excerpt,
     list_once,
     listed_actions,
     load_examples,
+    short_examples,
     unlisted,
-)
+)  # fmt: skip
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import ALL_TURNS, RunContext, settings
@@ -70,12 +69,13 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     # The world's own list is no knowledge of ours: it is not counted as such.
     commands = state.get("commands", [])
     history, first = state["history"], state["first_observation"]
-    examples = load_examples(env.prompts, state["goal"]["type"], context.examples)
-    if context.history != ALL_TURNS:
+    choice = env.prompts, state["goal"]["type"], context.examples
+    if context.history == ALL_TURNS:
+        examples = load_examples(*choice)
+    else:
         # The state block then stands for what is left out; the baseline has no such block.
         recapped = bool(blocks.state) and context.hidden_turns(len(history)) > 0
-        examples = excerpt(examples, load_manual(state["env"]))
-        history = list_once(history, recapped)
+        examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
         first = unlisted(first) if recapped else first
     whole = _conversation(
         system=load_system(env.prompts),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.nodes.blocks import render
-from rpms.rules import Manual, match_action
+from rpms.rules import Manual, match_action, read_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, parse_json, read_text
@@ -79,6 +79,12 @@ def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
             first = Message(role=first["role"], content="\n\n".join(parts))
         messages += [first, *rest]
     return messages
+
+
+@cache
+def short_examples(prompts: Path, goal_type: str, count: int, rules: Path) -> list[Message]:
+    """The same in excerpts, read by the actions of the world's own manual."""
+    return excerpt(load_examples(prompts, goal_type, count), read_manual(rules))
 
 
 def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:

@@ -29,14 +29,7 @@ from rpms.evals.tables import NONE, Cell, Table, count
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions
 from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
-from rpms.rule_learning.explore import (
-    SELDOM,
-    Player,
-    Watcher,
-    explore,
-    names_at_hand,
-    names_known,
-)
+from rpms.rule_learning.explore import SELDOM, Player, Watcher, explore, names_at_hand, names_known
 from rpms.rule_learning.induction import changes, writable
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
@@ -67,16 +60,7 @@ def audit_manual(
     seed: int = 0,
     only: Collection[str] = (),
 ) -> Audit:
-    """Let a manual watch the play.
-
-    Args:
-        env: the world.
-        folder: the manual, laid over the world's own; None: that alone.
-        split: the list of games to judge it on; none that was learned from.
-        games: how many of them, of all types of tasks.
-        seed: of the play.
-        only: names of the actions that count; all if empty.
-    """
+    """Let a manual, laid over the world's own, watch games that it was not learned from."""
     manual = load_manual(env.name, str(folder or ""))
     comparison, predictions = Comparison(env, manual, seed), Predictions(manual, only)
     tasks = choose_tasks(env.name, split, games, spread=True)

@@ -68,13 +68,7 @@ def _judge(counts: tuple[int, int] | None) -> bool | None:
 
 
 def make_tables(good: Counter[Kinds], bad: Counter[Kinds], parameters: int) -> Tables:
-    """Tables that account for refusals which no condition explains.
-
-    Args:
-        good: the kinds of uses that worked.
-        bad: the kinds of uses that were refused although every condition held.
-        parameters: how many things the command names.
-    """
+    """Tables of kinds that account for the ``bad`` uses, refused although all conditions held."""
     if not bad:
         return Tables()
     taken = [{kinds[at] for kinds in good} for at in range(parameters)]

@@ -61,7 +61,8 @@ def place_of(
     """
     if error is None:
         return None
-    stage = stage or _stage_of(error)
+    noted = _NODE.search("\n".join(getattr(error, "__notes__", ())))
+    stage = stage or (noted[1] if noted else "")
     links = list(_chain(TracebackException.from_exception(error)))
     for link in links:
         if theirs := [n for n, frame in enumerate(link.stack) if _is_theirs(frame.filename)]:
@@ -75,11 +76,6 @@ def place_of(
     if anywhere and links[0].stack:
         return _place(stage, links[0].stack[-1:], links[0].stack, links[0])
     return None
-
-
-def _stage_of(error: BaseException) -> str:
-    note = _NODE.search("\n".join(getattr(error, "__notes__", ())))
-    return note[1] if note else ""
 
 
 def _chain(error: TracebackException) -> Iterator[TracebackException]:

@@ -66,11 +66,6 @@ class SubGoal(TypedDict):
     about: NotRequired[Target]
 
 
-def printed_sub_goal(sub_goal: SubGoal) -> SubGoal:
-    """The pointer as logs have it: words only."""
-    return SubGoal(name=sub_goal["name"], target=sub_goal["target"], progress=sub_goal["progress"])
-
-
 class GoalSignature(NamedTuple):
     """gamma(g) = (type, object, destination); the printed form adds the target state.
 

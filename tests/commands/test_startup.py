@@ -1,4 +1,4 @@
-"""What starting loads. How long it takes is for ``tools.bench --only startup`` to say."""
+"""What starting loads; how long that takes is another matter."""
 
 from __future__ import annotations
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-import rpms.graph.build
 from rpms.evals import workers
 from rpms.evals.plan import RunPlan
 from rpms.evals.run_folder import step_log_file
 from rpms.evals.workers import drop
-from rpms.nodes.retrying import FIRST_TRIES, RETRY
+from rpms.nodes.retrying import FIRST_TRIES
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan
 from tests.openai_server import Answer, OpenAIServer
@@ -118,24 +117,16 @@ def plan(server: OpenAIServer, limit: int, conditions: str = "A", **settings: An
     return short_plan(conditions, limit, **{**usual, "timeout_s": TIMEOUT_S, **settings})
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails is asked again at once."""
-    pauses = RETRY._replace(initial_interval=0.01, max_interval=0.02, jitter=False)
-    monkeypatch.setattr(rpms.graph.build, "RETRY", pauses)
-
-
 @pytest.mark.engine
-@pytest.mark.usefixtures("quick")
 def test_episodes_survive_a_server_that_fails_three_calls_in_ten(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     trouble = Trouble(0.3, FAULTS)
     openai_server.plays_by(trouble)
-    run = play_short(plan(openai_server, 8, "ABD"), tmp_path, capacity=24)
+    run = play_short(plan(openai_server, 5, "ABD"), tmp_path, capacity=15)
     lines = lines_of(tmp_path)
-    assert run.progress.done == len(lines) == 24
-    assert len({(line["condition"], line["task"]) for line in lines}) == 24
+    assert run.progress.done == len(lines) == 15
+    assert len({(line["condition"], line["task"]) for line in lines}) == 15
     assert set(trouble.met) == set(FAULTS), "some fault was never met"
     # The server is outlasted: every episode is played to the end of its steps.
     assert {line["steps"] for line in lines} == {STEPS}
@@ -155,7 +146,6 @@ def test_episodes_survive_a_server_that_fails_three_calls_in_ten(
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("quick")
 def test_long_episodes_outlast_more_failures_than_the_first_tries(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:

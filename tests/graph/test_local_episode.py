@@ -34,21 +34,22 @@ def test_an_episode_with_a_real_model(
 ) -> None:
     """The model is too weak to win; every part of the way to and from it must work."""
     words = ["run", "--model", local_model, "--task", "3", "--condition", "A", "--json",
-             "--max-steps", str(STEPS), "--constrain", "grammar"]  # fmt: skip
+             "--max-steps", str(STEPS), "--constrain", "grammar", "--examples", "0"]  # fmt: skip
     result = run(*words, capsys=capsys, monkeypatch=monkeypatch)
     assert result["model"] == local_model
     assert (result["failure_mode"], result["error"]) == ("timeout", "")
     assert result["steps"] == len(result["history"]) == STEPS
     assert result["format_errors"] == 0
     _only_actions(result["history"])
-    assert result["prompt_tokens"] > 1000 * STEPS
+    assert result["prompt_tokens"] > 200 * STEPS
     # Without knowledge blocks the prompt only grows, so all but the newest turn is kept.
-    assert result["cached_tokens"] > 0.6 * result["prompt_tokens"] - 500
+    assert result["cached_tokens"] > 0.3 * result["prompt_tokens"]
 
     # The same again on an event loop, with most of it read before. The words may differ: a prefix
     # that is reused rounds differently from one that is read again.
     open_model.cache_clear()
-    context = RunContext.for_condition("A", model=local_model, max_steps=STEPS, constrain="grammar")
+    context = RunContext.for_condition("A", model=local_model, max_steps=STEPS, examples=0,
+                                       constrain="grammar")  # fmt: skip
     again = asyncio.run(arun_episode(3, context=context))
     assert (again["steps"], again["error"], again["format_errors"]) == (STEPS, "", 0)
     _only_actions(again["history"])

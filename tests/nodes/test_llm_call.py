@@ -20,7 +20,6 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import RetryPolicy
 
-import rpms.graph.build
 from rpms.envs import Outcome, get_environment
 from rpms.graph import build_graph
 from rpms.models.constrained import ConstrainedModel
@@ -46,10 +45,8 @@ Run = Callable[..., EpisodeOutput]
 
 
 @pytest.fixture
-def run(play_online: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """With the real policy but shorter pauses, and each episode with a model of its own."""
-    quick = RETRY._replace(initial_interval=0.01, max_interval=0.01, jitter=False)
-    monkeypatch.setattr(rpms.graph.build, "RETRY", quick)
+def run(play_online: Run) -> Run:
+    """Each episode with a model of its own."""
     names = itertools.count()
     return lambda *words, **settings: play_online(
         *words, **{"model": f"openai:scripted-{next(names)}", **settings}

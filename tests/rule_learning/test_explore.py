@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import re
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import pytest
 
-from rpms.envs import environment_names, get_environment
+from rpms.envs import Environment, environment_names, get_environment
 from rpms.evals.plan import choose_tasks
 from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.audit import Comparison, Predictions, Purpose, share
@@ -21,7 +23,6 @@ from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import empty_belief
-from tools.rule_noise import falsify
 
 ENV = get_environment("alfworld")
 
@@ -101,9 +102,20 @@ def test_the_audit_pursues_what_tasks_lead_up_to() -> None:
     assert sum(worked for worked, *_ in outcomes) and sum(o[3] for o in outcomes)
 
 
+def falsify(share: float) -> Environment:
+    """The same world, of whose answers a share is read the other way round."""
+    rng, falsified = Random("0/false answers"), copy.copy(ENV)
+
+    def failed(observation: str) -> bool:
+        return ENV.failed(observation) != (rng.random() < share)
+
+    falsified.failed = failed  # type: ignore[method-assign]
+    return falsified
+
+
 def test_false_answers_are_noticed_and_borne() -> None:
     tasks = ENV.tasks("generated_seen", 2)
-    right, wrong = (explore(falsify(ENV, share, 0), tasks, 0, steps=300) for share in (0.0, 0.05))
+    right, wrong = (explore(falsify(share), tasks, 0, steps=300) for share in (0.0, 0.05))
     assert right.noise.rate == 0 < wrong.noise.rate < 0.1
     learned = Hypotheses(wrong).rules["go to {place}"]
     conditions = [str(learned.template.predicate(literal)) for literal in learned.conditions]

@@ -84,8 +84,8 @@ def test_a_memory_takes_two_kilobytes_at_most() -> None:
 def test_many_episodes_wait_for_their_model_side_by_side(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
-    """No reply comes before all twelve have asked, so that one by one they would wait forever."""
-    everyone = threading.Barrier(12)
+    """No reply comes before all six have asked, so that one by one they would wait forever."""
+    everyone = threading.Barrier(6)
 
     def reply(request: dict[str, Any]) -> Answer:
         everyone.wait()
@@ -93,19 +93,12 @@ def test_many_episodes_wait_for_their_model_side_by_side(
 
     openai_server.plays_by(reply)
     context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=2, timeout_s=500)
-    plan = make_plan("alfworld", "generated_unseen", letters(["D"], context), 12)
+    plan = make_plan("alfworld", "generated_unseen", letters(["D"], context), 6)
     run = RunSession(plan, tmp_path)
-    run.play(local_pool(plan, 2), 6, lambda progress: None)
+    run.play(local_pool(plan, 2), 3, lambda progress: None)
     run.close()
-    assert len(openai_server.requests) == 24
-    assert run.progress.done == 12
-
-
-@pytest.mark.engine
-def test_a_run_is_compared_with_the_ideal() -> None:
-    (throughput,) = bench.bench_throughput(latency=0.05, episodes=3, steps=2, workers=0)
-    ideal, run, _ = throughput.figures.values()
-    assert ideal == 0.1 <= run, "faster than the server answers"
+    assert len(openai_server.requests) == 12
+    assert run.progress.done == 6
 
 
 def test_both_layouts_tell_the_same_states() -> None:
@@ -138,23 +131,12 @@ def test_the_real_model_reads_less_when_the_prefix_stays(local_model: str) -> No
         return [{"role": "system", "content": "You are a robot in a house with many desks."},
                 {"role": "user", "content": text}]  # fmt: skip
 
-    shapes = {layout: [prompt(layout, step) for step in (1, 2, 3)] for layout in bench.LAYOUTS}
+    shapes = {layout: [prompt(layout, step) for step in (1, 2)] for layout in bench.LAYOUTS}
     (prefix,) = bench.bench_prefix(model=local_model, prompts=shapes)
     (paper, most), (friendly, fewest) = prefix.figures.items()
     assert 5 * fewest < most
     shares = [int(name.partition("(")[2].partition("%")[0]) for name in (paper, friendly)]
     assert 0 < shares[0] < 30 < 80 < shares[1] < 100
-
-
-def test_from_the_command_line_every_program_stands_beside_a_bare_python(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    programs = {name: bench.PROGRAMS[name] for name in ("python -c pass", "import rpms")}
-    monkeypatch.setattr(bench, "PROGRAMS", programs)
-    assert bench.main(["--only", "startup"]) == 0
-    title, bare, ours = capsys.readouterr().out.splitlines()
-    assert title == "startup" and bare.split()[:3] == ["python", "-c", "pass"]
-    assert bare.endswith(" 1.00x") and ours.split()[:2] == ["import", "rpms"]
 
 
 def test_what_cannot_be_measured_is_said_and_is_no_figure(
@@ -168,6 +150,3 @@ def test_what_cannot_be_measured_is_said_and_is_no_figure(
     if missing_stock():
         with pytest.raises(RpmsError, match="make textworld"):
             next(bench.bench_engine(games=1))
-    monkeypatch.setattr(bench, "PROGRAMS", {"nonsense": ("-c", "raise SystemExit(3)")})
-    with pytest.raises(RpmsError, match="ended with 3"):
-        next(bench.bench_startup(tries=1))

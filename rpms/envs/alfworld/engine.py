@@ -228,11 +228,7 @@ class GameEngine:
         return self.game.texts
 
     def load(self, gamefile: str | Path) -> None:
-        """Read a game file and make it the current game.
-
-        Raises:
-            RpmsError: the file is missing, damaged or no ALFWorld game.
-        """
+        """Read a game file and make it the current game."""
         self.close()
         self._game = Game(Path(gamefile))
 
@@ -278,11 +274,7 @@ class GameEngine:
         return {"game": self.game.mark, "facts": dict(self._touched)}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
-        """Take the loaded game to where a snapshot was taken; nothing is played again.
-
-        Raises:
-            EnvironmentFault: the snapshot was taken in another game.
-        """
+        """Take the loaded game to where a snapshot of it was taken; nothing is played again."""
         game, world = self.game, self._begin()
         if snapshot["game"] != game.mark:
             raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")

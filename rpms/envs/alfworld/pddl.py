@@ -214,12 +214,7 @@ def _all(parts: list[tuple[Clause, ...]]) -> tuple[Clause, ...]:
 
 @lru_cache(maxsize=16)
 def read_domain(text: str) -> Domain:
-    """Read a PDDL domain; the same text is read once.
-
-    Raises:
-        PddlError: it uses what this engine does not know.
-        ValueError, LookupError, TypeError: it is no PDDL domain.
-    """
+    """Read a PDDL domain; the same text is read once."""
     _, (_, name), *parts = read_form(text)
     for head, *_ in parts:
         if head not in _PARTS:

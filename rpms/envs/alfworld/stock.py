@@ -38,11 +38,7 @@ def chosen_engine() -> EngineName:
 
 
 def choose_engine(name: str) -> None:
-    """Play ALFWorld on this engine from now on, here and in worker processes to come.
-
-    Raises:
-        RpmsError: an unknown engine, or one that is not installed.
-    """
+    """Play ALFWorld on this engine from now on, here and in worker processes to come."""
     before = os.environ.get(VARIABLE, "")
     os.environ[VARIABLE] = name
     try:

@@ -111,13 +111,7 @@ def ensure_games(
 
     Every file is compared with what the generator says and only written when it differs, so a
     damaged or outdated cache repairs itself and a second call changes nothing. Writes are
-    atomic: several processes may do this at once.
-
-    Args:
-        split: which of the two generated splits.
-        count: how many games; there is no upper limit.
-        dialect: the wording of the games.
-        root: a folder laid out like ``$ALFWORLD_DATA``; by default one in the user's cache.
+    atomic: several processes may do this at once. ``root`` is laid out like ``$ALFWORLD_DATA``.
     """
     folder = root if root is not None else games_root(dialect)
     return [write_game(sample_home(split, index, dialect), folder) for index in range(count)]

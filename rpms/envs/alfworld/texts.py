@@ -121,11 +121,7 @@ class Grammar(NamedTuple):
 
 
 def parse_grammar(source: str) -> Grammar:
-    """Parse a game's grammar; texts that games share are parsed once.
-
-    Raises:
-        ValueError: the grammar is not one TextWorld can read.
-    """
+    """Parse a game's grammar; texts that games share are parsed once."""
     tables: dict[str, Any] = {}
     actions: dict[str, Wording] = {}
     start = _BLANK.match(source)
@@ -178,11 +174,7 @@ def _rule(name: str, rules: Any) -> tuple[Production, ...]:
 
 @lru_cache(maxsize=1024)
 def parse_text(source: str) -> Text:
-    """Parse one text.
-
-    Raises:
-        ValueError: a query in it does not parse, or an expression does more than read names.
-    """
+    """Parse one text, whose expressions may only read names."""
     nodes: list[Node] = []
     at = 0
     while True:
@@ -233,9 +225,6 @@ def parse_query(source: str) -> Query:
     """Parse a conjunction such as ``openable(r:receptacle) & opened(r:receptacle)``, once.
 
     A name without a type is its own type, less apostrophes.
-
-    Raises:
-        ValueError: it is none.
     """
     patterns = []
     for part in source.split("&"):

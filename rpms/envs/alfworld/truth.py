@@ -133,11 +133,6 @@ def preconditions(
 
     Where several actions answer to the same words, one of them must be possible as a whole. None
     for words that no action answers to.
-
-    Args:
-        commands: in the game's own wording.
-        game: the game's rules, and its words for each action.
-        facts: everything true now.
     """
     rows, templates = _by_predicate(facts), _templates(game.texts)
     kinds = {entity.name.strip(): entity.type for entity in game.entities.values()}

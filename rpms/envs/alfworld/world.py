@@ -22,16 +22,7 @@ from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.pddl import (
-    Action,
-    Atom,
-    Clause,
-    Domain,
-    Literal,
-    PddlError,
-    Problem,
-    Typed,
-)
+from rpms.envs.alfworld.pddl import Action, Atom, Clause, Domain, Literal, PddlError, Problem, Typed
 
 Row = tuple[str, ...]
 Shape = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]
@@ -139,15 +130,7 @@ def make_plan(
     relations: Mapping[str, Relation],
     certain: Certain,
 ) -> Plan:
-    """Order the literals of a clause.
-
-    Args:
-        literals: the clause.
-        variables: every variable in it, with its type.
-        names: the variables whose values are asked for.
-        relations: the facts at the start, for judging how many rows a literal leaves.
-        certain: where a variable's type need not be looked up.
-    """
+    """Order the literals of a clause by how many rows each leaves of the facts at the start."""
     literals = list(literals)
     pending = [literal for literal in literals if not literal.negated]
     for variable, kind in variables:
@@ -233,11 +216,7 @@ class Operator:
 
 
 class Ground:
-    """The rules of one game, prepared once and never changed afterwards.
-
-    Raises:
-        PddlError: its goal can never be met.
-    """
+    """The rules of one game, prepared once and never changed afterwards."""
 
     def __init__(self, domain: Domain, problem: Problem) -> None:
         self.domain = domain

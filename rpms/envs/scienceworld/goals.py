@@ -29,6 +29,7 @@ from rpms.envs.scienceworld.things import (
     WAS,
     events,
     kinds,
+    kinds_if_any,
     phase_of,
     same_thing,
     split_phase,
@@ -108,25 +109,30 @@ class StepRow(Strict, BaseModel):
 
 
 @cache
-def step_rows() -> dict[str, list[StepRow]]:
-    """The steps of each kind of task; a mistake in the file is told with its place there."""
+def read_steps() -> tuple[dict[str, list[StepRow]], dict[str, str]]:
+    """The steps by kind of task, and their tests in words; a mistake is told with its place."""
 
     def flat(rows: object) -> Iterator[object]:
         for row in rows if isinstance(rows, list) else [rows]:
             yield from flat(row) if isinstance(row, list) else [row]
 
-    _, data = read_yaml(STEPS)
-    kinds_of_tasks = data if isinstance(data, dict) else {}
+    data = read_yaml(STEPS)[1]
+    parts = dict(data) if isinstance(data, dict) else {}
+    texts = parts.pop("tests", {})
     try:
-        return TypeAdapter(dict[str, list[StepRow]]).validate_python(
-            {verb: list(flat(rows)) for verb, rows in kinds_of_tasks.items() if verb != "tests"}
+        steps = TypeAdapter(dict[str, list[StepRow]]).validate_python(
+            {verb: list(flat(rows)) for verb, rows in parts.items()}
         )
+        words = TypeAdapter(dict[str, str]).validate_python(texts)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise RpmsError(
             f"{STEPS}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
+    if missing := TESTS.keys() - words.keys():
+        raise RpmsError(f"{STEPS}: tests: say in words when '{min(missing)}' holds")
+    return steps, words
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +153,7 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
     focus = _focus_order(sentence)
     repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
-    for row in step_rows()[verb]:
+    for row in read_steps()[0][verb]:
         own = Focus(row.words, row.object, row.which)
         for number, (words, thing, which) in enumerate(repeats.get(row.each, [own]), start=1):
             filled = {**blanks, "number": str(number)}
@@ -180,16 +186,8 @@ def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
     return lambda belief: any(test(belief, task, what) for test, what in tests)
 
 
-@cache
-def _test_words() -> dict[str, str]:
-    data = read_yaml(STEPS)[1]
-    return TypeAdapter(dict[str, str]).validate_python(
-        data["tests"] if isinstance(data, dict) else {}
-    )
-
-
 def _in_words(task: Task, texts: Sequence[str]) -> str:
-    words = _test_words()
+    words = read_steps()[1]
     return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
 
 
@@ -354,7 +352,7 @@ TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     "known": lambda b, _, what: bool(_names_of(b, what)),
     # Some young have names of their own: a tadpole is a frog.
     "called": lambda b, _, word: any(
-        word in name.lower() or is_a(name, kinds(word)) for name in _names_known(b)
+        word in name.lower() or is_a(name, kinds_if_any(word)) for name in _names_known(b)
     ),
     "ending": lambda b, _, word: any(name.endswith(word) for name in _names_known(b)),
     "carried": lambda b, _, what: _carried(b, what),
@@ -540,14 +538,14 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
-    target, about, task = step.target, step.about, _task(goal["sentence"])
+    target, about = step.target, step.about
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
         target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
-    if step.name == "answer_box" and task.trait:
-        offspring = _offspring(belief, task.trait)
+    if step.name == "answer_box" and (trait := _task(goal["sentence"]).trait):
+        offspring = _offspring(belief, trait)
         target += f"; offspring: {', '.join(dict.fromkeys(offspring))}"
-        shown = any(task.trait.split()[0] in words.split() for words in offspring)
+        shown = any(trait.split()[0] in words.split() for words in offspring)
         about = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
     return SubGoal(name=step.name, target=target, progress=progress, about=about)

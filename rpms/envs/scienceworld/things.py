@@ -54,9 +54,19 @@ def _tier(name: str) -> dict[str, Any]:
 
 @cache
 def kinds(*names: str) -> frozenset[str]:
-    """The kinds of things under some affordances or categories of the manual, if it has them."""
-    listed = {**_tier("domain")["categories"], **_tier("environment")["affordances"]}
-    return frozenset(kind for name in names for kind in listed.get(name, ()))
+    """The kinds of things under some affordances or categories of the manual."""
+    return frozenset().union(*(_listed()[name] for name in names))
+
+
+def kinds_if_any(name: str) -> frozenset[str]:
+    """The same for a word that need not be one of them."""
+    return _listed().get(name, frozenset())
+
+
+@cache
+def _listed() -> dict[str, frozenset[str]]:
+    tables = {**_tier("domain")["categories"], **_tier("environment")["affordances"]}
+    return {name: frozenset(members) for name, members in tables.items()}
 
 
 @cache

@@ -20,17 +20,7 @@ from rpms.evals.step_analysis import (
     fate_field,
     find_cause,
 )
-from rpms.evals.tables import (
-    Cell,
-    Table,
-    count,
-    counted,
-    label,
-    linked,
-    number,
-    part_of,
-    percent,
-)
+from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, part_of, percent
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of

@@ -22,7 +22,8 @@ def conditions_plot(run: Run) -> Markup:
     scored = metric_of(run.manifest.env) == "score"
     unit = "" if scored else "%"
     rows = [_row(names(name), _figure(run, name, scored), unit) for name in run.conditions]
-    ticks = [_tick(value, unit) for value in SCALE]
+    tick = Markup('<text x="{0}%" y="16" text-anchor="middle">{0}{1}</text>')
+    ticks = [tick.format(value, unit) for value in SCALE]
     what = "Mean floored score" if scored else "Success rate"
     return Markup(
         '<div class="plot" role="img" aria-label="{} by condition, with 95% intervals">{}'
@@ -65,8 +66,3 @@ def _line(start: float, y1: float, end: float, y2: float, kind: str) -> Markup:
     """From one figure to another."""
     line = Markup('<line x1="{:.1f}%" y1="{}" x2="{:.1f}%" y2="{}" class="{}"/>')
     return line.format(start, y1, end, y2, kind)
-
-
-def _tick(value: int, unit: str) -> Markup:
-    text = Markup('<text x="{}%" y="16" text-anchor="middle">{}{}</text>')
-    return text.format(value, value, unit)

@@ -134,12 +134,7 @@ def _lacking(run: Run, arms: Sequence[str], second: str, part: str) -> list[str]
     if not run.settings(second).get(part):
         return []
     grounds = [first for first in arms if differing(run, first, second) == [part]]
-    return [name for name in grounds if not _is_bare(run, name)] or grounds
-
-
-def _is_bare(run: Run, name: str) -> bool:
-    """Whether an arm shows neither rules nor memory nor the state."""
-    return not any(run.settings(name).get(part) for part in PARTS)
+    return [n for n in grounds if any(run.settings(n).get(each) for each in PARTS)] or grounds
 
 
 def _sentence(

@@ -111,13 +111,9 @@ def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext)
     advice = new_advice(actions, printed=list(forms[now.form]), by_kind=by_kind)
     if now.form != "grounded" or not by_kind:
         return Wording(advice)
-    return Wording(advice, _unsayable(strangers))
-
-
-def _unsayable(strangers: Sequence[str]) -> str:
-    if not strangers:
-        return "it is about things that play no part in a goal"
-    return f"nothing here is known as {', '.join(f'{{{role}}}' for role in strangers)}"
+    unknown = ", ".join(f"{{{role}}}" for role in strangers)
+    no_part = "it is about things that play no part in a goal"
+    return Wording(advice, f"nothing here is known as {unknown}" if unknown else no_part)
 
 
 def _kind_of_role(role: str, goal: GoalSpec) -> str:

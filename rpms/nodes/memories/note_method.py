@@ -65,12 +65,7 @@ class NoteMethod(MemoryMethod):
 
 @lru_cache(maxsize=8)
 def _open(
-    file: Path,
-    env: str,
-    method: str,
-    _stamp: tuple[int, int],
-    control: Control,
-    seed: int,
+    file: Path, env: str, method: str, _stamp: tuple[int, int], control: Control, seed: int
 ) -> list[Note]:
     return controlled_notes(read_notes(file, env, method), control, seed)
 

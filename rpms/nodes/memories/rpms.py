@@ -64,8 +64,9 @@ class RpmsMemory(MemoryMethod):
 
     def recall(self, request: RecallRequest) -> list[Recall]:
         """Every candidate, put into words; what this task's own trials taught comes first."""
-        indexes = self._indexes(request)
-        return _ordered(r for index in indexes for r in recall(index, request.now, request.context))
+        indexes, now, context = self._indexes(request), request.now, request.context
+        recalls = (r for index in indexes for r in recall(index, now, context))
+        return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
     def unlisted(self, request: RecallRequest) -> dict[str, int]:
         """Entries that say what a listed one says, and those that a long list leaves behind."""
@@ -176,11 +177,6 @@ def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
         if not recalled["dropped_by"] and chosen[kind] > k and kind != "found":
             recalled = drop(recalled, "beyond k", f"{k} of its type are better")
         yield recalled
-
-
-def _ordered(recalls: Iterable[Recall]) -> list[Recall]:
-    """By type, best first; what comes first of equal ones stays first."""
-    return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
 
 def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]:

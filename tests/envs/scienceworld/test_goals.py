@@ -94,6 +94,7 @@ def test_procedures_follow_the_manual() -> None:
     ("{name: a, done: [gone]}", "boil.0: unknown test 'gone'; known: of_kind, "),
     ("{name: a, place: '{rooom}', done: [known]}", "nothing fills the blank '{rooom}'"),
     ("{name: a, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
+    ("{name: a, done: [known]}", "tests: say in words when 'answered' holds"),
     ("{name: a, done: []}", "boil.0.done: List should have at least 1 item"),
 ])  # fmt: skip
 def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
@@ -102,7 +103,7 @@ def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
     monkeypatch.setattr(goals, "STEPS", tmp_path / "steps.yaml")
     goals.STEPS.write_text(f"boil: [{row}]", encoding="utf-8")
     with pytest.raises(RpmsError) as error:
-        goals.step_rows.__wrapped__()
+        goals.read_steps.__wrapped__()
     assert str(error.value).startswith(f"{goals.STEPS}: ") and problem in str(error.value)
 
 
