@@ -42,8 +42,10 @@ lint: setup-dev ## ruff (lint and format) and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint ## lint, then the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: setup-dev ## the whole test suite, and beside it lint
+	@log=$$(mktemp); $(MAKE) --no-print-directory lint >$$log 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
+	wait $$lint || { tests=1; cat $$log; }; rm -f $$log; exit $$tests
 
 CASES ?= 2000
 SEED := $(or $(SEED),$(shell date +%s))

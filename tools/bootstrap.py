@@ -83,19 +83,20 @@ class Clone:
         self.env["PATH"] = f"{self.venv / 'bin'}{os.pathsep}{self.env.get('PATH', os.defpath)}"
         self.env |= {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
-    def call(self, command: Sequence[str], env: Mapping[str, str]) -> int:
-        """Run a command into the log; its exit code."""
+    def call(self, command: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
+        """Run a command; its exit code and what it said, which the log has in one piece."""
+        done = subprocess.run(
+            command, env=env, cwd=self.root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False,
+        )  # fmt: skip
         with self.log.open("a", encoding="utf-8") as out:
-            print(f"\n$ {shlex.join(command)}", file=out, flush=True)
-            return subprocess.run(
-                command, env=env, cwd=self.root, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                check=False,
-            ).returncode  # fmt: skip
+            out.write(f"\n$ {shlex.join(command)}\n{done.stdout}")
+        return done.returncode, done.stdout
 
     def must(self, what: str, *command: str, env: Mapping[str, str] | None = None) -> None:
         """Run a command; where it fails, show the reason and where to read on."""
-        if self.call(command, env or self.env) != 0:
-            text = self.log.read_text(encoding="utf-8", errors="replace")
+        code, text = self.call(command, env or self.env)
+        if code != 0:
             tail = "\n".join(text.rstrip().splitlines()[-20:])
             raise SetupError(f"{what} failed:\n{tail}\n[setup] the full log is in {self.log}")
 

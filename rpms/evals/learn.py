@@ -91,12 +91,14 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
         raise RpmsError(
             f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
         )
+    there = [read_run(file.parent) for file in files]
     runs = [
-        run for run in (read_run(file.parent) for file in files)
-        if run.manifest.env == env and split in ("", run.manifest.split)
+        run for run in there if run.manifest.env == env and split in ("", run.manifest.split)
     ]  # fmt: skip
     if not any(run.episodes for run in runs):
-        raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}")
+        worlds = ", ".join(sorted({run.manifest.env for run in there if run.episodes} - {env}))
+        hint = f"; for those of {worlds} say --env" if worlds else ""
+        raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}{hint}")
     return runs
 
 

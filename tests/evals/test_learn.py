@@ -124,7 +124,7 @@ def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None
     assert len(find_runs(tmp_path, "alfworld")) == 2
     (run,) = find_runs(tmp_path, "alfworld", "valid_seen")
     assert run.folder.name == "two"
-    with pytest.raises(RpmsError, match="holds no episodes of scienceworld"):
+    with pytest.raises(RpmsError, match="of scienceworld; for those of alfworld say --env"):
         find_runs(tmp_path, "scienceworld")
     with pytest.raises(RpmsError, match=r"no manifest\.json in"):
         find_runs(tmp_path / "elsewhere", "alfworld")
