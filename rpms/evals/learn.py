@@ -91,12 +91,10 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
         raise RpmsError(
             f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
         )
-    there = [read_run(file.parent) for file in files]
-    runs = [
-        run for run in there if run.manifest.env == env and split in ("", run.manifest.split)
-    ]  # fmt: skip
+    every = [read_run(file.parent) for file in files]
+    runs = [r for r in every if r.manifest.env == env and split in ("", r.manifest.split)]
     if not any(run.episodes for run in runs):
-        worlds = ", ".join(sorted({run.manifest.env for run in there if run.episodes} - {env}))
+        worlds = ", ".join(sorted({run.manifest.env for run in every if run.episodes} - {env}))
         hint = f"; for those of {worlds} say --env" if worlds else ""
         raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}{hint}")
     return runs

@@ -26,7 +26,7 @@ from rpms.nodes.prompt_examples import (
     load_examples,
     short_examples,
     unlisted,
-)  # fmt: skip
+)
 from rpms.nodes.stage import Stage, compute
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import ALL_TURNS, RunContext, settings

@@ -30,14 +30,18 @@ _PHONE_NUMBER = re.compile(r"phone number: ([\d-]+\d)")
 
 
 @cache
+def _read(name: str) -> dict[str, Any]:
+    return cast(dict[str, Any], read_yaml(Path(__file__).parent / name)[1])
+
+
 def read_tier(name: str) -> dict[str, Any]:
     """A tier of the manual: what it lists need not be said here again."""
-    return cast(dict[str, Any], read_yaml(Path(__file__).parent / "rules" / f"{name}.yaml")[1])
+    return _read(f"rules/{name}.yaml")
 
 
 def read_table(name: str) -> Any:
     """A table of how answers are read."""
-    return read_tier("../reading")[name]
+    return _read("reading.yaml")[name]
 
 
 def facts_of(belief: Belief, thing: str) -> list[str]:
@@ -72,9 +76,8 @@ def players(belief: Belief) -> dict[str, str]:
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
     """Put facts in the place of those that they exclude."""
-    known = facts_of(belief, thing)
+    known, families = facts_of(belief, thing), read_tier("environment")["alternatives"]
     for fact in facts:
-        families = read_tier("environment")["alternatives"]  # a new fact excludes its rivals
         rivals = {other for family in families if fact in family for other in family}
         known = [*(other for other in known if other not in rivals and other != fact), fact]
     belief["flags"][thing] = ", ".join(known)

@@ -78,7 +78,7 @@ def lift(
 
 
 def wanted(manual: Manual, env: Environment) -> set[str]:
-    """Actions wanted for their own sake: those that complete a step, or that a tool changes by."""
+    """Actions wanted for their own sake: those that complete a step, or else change something."""
     if env.embodied:
         return {*manual.domain.advances.values()}
     return {rule.name for rule in manual.actions if rule.effects}
