@@ -205,20 +205,29 @@ def fit(
     loaded: Loaded, examples: list[Example], recipe: Recipe, sitting: Sitting,
     save: Callable[[], None],
 ) -> list[float]:  # fmt: skip
-    """The loop itself; the loss of every batch."""
+    """The loop itself; the loss of every batch.
+
+    What is changed is a copy in full precision: bfloat16 has eight bits, and on most weights a step
+    of 1e-5 would be rounded away.
+    """
     model = loaded.model.train()
     weights = [weight for weight in model.parameters() if weight.requires_grad]
+    precise = [weight.detach().float().requires_grad_() for weight in weights]
     rate = recipe.rate or (2e-4 if recipe.rank else 1e-5)
-    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(precise, lr=rate, weight_decay=0.0, betas=(0.9, 0.98))
     started, losses = monotonic(), []
     for step in sitting.steps(save):
         loss = batch_loss(loaded, [examples[number] for number in sitting.plan[step]])
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        for weight, copy in zip(weights, precise, strict=True):
+            copy.grad, weight.grad = weight.grad.float(), None
+        torch.nn.utils.clip_grad_norm_(precise, 1.0)
         for group in optimizer.param_groups:
             group["lr"] = rate * schedule(step, len(sitting.plan), sitting.first)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for weight, copy in zip(weights, precise, strict=True):
+                weight.copy_(copy)
         losses.append(loss.item())
         sitting.report(losses[-1], monotonic() - started)
     model.eval()

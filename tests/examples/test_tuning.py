@@ -220,6 +220,22 @@ def test_a_tiny_model_learns_its_lines_in_three_sittings(
 
 
 @with_torch
+def test_small_steps_add_up_in_a_model_of_half_precision(tiny: Path) -> None:
+    import torch
+    from tuning.data import to_example
+    from tuning.sitting import Sitting
+    from tuning.training import Recipe, fit, load
+
+    loaded = load(str(tiny))
+    weight = loaded.model.to(torch.bfloat16).model.layers[0].mlp.up_proj.weight
+    before = weight.detach().clone()
+    example, steps = to_example(loaded.tokenizer, LINE[3:]), 60
+    fit(loaded, [example], Recipe(rate=5e-5), Sitting([[0]] * steps, [len(example.ids)]), list)
+    large = before.abs() > 0.1  # of these bfloat16 knows no neighbour nearer than 5e-4
+    assert (weight != before)[large].float().mean() > 0.5
+
+
+@with_torch
 def test_an_adapter_is_named_as_peft_names_it(tiny: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
     from tuning.training import TARGETS, add_lora, load, load_lora, save_lora
