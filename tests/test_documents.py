@@ -109,8 +109,10 @@ def test_the_readme_s_chart_has_the_figures_of_its_table() -> None:
         (ROOT / name).read_text(encoding="utf-8")
         for name in ("README.md", "docs/images/test-split.svg", "docs/results.md")
     )
-    (row,) = re.findall(r"^\| won \|(.*)", table, re.M)
+    (row,) = re.findall(r"^\| ALFWorld, games won \|(.*)", table, re.M)
     shares = re.findall(r"[\d.]+%", row)
+    (scores,) = re.findall(r"^\| ScienceWorld, mean score \|(.*)", table, re.M)
+    assert all(f" {score} [" in page for score in re.findall(r"[\d.]+", scores))
     assert shares == re.findall(r"([\d.]+%)(?: or more)?</text><?", chart)[-6:]
     assert len(shares) == 6 and all(share in page for share in shares)
 
