@@ -42,7 +42,8 @@ def export(
         int, typer.Option(min=0, help="chat: of an episode so many decisions, evenly; 0: all.")
     ] = 0,
     expert: Annotated[
-        bool, typer.Option("--expert", help="chat: no run; the rules' own procedure plays.")
+        bool,
+        typer.Option("--expert", help="chat: the rules' own procedure plays, or corrects DIR."),
     ] = False,
     split: SplitOption = "",
     limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
@@ -69,6 +70,7 @@ def export(
 
     With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
     decisions become training data. Settings of a run, from --scf on, are those it plays under.
+    With both, each prompt of the run is answered as it would have been played.
     """
     from rpms.evals.arms import condition_names
     from rpms.evals.export import CHAT, export_run
@@ -76,21 +78,21 @@ def export(
     from rpms.evals.run_folder import read_run
     from rpms.vocabulary.errors import RpmsError
 
-    if expert == (folder is not None):
-        raise RpmsError("give either DIR, a run of 'rpms eval', or --expert")
+    if not expert and folder is None:
+        raise RpmsError("give DIR, a run of 'rpms eval', or --expert, or both")
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
     target, chosen = Path(out), condition_names(conditions)
+    if expert and format != CHAT:
+        raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
     if folder is None:
-        if format != CHAT:
-            raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
         done = export_expert(
             env, target, split=split, limit=limit, spread=spread, won=won,
             conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
             most=most, workers=workers, show=True,
         )  # fmt: skip
     elif format == CHAT:
-        done = export_chat(read_run(folder), target, chosen, per, most)
+        done = export_chat(read_run(folder), target, chosen, per, most, corrected=expert)
     else:
         written = export_run(read_run(folder), format, target, chosen, prompts)
         unread = f"; left out, as its step log cannot be read: {written.without_log}"

@@ -13,19 +13,25 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.evals.records import Step
 from rpms.nodes.action_arbitration import situation
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import forbidden_by, match_action
-from rpms.vocabulary.belief import fingerprint, in_order, kind_of
+from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.recall import surviving
-from rpms.vocabulary.turn import Decision, Usage, Verdict
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.recall import Recall, surviving
+from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict
 
 JUDGED = {"valid", "validation", "dev", "eval", "test"}
 """Parts of a split's name that say its tasks are for judging, whatever else the name says."""
@@ -71,13 +77,12 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         if decision["step"] == step and decision["verdict"] == "asked_again"
     ]
     now = situation(state, context)._replace(repeated_here=(*played_here, *vetoed))
-    best, reason = _choose(now, state)
+    best, reason = _choose(now, state["recalls"])
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
         action = _mistake(now, best, rng) or best
-    text = f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
-    update = EpisodeState(reply=text, usage=NOTHING, action="")
+    update = EpisodeState(reply=_reply(reason, action), usage=NOTHING, action="")
     if action != best:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
     elif reason == LOST:
@@ -90,6 +95,39 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
 STAGES = {"llm_call": llm_call}
 
 
+def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tuple[Step, str]]:
+    """What the expert would have said at each step of somebody's episode, from its log alone.
+
+    A player that learns from right play alone never learns the way back from its own mistakes. What
+    was said of the same situation before, or is a guess, is left out.
+    """
+    world, manual = get_environment(env), load_manual(env)
+    history: list[Turn] = []
+    played: defaultdict[str, list[str]] = defaultdict(list)
+    no_effect: list[str] = []
+    before, known = "", set()
+    for step in steps:
+        belief = copy_belief(cast(Belief, step["belief"]))
+        here = fingerprint(belief)
+        no_effect = [*no_effect, history[-1]["action"]] if here == before else []
+        sub_goal = world.sub_goal(goal, belief, history)
+        now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]))
+        best, reason = _choose(now, cast(list[Recall], step.get("recalls", [])))
+        if reason != LOST and (here, best) not in known:
+            yield step, _reply(reason, best)
+        known.add((here, best))
+        played[here].append(step["action"])
+        before = here
+        history.append(
+            Turn(step=step["step"], thought=step["thought"], action=step["action"],
+                 observation=step["result"], failed=step["failed"], reply="")
+        )  # fmt: skip
+
+
+def _reply(reason: str, action: str) -> str:
+    return f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
+
+
 def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: str) -> Decision:
     return Decision(
         step=step, proposal=proposal, verdict=verdict, rule="", reason=reason, mend="",
@@ -97,12 +135,12 @@ def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: s
     )  # fmt: skip
 
 
-def _choose(now: DecisionPoint, state: EpisodeState) -> tuple[str, str]:
+def _choose(now: DecisionPoint, recalls: Sequence[Recall]) -> tuple[str, str]:
     choices = serving_actions(now)
     if not choices:
         return now.manual.domain.idle or "look around", LOST
     best = choices[0]
-    if there := _as_remembered(now, best["action"], state):
+    if there := _as_remembered(now, best["action"], recalls):
         return there, f"{now.sub_goal['target']} was found in such places before"
     return best["action"], best["reason"]
 
@@ -128,7 +166,7 @@ def _mistake(now: DecisionPoint, right: str, rng: random.Random) -> str:
     return ""
 
 
-def _as_remembered(now: DecisionPoint, action: str, state: EpisodeState) -> str:
+def _as_remembered(now: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:
     """The same step, but to the place where memory has found the thing; empty where it has none.
 
     A step that is about one place, not searched so far, is a step of a search.
@@ -137,7 +175,7 @@ def _as_remembered(now: DecisionPoint, action: str, state: EpisodeState) -> str:
     unsearched = {*now.belief["places"]} - {*now.belief["searched"]}
     if rule is None or len(names) != 1 or not {*names.values()} <= unsearched:
         return ""
-    for recall in surviving(state["recalls"]):
+    for recall in surviving(recalls):
         if recall["entry"].get("object") != now.sub_goal["target"]:
             continue
         for advice in recall["advice"]["places"]:  # "shelf 1, shelf 2 (3 of 4 held one)", "a shelf"

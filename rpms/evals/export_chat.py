@@ -1,10 +1,10 @@
 """Episodes to learn from as chat messages: what TRL, Unsloth, Axolotl and OpenAI read.
 
-Those of a run, or of the expert, who plays for the purpose. A line is ``{"messages": [...]}``.
-Every reply carries ``weight``: 1 where it is to be learned, 0 where it only stands in the
-conversation (the solved example, earlier turns, mistakes). OpenAI reads it so, Axolotl by
-``message_field_training: weight``, and chat templates pass it over. What else is known of a line
-stands in the same line of a second file.
+Those of a run, as they were played or as the expert corrects them, or of the expert, who plays for
+the purpose. A line is ``{"messages": [...]}``. Every reply carries ``weight``: 1 where it is to be
+learned, 0 where it only stands in the conversation (the solved example, earlier turns, mistakes).
+OpenAI reads it so, Axolotl by ``message_field_training: weight``, and chat templates pass it over.
+What else is known of a line stands in the same line of a second file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from rpms.envs import Task, get_environment
 from rpms.evals.arms import parse_arm
 from rpms.evals.evaluate import ExecutionOptions, play_plan
-from rpms.evals.expert import llm_call, refuse_judged
+from rpms.evals.expert import corrections, llm_call, refuse_judged
 from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
 from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly, remaining
 from rpms.evals.records import Episode
@@ -77,10 +77,6 @@ def lesson_of(
 
     What the expert does is right by the manual, even where the world refuses it.
     """
-    about = {
-        "env": env, "split": split, "task": episode.task, "condition": episode.condition,
-        "player": player,
-    }  # fmt: skip
     decisions = []
     for step in log["steps"]:
         prompt = prompt_of(log, step)
@@ -89,7 +85,23 @@ def lesson_of(
         if prompt and step["reply"]:
             target = sound and verdicts <= {"accepted"}
             decisions.append(Decided(step["step"], prompt, step["reply"], target))
-    return Lesson(about, decisions, episode.success)
+    return Lesson(_about(episode, env, split, player), decisions, episode.success)
+
+
+def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
+    """Somebody's episode, won or lost: its prompts, each with what the expert would have said."""
+    goal = get_environment(env).parse_goal(episode.goal)
+    replies = corrections(env, goal, log["steps"])
+    prompts = ((step["step"], prompt_of(log, step), reply) for step, reply in replies)
+    decisions = [Decided(*decision) for decision in prompts if decision[1]]
+    return Lesson(_about(episode, env, split, EXPERT), decisions, won=True)
+
+
+def _about(episode: Episode, env: str, split: str, player: str) -> Document:
+    return {
+        "env": env, "split": split, "task": episode.task, "condition": episode.condition,
+        "player": player,
+    }  # fmt: skip
 
 
 def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[tuple[Document, Document]]:
@@ -164,15 +176,26 @@ def _check_turns(per: Per, histories: Iterable[Any]) -> None:
 
 
 def export_chat(
-    run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0
+    run: Run,
+    out: Path,
+    conditions: Collection[str] = (),
+    per: Per = "decision",
+    most: int = 0,
+    corrected: bool = False,
 ) -> Written:
-    """Write the won episodes of a run as training data."""
+    """Write the won episodes of a run as training data; or all of them as the expert corrects."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
-    refuse_judged(manifest.env, manifest.split)
+    env, split = manifest.env, manifest.split
+    refuse_judged(env, split)
     _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
+    if corrected and per == "episode":
+        raise RpmsError("what the expert corrects was not played on: give --per decision")
+    played = logged_episodes(run, labels)
     lessons = (
-        lesson_of(episode, log, manifest.env, manifest.split, run.model(episode.condition))
-        for _, episode, log in logged_episodes(run, labels)
+        correction_of(episode, log, env, split)
+        if corrected
+        else lesson_of(episode, log, env, split, run.model(episode.condition))
+        for _, episode, log in played
     )
     return write_chat(lessons, out, per, most)
 

@@ -90,8 +90,9 @@ WRONG: dict[str, dict[str, str]] = {
         "--format tape": "give --format chat, not tape", "--conditions F": "unknown condition 'F'",
         "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
         "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
-        "--split valid_seen": "nothing is trained on alfworld valid_seen", "RUN": "give either DIR",
+        "--split valid_seen": "nothing is trained on alfworld valid_seen", "RUN --per episode": "give --per",
     },
+    "export --out out.jsonl --format chat": {"": "give DIR, a run of 'rpms eval', or --expert"},
     "export RUN --out out.jsonl --format atif": {
         "--format csv": "unknown format 'csv'; choose from atif, chat",
         "--conditions Z": "no condition 'Z'", "--out RUN/manifest.json/x.jsonl": "cannot write",

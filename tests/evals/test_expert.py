@@ -14,8 +14,9 @@ from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
 from rpms.evals.expert import may_be_trained_on, refuse_judged
-from rpms.evals.export_chat import TRIES, LessonPlan, export_expert
+from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.plan import Job, choose_tasks
+from rpms.evals.run_folder import read_log
 from rpms.evals.runner import RunSession
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
@@ -86,6 +87,41 @@ def test_the_expert_plays_an_ordinary_arm(tmp_path: Path) -> None:
     here = ExecutionOptions(workers=0)
     report = evaluate({"expert": arm}, out=tmp_path, limit=2, execution=here, show=False)
     assert [episode.success for episode in report.run.judged("expert")] == [True, True]
+
+
+@pytest.mark.engine
+def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
+    tmp_path: Path,
+) -> None:
+    """Its own play is what it would have said; of a loop each situation is told once."""
+    nodes = "rpms.evals.expert:STAGES"
+    arms = {
+        "C": Variant(RunContext.for_condition("C", temperature=0.4), nodes=nodes),
+        "A": Variant(RunContext.for_condition("A", max_steps=12)),
+    }
+    here = ExecutionOptions(workers=0)
+    run = evaluate(arms, out=tmp_path, split=SPLIT, limit=4, execution=here, show=False).run
+    own, others = tmp_path / "own.jsonl", tmp_path / "others.jsonl"
+    done = [
+        export_chat(run, file, [name], corrected=True) for file, name in ((own, "C"), (others, "A"))
+    ]
+    assert [part.episodes - part.lost for part in done] == [4, 4]  # the lost ones teach, too
+    assert not all(episode.success for episode in run.judged("A"))
+    rows = [json.loads(row) for row in (tmp_path / "own.meta.jsonl").read_text().splitlines()]
+    replies = [json.loads(row)["messages"][-1] for row in own.read_text().splitlines()]
+    logs = {episode.task: read_log(run.log_file(episode)) for episode in run.judged("C")}
+    erred = 0
+    for row, reply in zip(rows, replies, strict=True):
+        step = (logs[row["task"]] or {})["steps"][row["step"] - 1]
+        if step["decisions"]:
+            erred += step["reply"] != reply["content"]
+        else:
+            assert reply == {"role": "assistant", "content": step["reply"], "weight": 1}
+    assert erred > 2
+    prompts = [str(json.loads(row)["messages"][:-1]) for row in others.read_text().splitlines()]
+    assert len({*prompts}) > 0.9 * len(prompts) > 0
+    with pytest.raises(RpmsError, match="give --per decision"):
+        export_chat(run, own, ["A"], "episode", corrected=True)
 
 
 def failing(*_: Any) -> Any:
