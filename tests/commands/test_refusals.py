@@ -90,7 +90,8 @@ WRONG: dict[str, dict[str, str]] = {
         "--format tape": "give --format chat, not tape", "--conditions F": "unknown condition 'F'",
         "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
         "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
-        "--split valid_seen": "nothing is trained on alfworld valid_seen", "RUN --per episode": "give --per",
+        "--split valid_seen": "nothing is trained on alfworld valid_seen",
+        "RUN --per episode": "give --per decision",
     },
     "export --out out.jsonl --format chat": {"": "give DIR, a run of 'rpms eval', or --expert"},
     "export RUN --out out.jsonl --format atif": {

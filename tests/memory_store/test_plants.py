@@ -82,7 +82,7 @@ def test_the_memory_stays_and_what_is_planted_says_other_things(world: str, seed
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("world", "spoiled"), [("alfworld", 0.95), ("scienceworld", 0.5)])
 def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed: int) -> None:
-    """By a rule always; of what is spoiled as much as names can tell, and nearly all by the procedure."""
+    """By a rule always; of what is spoiled as names can tell, nearly all by the procedure."""
     manual = load_manual(world)
     learned, planted = memory_of(world, seed)
     places = {entry.place for entry in learned if isinstance(entry, Finds)}
