@@ -112,7 +112,9 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         no_effect = [*no_effect, history[-1]["action"]] if here == before else []
         sub_goal = world.sub_goal(goal, belief, history)
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]))
-        best, reason = _choose(now, cast(list[Recall], step.get("recalls", [])))
+        # A log of an old version has memories without what they advise here.
+        recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
+        best, reason = _choose(now, cast(list[Recall], recalls))
         if reason != LOST and (here, best) not in known:
             yield step, _reply(reason, best)
         known.add((here, best))

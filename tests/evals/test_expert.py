@@ -13,7 +13,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
-from rpms.evals.expert import may_be_trained_on, refuse_judged
+from rpms.evals.expert import corrections, may_be_trained_on, refuse_judged
 from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.plan import Job, choose_tasks
 from rpms.evals.run_folder import read_log
@@ -122,6 +122,13 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
     assert len({*prompts}) > 0.9 * len(prompts) > 0
     with pytest.raises(RpmsError, match="give --per decision"):
         export_chat(run, own, ["A"], "episode", corrected=True)
+    for episode in run.judged("C"):  # as an old version logged it, without what memories advise
+        steps = (logs[episode.task] or {})["steps"]
+        for recall in (recall for step in steps for recall in step["recalls"]):
+            del recall["advice"]
+        assert [
+            *corrections("alfworld", get_environment("alfworld").parse_goal(episode.goal), steps)
+        ]
 
 
 def failing(*_: Any) -> Any:
