@@ -190,12 +190,11 @@ def export_chat(
     _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
     if corrected and per == "episode":
         raise RpmsError("what the expert corrects was not played on: give --per decision")
-    played = logged_episodes(run, labels)
     lessons = (
         correction_of(episode, log, env, split)
         if corrected
         else lesson_of(episode, log, env, split, run.model(episode.condition))
-        for _, episode, log in played
+        for _, episode, log in logged_episodes(run, labels)
     )
     return write_chat(lessons, out, per, most)
 

@@ -103,7 +103,7 @@ def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed
     shares = {kind: contradicted[kind] / counts[kind] for kind in counts}
     assert shares["rule"] == 1 and counts["rule"] > 50
     assert counts["corrupted lesson"] > 30
-    for kind in ("corrupted lesson", "goal"):  # a model's own memory has detours in it
+    for kind in ("corrupted lesson", "goal"):  # a family's procedure is not each task's (mixing)
         assert shares[kind] == 1 if world == "alfworld" else shares[kind] > 0.9
     assert shares["corrupted"] >= spoiled and counts["corrupted"] > 20
 
