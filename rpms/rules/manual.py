@@ -187,9 +187,14 @@ class Manual:
                 if rule.printed and self.knows(rule)
             ],
         }
-        return {
+        lines = {
             name: before.get(name, []) + [_line(rule) for rule in rules if applies(rule)]
             for name, rules in self.tiers
+        }
+        unprinted = self.environment.unprinted
+        return {
+            name: [line for line in tier if line["id"] not in unprinted]
+            for name, tier in lines.items()
         }
 
     def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:

@@ -278,6 +278,8 @@ class EnvironmentTier(_Strict):
     ``things`` are those that any action may speak of, and ``alternatives`` facts that exclude each
     other: of a thing that has one, the others of that list are known not to hold.
 
+    ``unprinted`` has ids of rules, of any tier, that a prompt goes without, and why.
+
     A table says what it lists and denies the rest. One that was learned lists what it denies, too,
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
@@ -298,6 +300,7 @@ class EnvironmentTier(_Strict):
     understood: list[str] = []
     asked_back: AskedBack = AskedBack()
     rules: list[Rule] = []
+    unprinted: dict[str, str] = {}
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
     situations: list[SituationLine] = []

@@ -101,15 +101,23 @@ def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
 def test_what_goes_without_saying_is_checked_but_not_printed() -> None:
     rules = MANUAL.active(goal("F3", "water"), empty_belief())
     texts = {line["id"]: line["text"] for line in rules["environment"]}
-    assert texts["O-ACT-010"] == "activate <device> | needs: <device> is off"
+    assert texts["O-ACT-017"] == "look in <thing> | needs: <thing> not closed"
     assert not any("in view" in text for id_, text in texts.items() if "-ACT-" in id_)
     assert "in view" in texts["O-SEM-001"]
     unprinted = [rule for rule in MANUAL.actions if rule.id not in texts]
     assert unprinted and not any(rule.text or rule.critical for rule in unprinted)
 
 
+def test_rules_that_say_nothing_here_stay_out_of_the_prompt_and_in_the_manual() -> None:
+    left_out = MANUAL.environment.unprinted
+    assert left_out and set(left_out) <= MANUAL.principles | {rule.id for rule in MANUAL.actions}
+    rules = MANUAL.active(goal("F3", "water"), empty_belief())
+    assert not set(left_out) & {line["id"] for tier in rules.values() for line in tier}
+
+
 def test_the_system_prompt_lists_every_action_and_no_other() -> None:
-    listed = re.findall(r"^\d+\. (.+)$", load_system(PROMPTS), re.M)
+    _, _, text = load_system(PROMPTS).partition("The available actions are:\n")
+    listed = text.partition("\n\n")[0].split("\n")
     shapes = [re.sub(r"\{[^}]*\}", "{}", line) for line in listed]
     assert sorted(shapes) == sorted(re.sub(r"\{\w+\}", "{}", r.syntax) for r in MANUAL.actions)
 
