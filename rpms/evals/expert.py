@@ -37,6 +37,8 @@ JUDGED = {"valid", "validation", "dev", "eval", "test"}
 """Parts of a split's name that say its tasks are for judging, whatever else the name says."""
 NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False)
 TRIES = 20
+DEEP = 3
+"""After so many actions in vain the next one finds the same situation, prompt and all."""
 LOST = "nothing else is left to try"
 MISTAKE = "a mistake made on purpose"
 
@@ -99,13 +101,14 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
     """What the expert would have said at each step of somebody's episode, from its log alone.
 
     A player that learns from right play alone never learns the way back from its own mistakes. What
-    was said of the same situation before, or is a guess, is left out.
+    was said of the same situation before, or is a guess, is left out; but the way out of a loop is
+    said as deep in it as a prompt of the last few turns can show.
     """
     world, manual = get_environment(env), load_manual(env)
     history: list[Turn] = []
     played: defaultdict[str, list[str]] = defaultdict(list)
     no_effect: list[str] = []
-    before, known = "", set()
+    before, known = "", set[tuple[str, str, int]]()
     for step in steps:
         belief = copy_belief(cast(Belief, step["belief"]))
         here = fingerprint(belief)
@@ -115,9 +118,10 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
         best, reason = _choose(now, cast(list[Recall], recalls))
-        if reason != LOST and (here, best) not in known:
+        said = (here, best, min(len(no_effect), DEEP))
+        if reason != LOST and said not in known:
             yield step, _reply(reason, best)
-        known.add((here, best))
+        known.add(said)
         played[here].append(step["action"])
         before = here
         history.append(

@@ -131,6 +131,20 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
         ]
 
 
+def test_the_way_out_of_a_loop_is_told_from_within_it(tmp_path: Path) -> None:
+    arms = {"A": Variant(RunContext.for_condition("A", max_steps=1))}
+    here = ExecutionOptions(workers=0)
+    run = evaluate(arms, out=tmp_path, split=SPLIT, limit=1, execution=here, show=False).run
+    (episode,) = run.judged("A")
+    (first,) = (read_log(run.log_file(episode)) or {})["steps"]
+    in_vain = {"action": "open fridge 99", "result": "Nothing happens.", "failed": True}
+    steps: Any = [{**first, **in_vain, "step": number} for number in range(1, 9)]
+    goal = get_environment("alfworld").parse_goal(episode.goal)
+    told = [*corrections("alfworld", goal, steps)]
+    assert [step["step"] for step, _ in told] == [1, 2, 3, 4]
+    assert len({reply for _, reply in told}) == 1 and "open fridge 99" not in told[0][1]
+
+
 def failing(*_: Any) -> Any:
     """A stage of an arm that cannot be played."""
     raise ZeroDivisionError("too much")
