@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def test_every_public_name_is_there() -> None:
 
 def test_every_option_setting_and_output_is_there() -> None:
     assert list(rows("option")) == list(Options.__annotations__)
-    outputs = re.findall(r"^        (\w+): ", str(EpisodeOutput.__doc__), re.M)
+    # Python 3.13 keeps docstrings without their indentation, earlier ones with it.
+    outputs = re.findall(r"^    (\w+): ", str(inspect.getdoc(EpisodeOutput)), re.M)
     assert outputs == list(EpisodeOutput.__annotations__)
     assert settings_table.with_table(REFERENCE) == REFERENCE, "python -m tools.settings_table"
