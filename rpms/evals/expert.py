@@ -25,7 +25,7 @@ from rpms.nodes.action_arbitration import situation
 from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
 from rpms.policy import DecisionPoint, serving_actions, veto
-from rpms.rules.semantics import forbidden_by, match_action
+from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
@@ -83,7 +83,9 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
-        action = _mistake(now, best, rng) or best
+        action = _mistake(state["env"], now, best, rng) or best
+    elif rng.random() < 0.5:
+        action = _insisted(state) or best
     update = EpisodeState(reply=_reply(reason, action), usage=NOTHING, action="")
     if action != best:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
@@ -152,17 +154,29 @@ def _choose(now: DecisionPoint, recalls: Sequence[Recall]) -> tuple[str, str]:
 
 
 def _may_err(state: EpisodeState) -> bool:
-    """Never at the start, and never twice in a row: every mistake is followed by recovery."""
+    """Never at the start, and not after a mistake: it is repeated or followed by recovery."""
     last = [d["reason"] for d in state["decisions"] if d["step"] >= state["steps"]]
     return bool(state["history"]) and not {MISTAKE, LOST} & {*last}
 
 
-def _mistake(now: DecisionPoint, right: str, rng: random.Random) -> str:
-    """An action of the manual with names that are known, but not the right one.
+def _insisted(state: EpisodeState) -> str:
+    """The mistake just made, if it was refused: that is what players repeat, up to a point."""
+    made = [d["step"] for d in state["decisions"] if d["reason"] == MISTAKE]
+    turns = state["history"][-DEEP:]
+    if made[-1:] != [state["steps"]] or not turns[-1]["failed"]:
+        return ""
+    action = turns[-1]["action"]
+    return action if [turn["action"] for turn in turns] != [action] * DEEP else ""
+
+
+def _mistake(env: str, now: DecisionPoint, right: str, rng: random.Random) -> str:
+    """A step of the goal's own way out of turn, or else any action with names that are known.
 
     What a rule forbids may end the episode for good, and nothing could be learned from that.
     """
     belief = now.belief
+    if (early := _out_of_turn(env, now)) and rng.random() < 0.5:
+        return rng.choice(early)
     known = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
     for _ in range(TRIES if known else 0):
         rule = rng.choice(now.manual.actions)
@@ -170,6 +184,18 @@ def _mistake(now: DecisionPoint, right: str, rng: random.Random) -> str:
         if action != right and forbidden_by(now.manual, action, now.goal) is None:
             return action
     return ""
+
+
+def _out_of_turn(env: str, now: DecisionPoint) -> list[str]:
+    """Steps that have to fail now: of a player who has learned their order and does not look."""
+    rules = {rule.name: rule for rule in now.manual.actions}
+    actions = dict[str, None]()
+    for step, _ in get_environment(env).plan(now.goal):
+        rule = rules.get(now.manual.demanded(step["name"]))
+        named = step["target"].lower() in now.goal["sentence"].lower()
+        if rule and named and len(rule.parameters) == 1:
+            actions[rule.syntax.format(**{rule.parameters[0]: step["target"]})] = None
+    return [a for a in actions if check_action(now.manual, a, now.belief).verdict == "fails"]
 
 
 def _as_remembered(now: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:

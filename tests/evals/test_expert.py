@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
-from rpms.evals.expert import corrections, may_be_trained_on, refuse_judged
+from rpms.evals.expert import corrections, llm_call, may_be_trained_on, refuse_judged
 from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.plan import Job, choose_tasks
 from rpms.evals.run_folder import read_log
 from rpms.evals.runner import RunSession
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
+from rpms.nodes.state import EpisodeState
+from rpms.rules import check_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Turn
 from tests.evals import sample_runs
 
 SPLIT = "generated_seen"
@@ -38,12 +42,21 @@ def taught(out: Path, conditions: str, limit: int, *arms: str, **how: Any) -> tu
 
 
 @pytest.mark.engine
-def test_every_mistake_is_followed_by_recovery_and_none_is_a_target(tmp_path: Path) -> None:
-    lines, about = taught(tmp_path, "B", 4, mistakes=0.4)
-    assert lines and sum(len(row["not_learned"]) for row in about) > 2
-    for row in about:
-        assert 1 not in row["not_learned"]
-        assert 1 not in [b - a for a, b in pairwise(row["not_learned"])]
+def test_a_mistake_is_followed_by_recovery_or_by_itself_and_never_a_target(tmp_path: Path) -> None:
+    lines, about = taught(tmp_path, "B", 6, mistakes=0.4)
+    repeated = 0
+    for line, row in zip(lines, about, strict=True):
+        erred = row["not_learned"]
+        replies = [m for m in line["messages"] if m["role"] == "assistant"]
+        steps = replies[-len(erred) - sum(reply.get("weight", 0) for reply in replies) :]
+        actions = [step["content"].rpartition("Action: ")[2] for step in steps]
+        assert 1 not in erred and not any(steps[number - 1]["weight"] for number in erred)
+        for before, number in pairwise(erred):
+            if number == before + 1:
+                assert actions[number - 1] == actions[before - 1]
+                repeated += 1
+        assert not any({n, n + 1, n + 2, n + 3} <= {*erred} for n in erred)
+    assert repeated > 2
     assert [row["not_learned"] for row in taught(tmp_path, "B", 1)[1]] == [[]]
 
 
@@ -129,6 +142,24 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
         assert [
             *corrections("alfworld", get_environment("alfworld").parse_goal(episode.goal), steps)
         ]
+
+
+def test_a_mistake_can_be_a_step_of_the_way_out_of_turn() -> None:
+    world, manual = get_environment("scienceworld"), load_manual("scienceworld")
+    goal = world.parse_goal(world.task_types()["measure-melting-point-known-substance"])
+    belief = world.first_belief(goal["sentence"])
+    belief.update(location="kitchen", visible=["stove"])
+    state = EpisodeState(
+        env="scienceworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
+        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
+        history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
+    )  # fmt: skip
+    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
+    replies = [llm_call(state, Runtime(context=context)) for context in erring]
+    actions = Counter(reply["decisions"][0]["played"] for reply in replies)
+    early = {"pick up thermometer", "focus on thermometer", "focus on chocolate"}
+    assert early <= {*actions} and 5 < sum(actions[action] for action in early) < 25
+    assert all(check_action(manual, action, belief).verdict == "fails" for action in early)
 
 
 def test_the_way_out_of_a_loop_is_told_from_within_it(tmp_path: Path) -> None:
