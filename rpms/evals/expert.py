@@ -161,12 +161,13 @@ def _may_err(state: EpisodeState) -> bool:
 
 def _insisted(state: EpisodeState) -> str:
     """The mistake just made, if it was refused: that is what players repeat, up to a point."""
-    made = [d["step"] for d in state["decisions"] if d["reason"] == MISTAKE]
+    mistakes = [d for d in state["decisions"] if d["reason"] == MISTAKE]
     turns = state["history"][-DEEP:]
-    if made[-1:] != [state["steps"]] or not turns[-1]["failed"]:
+    if not mistakes or mistakes[-1]["step"] != state["steps"] or not turns[-1]["failed"]:
         return ""
-    action = turns[-1]["action"]
-    return action if [turn["action"] for turn in turns] != [action] * DEEP else ""
+    action, played = mistakes[-1]["played"], [turn["action"] for turn in turns]
+    # A mistake that a guard sent back was not played, and what was refused is another action.
+    return action if played[-1] == action and played != [action] * DEEP else ""
 
 
 def _mistake(env: str, now: DecisionPoint, right: str, rng: random.Random) -> str:

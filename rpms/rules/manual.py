@@ -187,14 +187,13 @@ class Manual:
                 if rule.printed and self.knows(rule)
             ],
         }
-        lines = {
-            name: before.get(name, []) + [_line(rule) for rule in rules if applies(rule)]
-            for name, rules in self.tiers
-        }
-        unprinted = self.environment.unprinted
         return {
-            name: [line for line in tier if line["id"] not in unprinted]
-            for name, tier in lines.items()
+            name: [
+                line
+                for line in (*before.get(name, []), *map(_line, filter(applies, rules)))
+                if line["id"] not in self.environment.unprinted
+            ]
+            for name, rules in self.tiers
         }
 
     def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
