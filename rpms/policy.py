@@ -75,7 +75,11 @@ def with_refusals(now: DecisionPoint) -> DecisionPoint:
 
 
 def veto(now: DecisionPoint, action: str) -> Veto | None:
-    """Why an action should not be played now: infeasible, forbidden, in vain, or a circle."""
+    """Why an action should not be played now: infeasible, forbidden, in vain, or unverified."""
+    return _ruled_out(now, action) or _unverified(now, action)
+
+
+def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
     if action in now.belief["asked"]:
         return None
     diagnosis = check_action(now.manual, action, now.belief)
@@ -94,6 +98,30 @@ def veto(now: DecisionPoint, action: str) -> Veto | None:
     if action in now.repeated_here:
         return Veto(IN_VAIN, f"'{action}' was played in this very situation and led back here")
     return None
+
+
+def _unverified(now: DecisionPoint, action: str) -> Veto | None:
+    """What cannot be undone is done only with what the procedure itself has for it now.
+
+    A phrase that stands for nothing that is known may mean it.
+    """
+    rule, names = match_action(now.manual, action) or (None, {})
+    served = now.manual.domain.serves
+    if not (rule and rule.verified and now.manual.knows(rule) and served):
+        return None
+    services = [each for each in served.get(now.sub_goal["name"], []) if each.action == rule.name]
+    offered = {_plain(choice["action"]) for choice in _offer(now, services)}
+    phrase = _plain(names[rule.verified])
+    meant = [name for name in map(_plain, _names(now)) if same_thing(phrase, name)]
+    forms = {_plain(rule.syntax.format(**{**names, rule.verified: name})) for name in meant}
+    if not meant or {_plain(action), *forms} & offered:
+        return None
+    reason = f"'{action}' cannot be undone, and it is not what the current objective needs"
+    return Veto(rule.id, reason)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\b(?:an?|the) ", "", text)
 
 
 def serving_actions(now: DecisionPoint) -> list[Choice]:
@@ -118,6 +146,7 @@ def _serving(now: DecisionPoint) -> list[Choice]:
 def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
     choices: dict[str, Choice] = {}
     enough = False
+    readings = ", ".join(f"{number} on {name}" for name, number in _readings(now).items())
     for service in services:
         if service.last_resort and enough:
             continue
@@ -129,8 +158,8 @@ def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
         before, cited = len(choices), rule.id if now.manual.knows(rule) else ""
         for names in _fitting(now, service, rule):
             action = (service.wording or rule.syntax).format(**names)
-            if action not in choices and veto(now, action) is None:
-                reason = service.because.format(**names)
+            if action not in choices and _ruled_out(now, action) is None:
+                reason = service.because.format(**names, readings=readings)
                 choices[action] = Choice(action=action, rule=cited, reason=reason)
                 enough = enough or not service.last_resort
         if service.settles and len(choices) > before:
@@ -371,13 +400,18 @@ def _called_for(now: DecisionPoint, name: str) -> bool:
     return read is not None and (float(read[1]) > number) == (side == "above")
 
 
-def _reads(now: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:
-    """Of two or more things like the goal's object that a number is on record of, it is the one."""
-    readings = {
+def _readings(now: DecisionPoint) -> dict[str, int]:
+    """The numbers on record of things like the goal's object."""
+    return {
         key: int(number[0])
         for key, text in now.belief["flags"].items()
         if refers_to(key, now.goal["object"]) and (number := re.search(r"\d+", text))
     }
+
+
+def _reads(now: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:
+    """Of two or more readings, all unlike, its is the one."""
+    readings = _readings(now)
     numbers = list(readings.values())
     unlike = len(set(numbers)) == len(numbers) > 1
     return unlike and name in readings and readings[name] == pick(numbers)

@@ -233,7 +233,8 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
                 yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
                 continue
             texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
-            for blank in {*re.findall(r"\{(\w+)\}", texts)} - {*names[service.action].parameters}:
+            filled = {*names[service.action].parameters, "readings"}
+            for blank in {*re.findall(r"\{(\w+)\}", texts)} - filled:
                 problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
                 yield "domain", "serves", problem
     for pattern in manual.forbidden:

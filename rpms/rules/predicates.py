@@ -294,12 +294,6 @@ def evaluate(
     return truth if truth is None or predicate.positive else not truth
 
 
-def is_predicate(text: str, world: World) -> bool:
-    """Whether this world can say if it holds."""
-    name = parse_predicate(text).name
-    return name in PREDICATES or name in world.affordances or name in world.predicates
-
-
 def _composed(
     choices: Sequence[Sequence[str]], belief: Belief, world: World, arguments: Sequence[str]
 ) -> Truth:

@@ -101,7 +101,9 @@ class ActionRule(Named):
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
-    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
+    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot, and
+    ``verified``, where the action cannot be undone, the one that the procedure itself must have for
+    it: a guard asks for that.
     """
 
     name: str
@@ -114,12 +116,14 @@ class ActionRule(Named):
     printed: bool = True
     repeatable: bool = False
     refused_means_here: str = ""
+    verified: str = ""
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
-        if self.refused_means_here not in ("", *self.parameters):
-            raise ValueError(f"refused_means_here: no parameter '{self.refused_means_here}'")
+        for field in ("refused_means_here", "verified"):
+            if (name := getattr(self, field)) not in ("", *self.parameters):
+                raise ValueError(f"{field}: no parameter '{name}'")
         return self
 
     @cached_property
@@ -184,6 +188,7 @@ class Service(_Strict):
     usually found. A ``last_resort`` is offered only while nothing else is. Where one that
     ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
     ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
+    ``because`` may name ``readings``: the numbers on record of things like the goal's object.
     """
 
     action: str

@@ -10,6 +10,7 @@ from rpms.envs import get_environment
 from rpms.envs.scienceworld.goals import plan_for
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
+from rpms.rules.ablate import leave_out
 from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
@@ -65,12 +66,18 @@ def served(
     sentence: str, step: str, nth: int = 0, no_effect: tuple[str, ...] = (), **fields: Any
 ) -> list[str]:
     """The actions offered for a step of a task, best first; the belief is given by its fields."""
+    choices = serving_actions(point(sentence, step, nth, no_effect, **fields))
+    return [choice["action"] for choice in choices]
+
+
+def point(
+    sentence: str, step: str, nth: int = 0, no_effect: tuple[str, ...] = (), **fields: Any
+) -> DecisionPoint:
     aim = [row for row in plan_for(sentence) if row.name == step][nth]
     sub_goal = SubGoal(name=step, target=aim.target, progress=0, about=aim.about)
     belief = believing(**{"location": "kitchen", **fields})
     belief["visible"] = belief["visible"] or ["air"]
-    now = DecisionPoint(MANUAL, WORLD.parse_goal(sentence), sub_goal, belief, no_effect)
-    return [choice["action"] for choice in serving_actions(now)]
+    return DecisionPoint(MANUAL, WORLD.parse_goal(sentence), sub_goal, belief, no_effect)
 
 
 BOTH = ["wood block", "inclined plane C", "inclined plane D"]
@@ -352,6 +359,49 @@ def test_the_plane_is_named_only_if_the_readings_differ(other: str, offered: lis
     flags = {"inclined plane C": "wood block 40% down the plane",
              "inclined plane D": f"wood block {other}"}  # fmt: skip
     assert served(PLANES, "focus_object", visible=BOTH, flags=flags) == offered
+
+
+READ = {"inclined plane C": "wood block 40% down the plane",
+        "inclined plane D": "wood block 60% down the plane"}  # fmt: skip
+ZOO = {"visible": ["apple tree", "baby mouse"], "location": "outside"}
+SMOOTH = [f"inclined plane with a {what} surface" for what in ("tin", "steel")]
+
+
+@pytest.mark.parametrize(("sentence", "step", "action", "fields", "verified"), [
+    (PLANES, "focus_object", "focus on inclined plane D", {"flags": READ, "visible": BOTH}, True),
+    (PLANES, "focus_object", "focus on inclined plane C", {"flags": READ, "visible": BOTH}, False),
+    (PLANES, "observe_result", "focus on inclined plane D", {"flags": READ, "visible": BOTH},
+     False),
+    (PLANES, "focus_object", "focus on inclined plane with steel surface",
+     {"flags": {SMOOTH[0]: "block 9% down", SMOOTH[1]: "block 3% down"}, "visible": SMOOTH}, False),
+    (PLANES, "focus_object", "focus on inclined plane with tin surface",
+     {"flags": {SMOOTH[0]: "block 9% down", SMOOTH[1]: "block 3% down"}, "visible": SMOOTH}, True),
+    (FIND.format("animal"), "focus_object", "focus on the baby mouse", ZOO, True),
+    (FIND.format("animal"), "focus_object", "focus on apple tree", ZOO, False),
+    (FIND.format("animal"), "focus_object", "focus on what runs there", ZOO, True),
+    (SPAN.format("longest", "longest"), "focus_object", "focus on baby mouse",
+     {"visible": ["baby mouse", "parrot egg"]}, False),
+])  # fmt: skip
+def test_what_cannot_be_undone_is_done_with_what_the_procedure_has_for_it(
+    sentence: str, step: str, action: str, fields: dict[str, Any], verified: bool
+) -> None:
+    against = veto(point(sentence, step, **fields), action)
+    assert verified == (against is None or "cannot be undone" not in against.reason)
+    if not verified:
+        assert against and against.rule == "E-ACT-005"
+
+
+def test_without_the_procedures_or_the_rule_nothing_is_asked_of_them() -> None:
+    now = point(PLANES, "focus_object", visible=BOTH, flags=READ)
+    for left_out in ("domain", "E-ACT-005"):
+        manual = leave_out(MANUAL, [left_out])
+        assert veto(now._replace(manual=manual), "focus on inclined plane C") is None
+
+
+def test_what_was_read_is_said_with_what_follows_from_it() -> None:
+    (choice,) = serving_actions(point(PLANES, "focus_object", visible=BOTH, flags=READ))
+    read = "40 on inclined plane C, 60 on inclined plane D"
+    assert choice["reason"] == f"{read}: the block is faster on inclined plane D"
 
 
 @pytest.mark.parametrize(
