@@ -118,14 +118,9 @@ class RunSession:
     """One session on a run folder: opened, played as far as it gets, closed."""
 
     def __init__(
-        self,
-        plan: RunPlan,
-        folder: Path,
-        *,
-        keep_failed: bool = False,
-        budget: Budget = NO_LIMIT,
+        self, plan: RunPlan, folder: Path, *, keep_failed: bool = False, budget: Budget = NO_LIMIT,
         **informative: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Take the folder; arms that were played there with other settings are refused."""
         self.plan = plan
         for context in plan.conditions.values():

@@ -152,11 +152,8 @@ class Manual:
         ]
 
     def active(
-        self,
-        goal: GoalSpec,
-        belief: Belief,
-        refused: tuple[str, Sequence[str]] | None = None,
-    ) -> ActiveRules:
+        self, goal: GoalSpec, belief: Belief, refused: tuple[str, Sequence[str]] | None = None,
+    ) -> ActiveRules:  # fmt: skip
         """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
 
         Args:
