@@ -74,19 +74,26 @@ def _verify(
 ) -> EpisodeState:
     """Ask again, unless that was done often enough or the same action comes back.
 
-    No other action is played than the model's own unless it was asked, and the run allows it.
+    It comes back also when it was sent back at an earlier step and nothing has changed since. No
+    other action is played than the model's own unless it was asked, and the run allows it.
     """
-    step = state["steps"] + 1
-    before = [past["proposal"] for past in state["decisions"] if past["step"] == step]
+    step, changed = state["steps"] + 1, state["steps"] - len(state["ineffective"])
+    vetoed = [
+        (past["step"], past["proposal"])
+        for past in state["decisions"]
+        if past["step"] > changed and past["verdict"] in ("asked_again", "fell_back")
+    ]
+    before = [action for at, action in vetoed if at == step]
+    again = proposal in (action for _, action in vetoed)
     way = find_repair(now.manual, proposal, now.belief)
     repair = way.words if way else ""
-    if state["asked_again"] < context.reasks and proposal not in before:
+    if state["asked_again"] < context.reasks and not again:
         update = _decide(state, proposal, "asked_again", against, "", repair)
         question = _question(state, against, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["asked_again"] = state["asked_again"] + 1
         return update
-    if not (context.fall_back and state["asked_again"]):
+    if not (context.fall_back and (state["asked_again"] or again)):
         if proposal:
             return _decide(state, proposal, "insisted", against, proposal)
         before = []

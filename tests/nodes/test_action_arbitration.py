@@ -123,11 +123,17 @@ def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
     assert decisions[-1]["played"] == "go to fridge 1"
 
 
-def test_a_step_before_does_not_count_as_the_same_action_again() -> None:
-    now = state("", location="sofa 1", searched=["sofa 1"])
+@pytest.mark.parametrize(("in_vain", "verdict"), [([], "asked_again"), (["look"], "fell_back")])
+def test_what_was_sent_back_before_is_asked_about_anew_only_if_something_has_changed(
+    in_vain: list[str], verdict: str
+) -> None:
+    now = state("", in_vain, location="sofa 1", searched=["sofa 1"])
     earlier = verified(now, TAKE)[0]
-    now["decisions"] = [Decision(**{**earlier, "step": 2})]  # type: ignore[typeddict-item]
-    assert verified(now, TAKE)[-1]["verdict"] == "asked_again"
+    now["decisions"] = [Decision(**{**earlier, "step": 3})]  # type: ignore[typeddict-item]
+    again = verified(now, TAKE)[-1]
+    assert again["verdict"] == verdict
+    assert again["played"] == ("go to fridge 1" if in_vain else "")
+    assert verified(now, OPEN)[-1]["verdict"] == "asked_again"
 
 
 def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
@@ -246,6 +252,6 @@ def test_verifying_alone_wins_nothing() -> None:
     end = run_episode(0, context=RunContext.for_condition("D+verify", model="random", max_steps=6))
     assert not end["success"]
     assert {turn["action"] for turn in end["history"]} == {"look"}
-    # A first look is fine; from then on it is in vain, comes back at once, and nothing is left.
+    # A first look is fine; from then on it is in vain, which is said once, and nothing is left.
     verdicts = [decision["verdict"] for decision in end["decisions"]]
-    assert verdicts == ["accepted", *["asked_again", "fell_back"] * 5]
+    assert verdicts == ["accepted", "asked_again", *["fell_back"] * 5]
