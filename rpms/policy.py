@@ -146,7 +146,7 @@ def _serving(now: DecisionPoint) -> list[Choice]:
 def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
     choices: dict[str, Choice] = {}
     enough = False
-    readings = ", ".join(f"{number} on {name}" for name, number in _readings(now).items())
+    readings = _compared(now)
     for service in services:
         if service.last_resort and enough:
             continue
@@ -396,8 +396,21 @@ def _called_for(now: DecisionPoint, name: str) -> bool:
     if limit is None:
         return False
     side, number, unit = limit
+    read = _read(now, unit)
+    return read is not None and (read > number) == (side == "above")
+
+
+def _read(now: DecisionPoint, unit: str) -> float | None:
     read = re.search(rf"(-?[\d.]+) {re.escape(unit)}", _record(now, now.goal["object"]))
-    return read is not None and (float(read[1]) > number) == (side == "above")
+    return float(read[1]) if read else None
+
+
+def _compared(now: DecisionPoint) -> str:
+    """In words, what a choice by numbers rests on: a reading and its limit, or several readings."""
+    for _, number, unit in now.sub_goal.get("about", Target()).get("limits", {}).values():
+        if (read := _read(now, unit)) is not None:
+            return f"{read:g} is {'above' if read > number else 'below'} {number:g} {unit}"
+    return ", ".join(f"{number} on {name}" for name, number in _readings(now).items())
 
 
 def _readings(now: DecisionPoint) -> dict[str, int]:

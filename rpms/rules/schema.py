@@ -188,7 +188,7 @@ class Service(_Strict):
     usually found. A ``last_resort`` is offered only while nothing else is. Where one that
     ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
     ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
-    ``because`` may name ``readings``: the numbers on record of things like the goal's object.
+    ``because`` may name ``readings``: the numbers on record that a choice rests on.
     """
 
     action: str

@@ -48,6 +48,8 @@ STEPS = Path(__file__).with_name("steps.yaml")
 
 Boxes = Sequence[tuple[str, str]]
 
+_PHASE_CHANGES = ("boil", "melt", "freeze", "change-state")
+_CHANGING = ("prepare_object", "transform_object", "verify_object")
 _DEVICES = ("heater", "hearth", "cooler", "chiller")
 
 
@@ -240,10 +242,13 @@ def _around(belief: Belief, target: str) -> set[str]:
 
 
 def is_kind(name: str, kind: str) -> bool:
-    """Living things show in how they are described; all else that can be named is not alive."""
+    """Living things show in how they are described; all else that can be named is not alive.
+
+    The name of a kind's young comes last: a bee hive is none.
+    """
     words = name.split()
     plant = is_a(words[-1], kinds("plants")) is True
-    animal = words[0] in kinds("stages") or bool(kinds("young") & set(words))
+    animal = words[0] in kinds("stages") or words[-1] in kinds("young")
     alive = plant or animal
     truth = {"plant": plant, "animal": animal, "living thing": alive}
     return truth.get(kind, not alive and name != "air")
@@ -534,7 +539,8 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
 
     What the history tells (focus, readings, the recipe) has been folded into the belief as it
     happened, so that the pointer in the belief and this one cannot differ. Where a reading decides
-    between boxes, it is said beside their conditions: to compare them is the agent's part.
+    between boxes, it is said beside their conditions, and the phase beside the one that is wanted:
+    to compare them is the agent's part.
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
@@ -542,6 +548,9 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
         target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
+    if goal["state"] in _PHASE_CHANGES and step.name in _CHANGING:
+        phase = phase_of(belief, goal["object"])
+        target += f"; now {phase}" if phase else ""
     if step.name == "answer_box" and (trait := _task(goal["sentence"]).trait):
         offspring = _offspring(belief, trait)
         target += f"; offspring: {', '.join(dict.fromkeys(offspring))}"

@@ -144,3 +144,28 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
     manual = load_manual("scienceworld")
     [choice] = serving_actions(DecisionPoint(manual, goal, found, belief))
     assert choice["action"] == f"move unknown substance B to {box}"
+    side = "above" if box == "red box" else "below"
+    assert choice["reason"] == f"{degrees} is {side} 100 degrees celsius, so {box}"
+
+
+@pytest.mark.parametrize(("flags", "now"), [
+    ({"water": "solid", "water was": "water", "freezer": "activated"}, "; now solid"),
+    ({"freezer": "activated"}, ""),
+])  # fmt: skip
+def test_the_phase_is_said_beside_the_one_that_is_wanted(flags: dict[str, str], now: str) -> None:
+    """What was frozen only to be melted is to be heated next: "look at water" does not say that."""
+    belief = having_focused("water", flags=flags, last_seen={"water": "jug", "jug": "freezer"})
+    step = sub_goal(parse_goal("Your task is to melt water. First, focus on it."), belief, [])
+    assert (step["name"], step["target"]) == (
+        "verify_object",
+        f"melt water until it turns liquid{now}",
+    )
+
+
+@pytest.mark.parametrize(("seen", "step"), [
+    ("bee hive", "find_object"), ("bee", "focus_object"), ("butterfly egg", "focus_object"),
+    ("baby wolf", "focus_object"),
+])  # fmt: skip
+def test_an_animal_shows_in_its_name(seen: str, step: str) -> None:
+    goal = parse_goal(FIRST["find-animal"])
+    assert sub_goal(goal, believing(visible=[seen]), [])["name"] == step
