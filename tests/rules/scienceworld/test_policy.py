@@ -380,7 +380,7 @@ SMOOTH = [f"inclined plane with a {what} surface" for what in ("tin", "steel")]
     (FIND.format("animal"), "focus_object", "focus on apple tree", ZOO, False),
     (FIND.format("animal"), "focus_object", "focus on what runs there", ZOO, True),
     (SPAN.format("longest", "longest"), "focus_object", "focus on baby mouse",
-     {"visible": ["baby mouse", "parrot egg"]}, False),
+     {"visible": ["baby mouse", "parrot egg"], "location": "outside"}, False),
 ])  # fmt: skip
 def test_what_cannot_be_undone_is_done_with_what_the_procedure_has_for_it(
     sentence: str, step: str, action: str, fields: dict[str, Any], verified: bool
@@ -412,6 +412,14 @@ def test_of_the_animals_in_view_one_lives_longest(which: str, animal: str) -> No
     actions = served(SPAN.format(which, which), "focus_object", location="outside",
                      visible=seen)  # fmt: skip
     assert actions == [f"focus on {animal}"]
+    # The task says where they are: bees of the greenhouse are none of them.
+    elsewhere = served(SPAN.format(which, which), "focus_object", location="greenhouse",
+                       visible=["adult bee"], places=["outside"])  # fmt: skip
+    assert elsewhere == ["teleport to outside"]
+    closed = {"visible": ["bee hive"], "containers": {"bee hive": "closed"}}
+    search = served(SPAN.format(which, which), "find_object", location="greenhouse",
+                    places=["outside"], **closed)  # fmt: skip
+    assert search == ["teleport to outside"]
 
 
 def test_life_stages_start_with_the_first() -> None:
