@@ -176,13 +176,9 @@ def _check_turns(per: Per, histories: Iterable[Any]) -> None:
 
 
 def export_chat(
-    run: Run,
-    out: Path,
-    conditions: Collection[str] = (),
-    per: Per = "decision",
-    most: int = 0,
+    run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
     corrected: bool = False,
-) -> Written:
+) -> Written:  # fmt: skip
     """Write the won episodes of a run as training data; or all of them as the expert corrects."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
     env, split = manifest.env, manifest.split

@@ -38,15 +38,9 @@ def default_timeout(name: str) -> float:
 
 @lru_cache(maxsize=8)
 def open_model(
-    name: str,
-    temperature: float = 0.0,
-    max_tokens: int = 256,
-    timeout_s: float = SERVER_TIMEOUT_S,
-    base_url: str = "",
-    seed: int = 0,
-    cache: str = "",
-    allowed_syntaxes: tuple[str, ...] = (),
-) -> BaseChatModel:
+    name: str, temperature: float = 0.0, max_tokens: int = 256, timeout_s: float = SERVER_TIMEOUT_S,
+    base_url: str = "", seed: int = 0, cache: str = "", allowed_syntaxes: tuple[str, ...] = (),
+) -> BaseChatModel:  # fmt: skip
     """The chat model called ``name``; nothing is sent over the network yet.
 
     ``cache`` names a file of earlier replies; what is in there is not asked again. Replies are
