@@ -78,9 +78,10 @@ def find_conflict(
 ) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
+    if kind == "schema" or (recall["advice"]["by_kind"] and kind == "success"):
+        return next(kind_conflicts(actions, belief, goal, manual), None)
     if recall["advice"]["by_kind"]:
-        conflicts = kind_conflicts(actions, belief, goal, manual)
-        return next(conflicts, None) if kind == "success" else None
+        return None
     if kind == "success":
         return snippet_conflict(actions, belief, goal, sub_goal, manual)
     if kind in ("failure", "critical_failure"):

@@ -301,6 +301,15 @@ EMPTY = in_state("holding=none|open=fridge 1", "go to fridge 1")
 SCHEMA = new_recall({"type": "schema"}, 1.0, 1, new_advice(["cool mug 1 with fridge 1"]))
 
 
+def test_a_schema_of_what_such_things_rule_out_is_removed() -> None:
+    """What an action needs now is the schema's own word; that a kind cannot do it, the rules'."""
+    assert judge(SCHEMA, COOL, belief())["dropped_by"] == ""
+    idle = new_recall({"type": "schema"}, 1.0, 1, new_advice(["cool apple 1 with microwave 1"]))
+    removed = judge(idle, COOL, HOLDING)
+    assert removed["dropped_by"] == "arbitration" and "is a fridge" in removed["reason"]
+    assert judge(idle, COOL, HOLDING, mode="none")["dropped_by"] == ""
+
+
 @pytest.mark.parametrize(
     ("held", "unfit", "fit", "reason"),
     [

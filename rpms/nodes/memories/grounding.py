@@ -170,6 +170,8 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
         "grounded": {name: fill(slot, now.players) for name, slot in slots.items()},
     }
     names = by_form[now.form]
+    if now.form == "grounded" and len({*names.values()}) < len(names):
+        return said._replace(unsayable="it would be about one thing twice")
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
     then = [in_words(t, names, _NO_WORLD, still=t in still) for t in entry["effects"]]
     conditions = [in_words(text, names, _NO_WORLD) for text in entry["preconditions"]]

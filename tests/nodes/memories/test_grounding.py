@@ -235,6 +235,9 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     assert ground(entry, moment()).unsayable  # no cup is known yet
     for form, words in (("recorded", "at <place>"), ("roles", "at {a microwave}")):
         assert ground(entry, moment(form=form)).advice["needs"] == [words]
+    twice = {**entry, "kinds": {"object": {"cup": 4}, "place": {"cup": 4}}}
+    said = ground(twice, moment(holding=["cup 2"]))
+    assert said.unsayable == "it would be about one thing twice", said
     by_hand = {**entry, "uses": [], "preconditions": ["be there"]}
     advice = ground(by_hand, moment()).advice
     assert (advice["printed"], advice["needs"]) == (["heat <object> with <place>"], ["be there"])
