@@ -2,10 +2,10 @@
 
 An entry's advice is played through in imagination, from the current belief and with Tier-3
 effects. A definite violation or a forbidden pattern is a hard conflict; something the belief
-does not settle is a soft one. Advice whose things are not known here yet can only be held to what
-is so for every thing of its kind. A lesson that warns against the very action the procedure demands
-now, although its preconditions hold, is a conflict too. Rules always win: memory is removed or
-annotated, never a rule.
+does not settle is a soft one. A schema, and advice whose things are not known here yet, can only be
+held to what is so for every thing of its kind. A lesson that warns against the very action the
+procedure demands now, although its preconditions hold, is a conflict too. Rules always win: memory
+is removed or annotated, never a rule.
 """
 
 from __future__ import annotations
