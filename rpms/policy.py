@@ -148,7 +148,6 @@ def _serving(now: DecisionPoint) -> list[Choice]:
 def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
     choices: dict[str, Choice] = {}
     enough = False
-    readings = _compared(now)
     for service in services:
         if service.last_resort and enough:
             continue
@@ -161,6 +160,7 @@ def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
         for names in _fitting(now, service, rule):
             action = (service.wording or rule.syntax).format(**names)
             if action not in choices and _ruled_out(now, action) is None:
+                readings = _compared(now) if "{readings}" in service.because else ""
                 reason = service.because.format(**names, readings=readings)
                 choices[action] = Choice(action=action, rule=cited, reason=reason)
                 enough = enough or not service.last_resort
