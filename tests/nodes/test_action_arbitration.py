@@ -14,6 +14,7 @@ from rpms.envs import get_environment
 from rpms.graph.run import run_episode
 from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
 from rpms.nodes.prompt_build import prompt_build
+from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.state import EpisodeState, follow
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
 from rpms.vocabulary.context import RunContext
@@ -134,6 +135,24 @@ def test_what_was_sent_back_before_is_asked_about_anew_only_if_something_has_cha
     assert again["verdict"] == verdict
     assert again["played"] == ("go to fridge 1" if in_vain else "")
     assert verified(now, OPEN)[-1]["verdict"] == "asked_again"
+
+
+def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_changes() -> None:
+    """It is not asked about again: a player that is not told would propose it for ever."""
+    now = state("", location="sofa 1", searched=["sofa 1"], holding=["mug 1"])
+    runtime: Any = SimpleNamespace(context=RunContext())
+
+    def situation_after(*replies: str, in_vain: bool = True) -> list[str]:
+        decisions = verified(now, *replies)
+        assert (decisions[-1]["verdict"], decisions[-1]["played"]) == ("fell_back", "look")
+        after = EpisodeState(**{**now, "decisions": decisions, "history": []})
+        after["ineffective"] = ["look"] if in_vain else []
+        return [line["text"] for line in rule_assembly(after, runtime)["rules"]["situation"]]
+
+    *others, said = situation_after(TAKE, TAKE)
+    assert said == f"'{TAKE[8:]}' was refused: needs: hands empty; be at fridge 1."
+    assert situation_after(TAKE, TAKE, in_vain=False) == others
+    assert situation_after("Hm.", "Hm.") == others
 
 
 def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
