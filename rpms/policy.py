@@ -38,8 +38,9 @@ class DecisionPoint(NamedTuple):
     """All that judging an action may look at.
 
     ``no_effect`` holds the actions played since the belief last changed: they changed nothing, and
-    nothing has changed for them since. ``repeated_here`` holds those played in this very belief
-    before: whatever they changed, the way from there led back here.
+    nothing has changed for them since; those of them that the world refused are ``refused``.
+    ``repeated_here`` holds those played in this very belief before: whatever they changed, the way
+    from there led back here.
     """
 
     manual: Manual
@@ -48,6 +49,7 @@ class DecisionPoint(NamedTuple):
     belief: Belief
     no_effect: Sequence[str] = ()
     repeated_here: Collection[str] = ()
+    refused: Collection[str] = ()
 
 
 class Veto(NamedTuple):
@@ -92,7 +94,11 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
     if rule := forbidden_by(now.manual, action, now.goal):
         return Veto(rule, f"'{action}' is forbidden for this goal")
     matched = match_action(now.manual, action)
-    if IN_VAIN not in principles or (matched and matched[0].repeatable):
+    if IN_VAIN not in principles:
+        return None
+    if action in now.refused:  # even one that is worth repeating: the world knows no such thing
+        return Veto(IN_VAIN, f"'{action}' was refused before, and nothing changed since")
+    if matched and matched[0].repeatable:
         return None
     if action in now.no_effect:
         return Veto(IN_VAIN, f"'{action}' changed nothing before, and nothing changed since")

@@ -116,7 +116,9 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         here = fingerprint(belief)
         no_effect = [*no_effect, history[-1]["action"]] if here == before else []
         sub_goal = world.sub_goal(goal, belief, history)
-        now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]))
+        latest = history[len(history) - len(no_effect) :]
+        refused = {turn["action"] for turn in latest if turn["failed"]}
+        now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
         best, reason = _choose(now, cast(list[Recall], recalls))

@@ -34,12 +34,15 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
     """What judging may look at."""
+    turns = state.get("history", [])
+    latest = turns[len(turns) - len(state["ineffective"]) :]
     return DecisionPoint(
         manual=manual_for(state["env"], context),
         goal=state["goal"],
         sub_goal=state["sub_goal"],
         belief=state["belief"],
         no_effect=state["ineffective"],
+        refused={turn["action"] for turn in latest if turn["failed"]},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
     )
 

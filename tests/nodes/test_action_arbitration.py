@@ -18,7 +18,7 @@ from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.state import EpisodeState, follow
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.turn import Decision, Message
+from rpms.vocabulary.turn import Decision, Message, Turn
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")
@@ -135,6 +135,17 @@ def test_what_was_sent_back_before_is_asked_about_anew_only_if_something_has_cha
     assert again["verdict"] == verdict
     assert again["played"] == ("go to fridge 1" if in_vain else "")
     assert verified(now, OPEN)[-1]["verdict"] == "asked_again"
+
+
+def test_judging_knows_what_the_world_refused_since_something_changed() -> None:
+    now = state("", ["open fridge 1", "look"])
+    now["history"] = [
+        Turn(step=step, thought="", action=action, observation="", failed=failed, reply="")
+        for step, (action, failed) in enumerate(
+            [("take apple 1 from fridge 1", True), ("open fridge 1", True), ("look", False)]
+        )
+    ]
+    assert situation(now, RunContext()).refused == {"open fridge 1"}
 
 
 def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_changes() -> None:

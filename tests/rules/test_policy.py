@@ -130,8 +130,13 @@ def test_what_was_tried_in_vain_is_not_tried_again() -> None:
     assert against is not None and against.rule == "U-FAIL-001"
     assert "go to fridge 1" not in actions(now(no_effect=("go to fridge 1",)))
     assert veto(now(), "go to fridge 1") is None
-    # Waiting may be repeated: time passes.
+    # Waiting and looking may be repeated: time passes. What was refused may not.
     assert veto(science(("wait",), visible=["stove"]), "wait") is None
+    looked = science(("look in stove", "wait"), visible=["stove"])
+    assert veto(looked, "look in stove") is None
+    against = veto(looked._replace(refused={"look in stove"}), "look in stove")
+    assert against is not None and against.rule == "U-FAIL-001"
+    assert against.reason.endswith("was refused before, and nothing changed since")
 
 
 SCIENCE = load_manual("scienceworld")
