@@ -14,9 +14,9 @@ def rule_assembly(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeS
     """Read goal, belief, the last turn and its decision; return the active rules.
 
     If the last action was refused, Tier 3 diagnoses it against the belief (which a refused
-    action left unchanged), so that the prompt can name the precondition that did not hold. So is
-    what a guard sent back, while nothing changes: its player is not asked about it again, and would
-    propose it for ever.
+    action left unchanged), so that the prompt can name the precondition that did not hold. What a
+    guard sent back is named, too, while nothing changes: its player is not asked about it again,
+    and would propose it for ever.
     """
     manual = manual_for(state["env"], settings(runtime.context))
     last = state["history"][-1] if state["history"] else None
