@@ -93,12 +93,11 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
         return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
     if rule := forbidden_by(now.manual, action, now.goal):
         return Veto(rule, f"'{action}' is forbidden for this goal")
-    matched = match_action(now.manual, action)
     if IN_VAIN not in principles:
         return None
     if action in now.refused:  # even one that is worth repeating: the world knows no such thing
         return Veto(IN_VAIN, f"'{action}' was refused before, and nothing changed since")
-    if matched and matched[0].repeatable:
+    if (matched := match_action(now.manual, action)) and matched[0].repeatable:
         return None
     if action in now.no_effect:
         return Veto(IN_VAIN, f"'{action}' changed nothing before, and nothing changed since")

@@ -31,7 +31,7 @@ from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict
+from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, refused_since
 
 JUDGED = {"valid", "validation", "dev", "eval", "test"}
 """Parts of a split's name that say its tasks are for judging, whatever else the name says."""
@@ -116,8 +116,7 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         here = fingerprint(belief)
         no_effect = [*no_effect, history[-1]["action"]] if here == before else []
         sub_goal = world.sub_goal(goal, belief, history)
-        latest = history[len(history) - len(no_effect) :]
-        refused = {turn["action"] for turn in latest if turn["failed"]}
+        refused = {turn["action"] for turn in refused_since(history, no_effect)}
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]

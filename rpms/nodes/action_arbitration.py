@@ -25,7 +25,7 @@ from rpms.rules.repair import find_repair
 from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext, settings
-from rpms.vocabulary.turn import Choice, Decision, Message, Verdict
+from rpms.vocabulary.turn import Choice, Decision, Message, Verdict, refused_since
 
 # How many actions a prompt offers: few enough to read, enough to leave a choice.
 SHORTLIST = 6
@@ -34,15 +34,14 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
     """What judging may look at."""
-    turns = state.get("history", [])
-    latest = turns[len(turns) - len(state["ineffective"]) :]
+    refused = refused_since(state.get("history", []), state["ineffective"])
     return DecisionPoint(
         manual=manual_for(state["env"], context),
         goal=state["goal"],
         sub_goal=state["sub_goal"],
         belief=state["belief"],
         no_effect=state["ineffective"],
-        refused={turn["action"] for turn in latest if turn["failed"]},
+        refused={turn["action"] for turn in refused},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
     )
 

@@ -22,7 +22,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, drop, surviving
-from rpms.vocabulary.turn import Choice, Message
+from rpms.vocabulary.turn import Choice, Message, refused_since
 
 _SHARED = Path(__file__).parent / "templates"
 RECAP = 400
@@ -107,12 +107,10 @@ def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[s
     turns, belief = state["history"], state["belief"]
     if not context.hidden_turns(len(turns)):
         return []
-    latest = turns[len(turns) - len(state["ineffective"]) :]
     refused = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
-    for turn in reversed(latest):
-        if turn["failed"] and turn["action"]:
-            answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
-            refused.setdefault(f"Refused here ({answer})", {})[turn["action"]] = None
+    for turn in reversed(refused_since(turns, state["ineffective"])):
+        answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
+        refused.setdefault(f"Refused here ({answer})", {})[turn["action"]] = None
     block = render(env.prompts, "state.j2", state_lines=env.describe_belief(belief, state["goal"]))
     letters, recap = 4 * RECAP - len(block), list[str]()
     for label, things in [*refused.items(), *env.recap(belief).items()]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal, NotRequired
 
@@ -34,6 +35,12 @@ class Turn(TypedDict):
     observation: str
     failed: bool
     reply: str
+
+
+def refused_since(turns: Sequence[Turn], ineffective: Sequence[str]) -> list[Turn]:
+    """The turns that the world refused since the belief last changed: so many are ineffective."""
+    latest = turns[len(turns) - len(ineffective) :]
+    return [turn for turn in latest if turn["failed"] and turn["action"]]
 
 
 class Usage(TypedDict):
