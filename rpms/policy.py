@@ -53,7 +53,7 @@ class DecisionPoint(NamedTuple):
 
 
 class Veto(NamedTuple):
-    """What speaks against an action; ``rule`` is the id that says so."""
+    """What speaks against an action, as a clause about "it"; ``rule`` is the id that says so."""
 
     rule: str
     reason: str
@@ -88,21 +88,21 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
     diagnosis = check_action(now.manual, action, now.belief)
     principles = now.manual.principles
     if diagnosis.verdict == "no_such_action" and NO_SUCH_ACTION in principles:
-        return Veto(NO_SUCH_ACTION, diagnosis.violated[0])
+        return Veto(NO_SUCH_ACTION, "it is not one of the available actions")
     if diagnosis.verdict == "fails":
-        return Veto(diagnosis.rule, f"'{action}' needs: {'; '.join(diagnosis.violated)}")
-    if rule := forbidden_by(now.manual, action, now.goal):
-        return Veto(rule, f"'{action}' is forbidden for this goal")
+        return Veto(diagnosis.rule, diagnosis.reason)
+    if rule := forbidden_by(now.manual, action, now.goal, now.belief):
+        return Veto(rule, "a rule forbids it for this goal")
     if IN_VAIN not in principles:
         return None
     if action in now.refused:  # even one that is worth repeating: the world knows no such thing
-        return Veto(IN_VAIN, f"'{action}' was refused before, and nothing changed since")
+        return Veto(IN_VAIN, "it was rejected before, and nothing has changed since")
     if (matched := match_action(now.manual, action)) and matched[0].repeatable:
         return None
     if action in now.no_effect:
-        return Veto(IN_VAIN, f"'{action}' changed nothing before, and nothing changed since")
+        return Veto(IN_VAIN, "it changed nothing before, and nothing has changed since")
     if action in now.repeated_here:
-        return Veto(IN_VAIN, f"'{action}' was played in this very situation and led back here")
+        return Veto(IN_VAIN, "it was played in this very situation before and led back here")
     return None
 
 
@@ -122,8 +122,7 @@ def _unverified(now: DecisionPoint, action: str) -> Veto | None:
     forms = {_plain(rule.syntax.format(**{**names, rule.verified: name})) for name in meant}
     if not meant or {_plain(action), *forms} & offered:
         return None
-    reason = f"'{action}' cannot be undone, and it is not what the current objective needs"
-    return Veto(rule.id, reason)
+    return Veto(rule.id, "it cannot be undone, and it is not what the current objective needs")
 
 
 def _plain(text: str) -> str:

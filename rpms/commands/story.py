@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 
 from rpms.envs import get_environment
 from rpms.nodes.manual import manual_for
-from rpms.rules import check_action, explain_refusal
+from rpms.rules import check_action, explain_rejection
 from rpms.vocabulary.output import quantity
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PLACES = 3
 """Of a memory of where things were, the best ones will do."""
 # The fates that the paper is about; that a memory was merged or had no room tells less.
 BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
-WORDS = {"failure": "avoid: ", "critical_failure": "avoid: ", "schema": "how to: "}
+WORDS = {"failure": "failed: ", "critical_failure": "fatal: ", "schema": "how to: "}
 
 
 class Story:
@@ -60,13 +60,12 @@ class Story:
         self._line("action", "bold cyan", turn["action"] or "(no action could be read)")
         answer = shorten(turn["observation"], ANSWER, placeholder=" ...")
         self._line(
-            "refused" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
+            "rejected" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
         )
         if turn["failed"] and turn["action"]:
-            diagnosis = check_action(self.manual, turn["action"], belief)
-            reasons = explain_refusal(self.manual, turn["action"], belief)
-            needs = {diagnosis.violated: "it needs: ", diagnosis.unsure: "it may need: "}
-            self._because("magenta", diagnosis.rule, needs.get(reasons, "") + "; ".join(reasons))
+            rule = check_action(self.manual, turn["action"], belief).rule
+            reason = explain_rejection(self.manual, turn["action"], belief)
+            self._because("magenta", rule, reason)
         self.console.print()
 
     def end(self, result: EpisodeOutput) -> None:
@@ -125,5 +124,5 @@ def _speaks_for(recall: Recall, action: str) -> bool:
     return action in advice["actions"] or any(
         action.endswith(f" {name}")
         for place in advice["places"]
-        for name in place.partition(" (")[0].split(", ")
+        for name in place.partition("here: ")[2].rstrip(")").split(", ")
     )

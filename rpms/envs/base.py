@@ -342,6 +342,13 @@ class Environment(ABC):
         """Roles of the world's own, each with the name that plays it now: ids are told by them."""
         return {}
 
+    def individual(self, name: str) -> bool:
+        """Whether a name without a number means another thing in another task, as ``blue box``.
+
+        Such a name is remembered only by the role it plays (``players``), or not at all.
+        """
+        return False
+
     def read_signature(self, printed: str) -> GoalSignature:
         """Gamma from a printed goal signature."""
         return read_signature(printed, self.signature)

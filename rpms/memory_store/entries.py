@@ -34,7 +34,10 @@ class _Recorded(_Entry):
 
 
 class Success(_Recorded):
-    """A success snippet: the actions from a state of the hand to one reached sub-goal."""
+    """A success snippet: the actions from a state of the hand to one reached sub-goal.
+
+    ``solves`` says that the last of them won the episode.
+    """
 
     type: Literal["success"]
     sub_goal_type: str
@@ -42,6 +45,7 @@ class Success(_Recorded):
     actions: list[str] = Field(min_length=1)
     lifted: list[str] = []
     outcome: dict[str, Any] = {}
+    solves: bool = False
     success_count: int = Field(default=1, ge=1)
 
 

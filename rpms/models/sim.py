@@ -39,14 +39,25 @@ _EDGE = re.compile(  # also between the parts of an answer in JSON
     r'[,.:;(){}\[\]"\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b', re.I
 )
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
-_WHEN = "only when"
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. (\d+) earlier turns? left out \.\.\.\]\n*")
-_NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs: ([^|\n]+)", re.M)
+_NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs ([^|\n]+)", re.M)
+_LACKED = re.compile(r"\bit needs (.+?)(?=, and |; it needs |\. |\.?$)", re.M)
+# A need as it is printed, and as the planner thinks of it.
+_PLAINLY = (
+    (r"^you to be somewhere else than (.+)$", r"not be at \1 already"),
+    (r"^you to be at (.+)$", r"be at \1"),
+    (r"^you to hold (.+)$", r"hold \1"),
+    (r"^your hands? to be empty$", "hands empty"),
+    (r"^(.+) (?:to be open \(if it has a door\)|not to be closed)$", r"\1 not closed"),
+    (r"^(.+) to be (?:where you are|in view)$", r"\1 in view"),
+    (r"^(.+) to be (.+)$", r"\1 is \2"),
+)
 _SMALL = re.compile(
     "a|an|n|the|some|any|it|them|this|that|one|two|three|first|then|next|and|or|but|if|to|in|on|"
     "into|of|at|by|for|from|with|under|near|around|above|below|is|are|be|will|which|when|than|"
     "your|you|task|find|get|bring|place|located|using|not|no|also", re.I,
 )  # fmt: skip
+_VETO = re.compile(r"(?:'.+'|The reply) was not carried out[^:]*: (.+?) Choose another")
 Turn = tuple[str, str]  # what was done, what was seen then
 
 
@@ -87,22 +98,28 @@ class Prompt:
         line = r"(?:^|  )([A-Z][a-z ]+)(?: \(.*\))?: (.*?)(?=  |$)"
         self.state = dict(re.findall(line, state, re.M))
         self.objective = _last(r"(?:Current sub-goal: |Current Objective\] )(.+)", text)
-        self.needs = [(template(act), needs.split(";")) for act, needs in _NEEDS.findall(text)]
-        self.diagnosis = _last(r"was refused: (.+?)\.?$", text)
-        if vetoed := re.match(r"Not played[^:]*: (.+)\. Choose another", newest):
-            self.diagnosis = vetoed[1].partition(" needs: ")[2] or vetoed[1]
+        self.needs = [(template(act), plainly(needs)) for act, needs in _NEEDS.findall(text)]
+        last = _last(r"' was rejected[^:]*: (.+)$", text)
+        if vetoed := _VETO.match(newest):
+            last = vetoed[1]
+        self.diagnosis = plainly(";".join(_LACKED.findall(last))) or [last]
         # Of a past success: its label, its actions, and whether there is a warning.
-        self.advice = re.findall(r"^[ \t]*OK: ([^:\n]+): (.+)$(\n\s+WARNING)?", text, re.M)
-        # A lesson that says when it works is a need; one with a warning is doubtful, as a success
-        # with one is; any other is to be left alone.
+        past = r"^[ \t]*(?:OK: ([^:\n]+)|From here[^:\n]*): (.+)$(\n\s+WARNING)?"
+        self.advice = re.findall(past, text, re.M)
+        # A lesson that says what an action needs is a need; one with a warning is doubtful, as a
+        # success with one is; any other is to be left alone.
         lessons = re.findall(
             r"^[ \t]*AVOID[^:\n]*: (.+)(?:\n[ \t]+Rule: (.*))?(\n[ \t]+WARNING)?", text, re.M
         )
-        self.avoid = [action for action, rule, doubt in lessons if not doubt and _WHEN not in rule]
+        learned = r"^[ \t]*Learned: (.+?) (needs .+?)(?:; afterwards.*| \(true of.*)?$"
+        lessons += [(*found, "") for found in re.findall(learned, text, re.M)]
+        wrong = r"^[ \t]*(?:Danger: in|In) a (?:similar )?task.*?'(.+)' was (?:rejected|wrong)"
+        self.avoid = [action for action, rule, doubt in lessons if not (doubt or "needs" in rule)]
+        self.avoid += re.findall(wrong, text, re.M)
         self.needs += [
-            (template(action), [_plain(part) for part in rule.split(";")])
+            (template(action), plainly(rule.removeprefix("needs ")))
             for action, rule, doubt in lessons
-            if _WHEN in rule and not doubt
+            if rule.startswith("needs ") and not doubt
         ]
         self.offered = re.findall(r"^[ \t]+\d+\. (.+?) \(.*\)$", text, re.M)
 
@@ -114,7 +131,7 @@ class Prompt:
 
     def refused(self, turn: Turn) -> bool:
         """Whether the world said no, in the words of the system message, or the rules did."""
-        return turn[1].startswith((self.refusal, "Not played"))
+        return turn[1].startswith(self.refusal) or _VETO.match(turn[1]) is not None
 
     def label(self, *stems: str) -> list[str]:
         """The names in the state line whose label begins like this."""
@@ -122,11 +139,13 @@ class Prompt:
         return [name for name in names(next(values, "")) if name != "nothing"]
 
 
-def _plain(condition: str) -> str:
-    """A lesson's words for a need, as the rules would put it."""
-    words = condition.strip().removeprefix(_WHEN).strip()
-    words = re.sub(r"^(not )?at ", r"\1be at ", words)
-    return re.sub(r"^holding ", "hold ", words).replace("is not shut", "not closed")
+def plainly(needs: str) -> list[str]:
+    """``you to be at desk 1; box 1 to be closed`` -> ``be at desk 1``, ``box 1 is closed``."""
+    said = []
+    for words in filter(None, map(str.strip, needs.split(";"))):
+        forms = (re.sub(pattern, plain, words) for pattern, plain in _PLAINLY)
+        said.append(next((form for form in forms if form != words), words))
+    return said
 
 
 @lru_cache(maxsize=256)
@@ -221,7 +240,7 @@ class Planner:
 
     def decide(self) -> Idea:
         """A thought and an action."""
-        puzzled = self.prompt.refused(self.last) and not self.prompt.diagnosis
+        puzzled = self.prompt.refused(self.last) and not any(self.prompt.diagnosis)
         if self.last[0] and self._coin(CARELESS if puzzled else 3 * CARELESS) == 0:
             return "Once more.", self.last[0]
         for thought, action in self._ideas():
@@ -240,8 +259,8 @@ class Planner:
         if moved and self.shown[1:] and not self.shown[1][1] and len(self.last[1].split()) < 8:
             yield "Let me see what is here.", self.prompt.example[1][0]
         if self.prompt.refused(self.last):
-            for need in self.prompt.diagnosis.split(";"):
-                yield from self._meet(need.strip())
+            for need in self.prompt.diagnosis:
+                yield from self._meet(need)
         sources = [self._objective, self._remembered, self._imitate]
         first = self._coin(len(sources)) if self._careless() else 0
         for source in sources[first:] + sources[:first]:
@@ -356,7 +375,7 @@ class Planner:
     def _checked(self, action: str, depth: int) -> Iterator[Idea]:
         """The action itself if nothing printed speaks against it, else what its needs ask for."""
         again = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
-        again += self.prompt.state.get("Refused here", "").split(", ")
+        again += self.prompt.state.get("Rejected here", "").split(", ")
         again += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
         if self._careless():
             yield "", action

@@ -91,7 +91,7 @@ def _verify(
     repair = way.words if way else ""
     if state["asked_again"] < context.reasks and not again:
         update = _decide(state, proposal, "asked_again", against, "", repair)
-        question = _question(state, against, repair)
+        question = _question(state, proposal, against, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["asked_again"] = state["asked_again"] + 1
         return update
@@ -167,10 +167,11 @@ def note_played(state: EpisodeState, action: str) -> dict[str, list[str]]:
     return {**so_far, here: [*so_far.get(here, []), action]}
 
 
-def _question(state: EpisodeState, against: Veto, repair: str) -> list[Message]:
+def _question(state: EpisodeState, proposal: str, against: Veto, repair: str) -> list[Message]:
     """The veto as the next turn of the conversation."""
     prompts = get_environment(state["env"]).prompts
+    veto = {"action": proposal, "veto": against, "repair": repair}
     return [
         Message(role="assistant", content=state["reply"] or "(no reply)"),
-        Message(role="user", content=render(prompts, "veto.j2", veto=against, mend=repair)),
+        Message(role="user", content=render(prompts, "veto.j2", **veto)),
     ]

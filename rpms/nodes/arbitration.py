@@ -3,23 +3,25 @@
 An entry's advice is played through in imagination, from the current belief and with Tier-3
 effects. A definite violation or a forbidden pattern is a hard conflict; something the belief
 does not settle is a soft one. A schema, and advice whose things are not known here yet, can only be
-held to what is so for every thing of its kind. A lesson that warns against the very action the
-procedure demands now, although its preconditions hold, is a conflict too. Rules always win: memory
-is removed or annotated, never a rule.
+held to what is so for every thing of its kind. A lesson warns of an action: where the procedure
+demands that action, or the manual says that it can work, the two conflict, and where it is unknown
+whether it can work they may. Rules always win: a losing memory is removed, and a warning on one
+that stays says what to check first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
+from rpms.policy import DecisionPoint, serving_actions
 from rpms.rules import (
     Manual,
-    already_done,
     can_work,
     check_action,
     forbidden_by,
@@ -28,10 +30,10 @@ from rpms.rules import (
     simulate,
 )
 from rpms.rules.actions_in_text import never_works
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import parse_predicate, statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import RunContext, settings
-from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, Recall, drop
 
 
@@ -43,16 +45,31 @@ class Conflict(NamedTuple):
     reason: str
 
 
+class Arbiter:
+    """What the rules say at one moment, asked by every entry of it."""
+
+    def __init__(self, now: DecisionPoint) -> None:
+        self.now = now
+
+    @cached_property
+    def demanded(self) -> frozenset[str]:
+        """The actions that the procedure has for the current sub-goal."""
+        return frozenset(choice["action"] for choice in serving_actions(self.now))
+
+
 def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
     context = settings(runtime.context)
     mode, manual = context.arbitration, manual_for(state["env"], context)
+    arbiter = Arbiter(
+        DecisionPoint(
+            manual, state["goal"], state["sub_goal"], state["belief"], state["ineffective"]
+        )
+    )
     judged = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
-            conflict = find_conflict(
-                recall, state["belief"], state["goal"], state["sub_goal"], manual
-            )
+            conflict = find_conflict(recall, arbiter)
             if conflict is not None:
                 recall = _settle(recall, conflict, mode, context.note_conflicts)
         judged.append(recall)
@@ -73,60 +90,61 @@ def _settle(recall: Recall, conflict: Conflict, mode: str, notes: str) -> Recall
     return recall
 
 
-def find_conflict(
-    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
-) -> Conflict | None:
+def find_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
     """How an entry conflicts with the rules here and now; None when it does not."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
+    now = arbiter.now
     if kind == "schema" or (recall["advice"]["by_kind"] and kind == "success"):
-        return next(kind_conflicts(actions, belief, goal, manual), None)
+        return next(kind_conflicts(actions, now.belief, now.goal, now.manual), None)
     if recall["advice"]["by_kind"]:
         return None
     if kind == "success":
-        return snippet_conflict(actions, belief, goal, sub_goal, manual)
+        return snippet_conflict(recall, now)
     if kind in ("failure", "critical_failure"):
-        return lesson_conflict(recall, belief, goal, sub_goal, manual)
+        return lesson_conflict(recall, arbiter)
     if kind == NOTE:
-        return note_conflict(recall, belief, goal, manual)
+        return note_conflict(recall, now.belief, now.goal, now.manual)
     return None
 
 
-def snippet_conflict(
-    actions: Sequence[str], belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
-) -> Conflict | None:
+def snippet_conflict(recall: Recall, now: DecisionPoint) -> Conflict | None:
     """The first hard conflict met when the advice is simulated, else a soft one in its first step.
 
-    A step that is done already is passed over, with a warning; one that lies behind has a warning
-    too. What later steps leave open will be seen on the way, and whether a walk leads anywhere is
-    found out by walking: neither is worth a warning now. After an action that nothing is known of,
+    What later steps leave open will be seen on the way, and whether a walk leads anywhere is found
+    out by walking: neither is worth a warning now. After an action that nothing is known of,
     nothing can be imagined.
     """
-    imagined = belief
-    doubts: list[Conflict] = []
-    behind, _ = manual.around(goal["type"], sub_goal["name"])
-    first = True
-    for action in actions:
-        if conflict := goal_conflict(action, goal, manual):
+    actions, manual = recall["advice"]["actions"], now.manual
+    imagined, doubt = now.belief, None
+    for number, action in enumerate(actions):
+        if conflict := goal_conflict(action, now.goal, manual, imagined):
             return conflict
         diagnosis = check_action(manual, action, imagined)
-        needless = Conflict(False, diagnosis.rule, f"'{action}' is not needed now")
-        if already_done(manual, action, imagined):
-            doubts.append(needless)
-            continue
-        if diagnosis.verdict in ("fails", "no_such_action"):
-            return Conflict(True, diagnosis.rule, f"'{action}' needs: {diagnosis.violated[0]}")
-        matched = match_action(manual, action)
-        if matched and matched[0].name in behind:
-            doubts.append(needless)
-        unsure = zip(diagnosis.unsure_predicates, diagnosis.unsure, strict=True)
-        matters = [words for text, words in unsure if parse_predicate(text).positive]
-        if first and matters:
-            doubts.append(Conflict(False, diagnosis.rule, f"'{action}' needs: {matters[0]}"))
-        first = False
+        if diagnosis.verdict == "no_such_action":
+            return Conflict(True, "", f"'{action}' is not one of the available actions")
+        if diagnosis.verdict == "fails":
+            return Conflict(True, diagnosis.rule, f"'{action}' cannot work: {diagnosis.reason}")
+        unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
+        matters = [str(predicate) for predicate in unsure if predicate.positive]
+        if not number and matters:
+            doubt = Conflict(False, diagnosis.rule, to_check(recall, manual, matters[0]))
         if not diagnosis.rule:
             break
         imagined = simulate(manual, action, imagined)
-    return doubts[0] if doubts else None
+    return doubt
+
+
+def to_check(recall: Recall, manual: Manual, condition: str) -> str:
+    """What is in doubt about an entry's first action, in the names that the entry prints."""
+    action, printed = recall["advice"]["actions"][0], recall["advice"]["printed"][0]
+    rule, names = match_action(manual, action) or (None, {})
+    shown = match_action(manual, printed)
+    if rule and (shown is None or shown[0] is not rule):
+        names = {parameter: f"<{parameter}>" for parameter in rule.parameters}
+    elif shown:
+        names = shown[1]
+    words = statement(parse_predicate(condition), names, manual.world)
+    return f"check first that {words}; that is not known yet"
 
 
 def note_conflict(
@@ -144,8 +162,8 @@ def note_conflict(
     if recall["entry"]["here"] and actions:
         diagnosis = check_action(manual, actions[0], belief)
         if diagnosis.verdict == "fails":
-            words = diagnosis.violated[0]
-            return Conflict(False, diagnosis.rule, f"'{actions[0]}' needs now: {words}")
+            words = f"'{actions[0]}' cannot work yet: {diagnosis.reason}"
+            return Conflict(False, diagnosis.rule, words)
     return None
 
 
@@ -161,15 +179,18 @@ def kind_conflicts(
             continue
         rule, words = never_works(manual, action, kinds)
         if rule:
-            yield Conflict(True, rule, f"'{action}' needs: {words}")
+            yield Conflict(True, rule, f"'{action}' cannot work: it needs {words}")
 
 
-def goal_conflict(action: str, goal: GoalSpec, manual: Manual) -> Conflict | None:
+def goal_conflict(
+    action: str, goal: GoalSpec, manual: Manual, belief: Belief | None = None
+) -> Conflict | None:
     """Whether a rule forbids an action for this goal, or it completes a step of other goals alone.
 
-    Cooling is no step of heating: Tier 2 lists what a type of goal takes.
+    Cooling is no step of heating: Tier 2 lists what a type of goal takes. Rules about the order of
+    steps are asked where there is a belief.
     """
-    if rule := forbidden_by(manual, action, goal):
+    if rule := forbidden_by(manual, action, goal, belief):
         return Conflict(True, rule, f"'{action}' is forbidden for this goal")
     matched = match_action(manual, action)
     if matched and manual.is_foreign(matched[0].name, goal["type"]):
@@ -177,35 +198,33 @@ def goal_conflict(action: str, goal: GoalSpec, manual: Manual) -> Conflict | Non
     return None
 
 
-def lesson_conflict(
-    recall: Recall, belief: Belief, goal: GoalSpec, sub_goal: SubGoal, manual: Manual
-) -> Conflict | None:
-    """A lesson says "avoid"; where the rules say "do", the rules win.
+def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
+    """A lesson warns of an action; where the rules say "do" or "can", the rules win.
 
     A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules
-    and stays as it is; one that gives no reason against what is demanded comes with a warning. The
-    procedure demands an action only with the goal's own object, or with its destination alone.
+    and stays. Whether one about an action of which that is unknown agrees is in doubt: the warning
+    says what to check. What was possible then and fatal stays a warning unless the procedure, which
+    knows this goal, demands it.
     """
-    action = recall["advice"]["actions"][0]
+    now, action = arbiter.now, recall["advice"]["actions"][0]
+    manual, goal, step = now.manual, now.goal, now.sub_goal["name"]
     matched = match_action(manual, action)
-    if matched is None or forbidden_by(manual, action, goal):
+    if matched is None or forbidden_by(manual, action, goal, now.belief):
         return None
     rule, names = matched
-    serves = manual.demanded(sub_goal["name"]) == rule.name
-    demanded = serves and _about(names.values(), goal)
-    if not can_work(manual, action, belief):
-        unexplained = recall["entry"]["type"] == "failure" and not recall["entry"].get("violated")
-        if not (demanded and unexplained):
-            return None
-        words = f"{sub_goal['name']} demands '{action}' as soon as its preconditions hold"
-        return Conflict(False, rule.id, words)
-    if demanded:
-        return Conflict(True, rule.id, f"'{action}' is what {sub_goal['name']} demands now")
-    if recall["entry"]["type"] != "critical_failure":
-        return Conflict(False, rule.id, f"'{action}' failed then, but its preconditions hold now")
-    # It was possible then too, and fatal: only a task with another answer speaks for it now.
-    if serves and any(name in sub_goal["target"] for name in names.values()):
-        return Conflict(False, rule.id, f"'{action}' may be what {sub_goal['name']} demands now")
+    serves = manual.demanded(step) == rule.name
+    if action in arbiter.demanded or (serves and _about(names.values(), goal)):
+        return Conflict(True, rule.id, f"'{action}' is what {step} demands")
+    possible = can_work(manual, action, now.belief)
+    if recall["entry"]["type"] == "critical_failure":
+        if serves and any(name in now.sub_goal["target"] for name in names.values()):
+            return Conflict(False, rule.id, "check first whether this task asks for exactly that")
+        return None
+    if possible:
+        return Conflict(True, rule.id, f"by the manual '{action}' can work now")
+    if possible is None:
+        unsure = check_action(manual, action, now.belief).unsure_predicates
+        return Conflict(False, rule.id, to_check(recall, manual, unsure[0])) if unsure else None
     return None
 
 

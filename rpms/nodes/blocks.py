@@ -14,6 +14,8 @@ from jinja2 import Environment as Jinja
 from rpms.envs import Environment
 from rpms.memory_store.controls import filler
 from rpms.nodes.context_budget import estimate
+from rpms.nodes.manual import manual_for
+from rpms.nodes.memories.method import PrintedRules
 from rpms.nodes.memories.registry import find_method
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
@@ -32,7 +34,8 @@ RECAP = 400
 class Blocks(NamedTuple):
     """Each knowledge block as text, empty where the condition leaves it out.
 
-    ``rules`` is the same at every step of an episode; the others follow the belief.
+    ``rules`` is the same at every step of an episode; the others follow the belief. ``last_action``
+    says why the last action was rejected, and stands next to the decision in every layout.
     """
 
     rules: str
@@ -40,6 +43,7 @@ class Blocks(NamedTuple):
     goal: str
     state: str
     memory: str
+    last_action: str
 
 
 def knowledge_blocks(
@@ -55,23 +59,25 @@ def knowledge_blocks(
     ``recalls`` are shown in the place of the state's.
     """
     if not (context.rules or context.memory or context.state_block):
-        return Blocks("", "", "", "", "")
+        return Blocks("", "", "", "", "", "")
     goal = state["goal"]
     candidates = state["recalls"] if recalls is None else recalls
     shown = surviving(candidates) if context.memory else []
     lines = [*env.describe_belief(state["belief"], goal), *_recap(state, context, env)]
     method = find_method(context.memory_method)
-    memory = method.render(shown, partial(render, env.prompts)) if shown else ""
+    fill = partial(render, env.prompts, form=context.memory_form)
+    memory = method.render(shown, fill) if shown else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(
         rules=_fixed_rules(env, state["rules"], goal["type"]) if context.rules else "",
-        situation=_situation(env, state["rules"]) if context.rules else "",
+        situation=_situation(env, state["rules"], last=False) if context.rules else "",
         goal=render(
             env.prompts, "goal.j2", goal=goal, sub_goal=state["sub_goal"], rules=context.rules
         ),
         state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory,
+        last_action=_situation(env, state["rules"], last=True) if context.rules else "",
     )
 
 
@@ -85,7 +91,8 @@ def within_ceiling(
     """
     recalls = list(state.get("recalls", []))
     if context.memory:
-        recalls = find_method(context.memory_method).select(recalls, context)
+        printed = _printed(state, context) if context.rules else None
+        recalls = find_method(context.memory_method).select(recalls, context, printed)
     blocks = knowledge_blocks(state, context, env, recalls)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
     own = context.memory_ceiling
@@ -99,6 +106,11 @@ def within_ceiling(
     return blocks, recalls
 
 
+def _printed(state: EpisodeState, context: RunContext) -> PrintedRules:
+    ids = {line["id"] for lines in state["rules"].values() for line in lines}
+    return PrintedRules(manual_for(state["env"], context), frozenset(ids))
+
+
 def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[str]:
     """What still matters of turns that are left out: what fits, the most relevant first.
 
@@ -110,7 +122,7 @@ def _recap(state: EpisodeState, context: RunContext, env: Environment) -> list[s
     refused = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
     for turn in reversed(refused_since(turns, state["ineffective"])):
         answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
-        refused.setdefault(f"Refused here ({answer})", {})[turn["action"]] = None
+        refused.setdefault(f"Rejected here ({answer})", {})[turn["action"]] = None
     block = render(env.prompts, "state.j2", state_lines=env.describe_belief(belief, state["goal"]))
     letters, recap = 4 * RECAP - len(block), list[str]()
     for label, things in [*refused.items(), *env.recap(belief).items()]:
@@ -133,7 +145,8 @@ def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
 
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
     """R_active as it enters the prompt, for people who want to read it on its own."""
-    parts = [_fixed_rules(env, rules, goal["type"]), _situation(env, rules)]
+    parts = [_fixed_rules(env, rules, goal["type"])]
+    parts += [_situation(env, rules, last) for last in (False, True)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -145,8 +158,11 @@ def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
     return render(env.prompts, "rules.j2", rules=tiers, goal_type=goal_type)
 
 
-def _situation(env: Environment, rules: ActiveRules) -> str:
-    return render(env.prompts, "situation.j2", rules=rules) if rules["situation"] else ""
+def _situation(env: Environment, rules: ActiveRules, last: bool) -> str:
+    """The lines about this situation: those about the last action, or the others."""
+    lines = [line for line in rules[SITUATION] if line.get("last_action", False) == last]
+    template = "last_action.j2" if last else "situation.j2"
+    return render(env.prompts, template, lines=lines) if lines else ""
 
 
 def render(prompts: Path, template: str, **values: object) -> str:

@@ -15,7 +15,7 @@ from rpms.vocabulary.errors import RpmsError
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read goal, sub-goal and belief; return every candidate with its score, best first."""
+    """Read goal, sub-goal, belief and history; return every candidate, best first."""
     context = settings(runtime.context)
     method = find_method(context.memory_method)
     carried = state.get("carried") or {}
@@ -28,8 +28,15 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     known = known_manual(state["env"], context)
     now = GroundingContext(
         known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
-        env.players(state["belief"]),
+        env.players(state["belief"]), _effective(state),
     )  # fmt: skip
     begun = bool(state.get("history"))
     request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
     return EpisodeState(recalls=method.recall(request), unlisted=method.unlisted(request))
+
+
+def _effective(state: EpisodeState) -> list[str]:
+    """The actions that were carried out, without those at the end that changed nothing."""
+    turns = state.get("history", [])
+    changed = len(turns) - len(state.get("ineffective", []))
+    return [turn["action"] for turn in turns[:changed] if turn["action"] and not turn["failed"]]

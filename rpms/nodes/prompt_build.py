@@ -64,7 +64,9 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     blocks, recalls = within_ceiling(state, context, env)
     opening, closing = arrange(blocks, context.layout, env)
     choices = shortlist(state, context) if context.guard in OFFERING else []
-    # What is to be chosen from stands next to the newest observation, in either layout.
+    # Why the last action was rejected, and what is to be chosen from, stand next to the newest
+    # observation, in either layout.
+    closing.append(blocks.last_action)
     closing.append(offered_actions(env, choices))
     # The world's own list is no knowledge of ours: it is not counted as such.
     commands = state.get("commands", [])

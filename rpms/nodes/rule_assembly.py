@@ -6,26 +6,36 @@ from langgraph.runtime import Runtime
 
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
-from rpms.rules import explain_refusal
+from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.turn import refused_since
 
 
 def rule_assembly(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read goal, belief, the last turn and its decision; return the active rules.
+    """Read goal, belief, the last turn and its decision; return the active rules."""
+    context = settings(runtime.context)
+    manual = manual_for(state["env"], context)
+    rejected = last_rejection(state, manual)
+    rules = manual.active(state["goal"], state["belief"], rejected, context.rules_scope)
+    return EpisodeState(rules=rules)
 
-    If the last action was refused, Tier 3 diagnoses it against the belief (which a refused
-    action left unchanged), so that the prompt can name the precondition that did not hold. What a
-    guard sent back is named, too, while nothing changes: its player is not asked about it again,
-    and would propose it for ever.
+
+def last_rejection(state: EpisodeState, manual: Manual) -> Rejection | None:
+    """What became of the last action if it came to nothing, and why.
+
+    Tier 3 diagnoses a rejection against the belief, which a rejected action leaves unchanged. What
+    the guard sent back and did not play is named, too, while nothing changes: the model is not
+    asked about it again, and would propose it for ever.
     """
-    manual = manual_for(state["env"], settings(runtime.context))
     last = state["history"][-1] if state["history"] else None
     decision = state["decisions"][-1] if state.get("decisions") else None
-    refused = None
     if last and last["failed"] and last["action"]:
-        refused = (last["action"], explain_refusal(manual, last["action"], state["belief"]))
-    elif decision and decision["verdict"] == "fell_back" and state["ineffective"]:
-        proposal = decision["proposal"]
-        reason = decision["reason"].removeprefix(f"'{proposal}' ")
-        refused = (proposal, (reason,)) if proposal else None
-    return EpisodeState(rules=manual.active(state["goal"], state["belief"], refused))
+        action, belief = last["action"], state["belief"]
+        turns = refused_since(state["history"], state["ineffective"])
+        count = sum(turn["action"] == action for turn in turns)
+        times = {0: "", 1: "", 2: " twice"}.get(count, f" {count} times")
+        return Rejection(action, f"was rejected{times}", explain_rejection(manual, action, belief))
+    if decision and decision["verdict"] == "fell_back" and state["ineffective"]:
+        proposal, reason = decision["proposal"], decision["reason"]
+        return Rejection(proposal, "was not carried out", reason) if proposal else None
+    return None

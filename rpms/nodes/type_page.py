@@ -13,7 +13,7 @@ from rpms.envs import Environment
 from rpms.nodes.blocks import render_rules
 from rpms.policy import ABOUT_CONDITIONS, WORDS, DecisionPoint, holds
 from rpms.rules import Manual
-from rpms.rules.predicates import Predicate, parse_predicate, phrase
+from rpms.rules.predicates import Predicate, parse_predicate, statement
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 
@@ -76,7 +76,7 @@ def _words(manual: Manual, condition: Predicate, it: str = "") -> str:
     names = {p: f"<{p}>" for rule in manual.actions for p in rule.parameters}
     names = dict.fromkeys(names, it) if it else {**names, "$object": "the task's object"}
     if condition.name not in WORDS:
-        return _plain(phrase(condition, names, manual.world))
+        return _plain(statement(condition, names, manual.world))
     filled = [names.get(argument, _plain(argument)) for argument in condition.arguments]
     if condition.name in ABOUT_CONDITIONS:
         inner = Predicate(True, condition.arguments[-1], ("thing",))

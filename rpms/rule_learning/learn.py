@@ -21,7 +21,7 @@ from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
-from rpms.rules.predicates import ARGUMENT, phrase
+from rpms.rules.predicates import ARGUMENT, statement
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
@@ -158,7 +158,7 @@ def tier_of(rules: Hypotheses) -> dict[str, Any]:
             tier[section] = sections[section]
     if rules.world.built_together:
         tier["built_together"] = [sorted(unit) for unit in rules.world.built_together]
-    if wording := {name: sections[name] for name in ("phrases", "recalled") if sections[name]}:
+    if wording := {name: sections[name] for name in ("phrases",) if sections[name]}:
         tier["wording"] = wording
     return {**tier, "actions": actions}
 
@@ -198,7 +198,7 @@ def _action(
     if rule is None:
         # No belief ever tells whether something will have `changed`: the answer stays open.
         sections["predicates"][UNSEEN] = [["changed(anything)"]]
-        sections["phrases"][UNSEEN] = "nobody has seen it work yet"
+        sections["phrases"][UNSEEN] = "it is known to work"
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
                 "support": 0, "confidence": 0.0, "printed": False}  # fmt: skip
     general = [
@@ -212,7 +212,7 @@ def _action(
     conditions = [str(predicate) for predicate in general]
     if named:
         sections["predicates"][f"{name}_ready"] = [[str(predicate) for predicate in named]]
-        phrases = (phrase(predicate, {}, CERTAIN) for predicate in named)
+        phrases = (statement(predicate, {}, CERTAIN) for predicate in named)
         sections["phrases"][f"{name}_ready"] = "; ".join(phrases)
         conditions.append(f"{name}_ready")
     if rule.ways:
@@ -236,7 +236,7 @@ def _ways(rule: Hypothesis, name: str, sections: Sections) -> str:
     own = f"{name}_{rule.about}"
     ways = [rule.template.predicate(way) for way in rule.ways]
     sections["predicates"][own] = [[str(way.about({rule.about: ARGUMENT}))] for way in ways]
-    phrases = (phrase(way, {rule.about: "{0}"}, CERTAIN) for way in ways)
+    phrases = (statement(way, {rule.about: "{0}"}, CERTAIN) for way in ways)
     sections["phrases"][own] = " or ".join(phrases)
     return f"{own}({rule.about})"
 
@@ -252,7 +252,6 @@ def _tables(rule: Hypothesis, name: str, sections: Sections) -> list[str]:
         sections["ruled_out"][own] = [kind for kind, (yes, no) in table.items() if no and not yes]
         what = f"a {' or '.join(good)}" if len(good) <= NAMED else f"of a kind to {name}"
         sections["phrases"][own] = f"{{0}} is {what}"
-        sections["recalled"][own] = f"{{0}} is {{how}}fit for '{name.replace('_', ' ')}'"
         conditions.append(f"{own}({parameters[at]})")
     if rule.tables.pair:
         place, thing = _sides(rule)

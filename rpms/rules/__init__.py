@@ -1,13 +1,13 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
 from rpms.rules.loader import read_manual
-from rpms.rules.manual import ActiveRules, Manual
+from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.rules.semantics import (
     Diagnosis,
     already_done,
     can_work,
     check_action,
-    explain_refusal,
+    explain_rejection,
     forbidden_by,
     imagine,
     match_action,
@@ -21,10 +21,11 @@ __all__ = [
     "ActiveRules",
     "Diagnosis",
     "Manual",
+    "Rejection",
     "already_done",
     "can_work",
     "check_action",
-    "explain_refusal",
+    "explain_rejection",
     "forbidden_by",
     "imagine",
     "match_action",

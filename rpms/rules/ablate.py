@@ -78,7 +78,10 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
 
 @lru_cache(maxsize=64)
 def syntax_only(manual: Manual) -> Manual:
-    """The commands and nothing about them: what the system prompt shows under every condition."""
+    """The commands and nothing about them: what the system prompt shows under every condition.
+
+    How predicates are worded stays, so that memory can speak of what it noticed by itself.
+    """
     forms = [
         ActionRule(id=rule.id, name=rule.name, syntax=rule.syntax, preconditions=[], effects=[])
         for rule in manual.actions
@@ -86,7 +89,7 @@ def syntax_only(manual: Manual) -> Manual:
     return Manual(
         UniversalTier(tier="universal", rules=[]),
         DomainTier(tier="domain", procedures={}, rules=[]),
-        EnvironmentTier(tier="environment", actions=forms),
+        EnvironmentTier(tier="environment", actions=forms, wording=manual.environment.wording),
         without=frozenset((*TIERS, *(rule.id for rule in forms))),
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, phrase
+from rpms.rules.predicates import evaluate, need
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import empty_belief, kind_of
 from rpms.vocabulary.recall import BLANK
@@ -94,8 +94,8 @@ def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[st
     if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):
         return "", ""
     rule, names = matched
-    for need in rule.needs:
-        static = need.name in _STATIC or need.name in manual.world.affordances
-        if static and evaluate(need, empty_belief(), manual.world, names) is False:
-            return rule.id, phrase(need, names, manual.world)
+    for each in rule.needs:
+        static = each.name in _STATIC or each.name in manual.world.affordances
+        if static and evaluate(each, empty_belief(), manual.world, names) is False:
+            return rule.id, need(each, names, manual.world)
     return "", ""

@@ -40,10 +40,15 @@ _REQUIRED: Mapping[str, dict[str, Any]] = {
 def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
     """The validated manual of a world; errors name the file, the rule id and the line.
 
-    Tiers 2 and 3 lie in a folder of the world's own, wherever that is; Tier 1 is shared by all.
+    Tiers 2 and 3 lie in a folder of the world's own, wherever that is. Tier 1 is shared by all; a
+    ``universal.yaml`` in the world's folder is laid over it, as a user's own rules are.
     """
+    universal = own / "universal.yaml"
     return Manual(
-        load_tier(shared / "universal.yaml", UniversalTier),
+        _laid_over(
+            load_tier(shared / "universal.yaml", UniversalTier),
+            universal if universal.is_file() and own != shared else None,
+        ),
         load_tier(own / "domain.yaml", DomainTier),
         load_tier(own / "environment.yaml", EnvironmentTier),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
-from rpms.rules.predicates import World, evaluate, parse_predicate, phrase
+from rpms.rules.predicates import World, evaluate, need, parse_predicate
 from rpms.rules.schema import (
     ActionRule,
     DomainTier,
@@ -23,11 +24,26 @@ from rpms.vocabulary.goal import GoalSpec
 RULES_FOLDER = Path(__file__).parent
 
 
+Scope = Literal["goal", "all"]
+
+
 class RuleLine(TypedDict):
-    """One line of the manual as it enters the prompt."""
+    """One line of the manual as it enters the prompt.
+
+    ``last_action`` marks the line about the last action, which stands next to the decision.
+    """
 
     id: str
     text: str
+    last_action: NotRequired[bool]
+
+
+class Rejection(NamedTuple):
+    """The last action, if it came to nothing: what became of it, and why."""
+
+    action: str
+    outcome: str
+    reason: str
 
 
 # The tiers every manual has, in the order they are printed.
@@ -64,6 +80,7 @@ class Manual:
         self.extra = dict(extra or {})
         self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
+        self._needed: dict[str, frozenset[str]] = {}
 
     @property
     def tiers(self) -> list[tuple[str, list[Rule]]]:
@@ -151,37 +168,67 @@ class Manual:
             p for rule in self.domain.likely_places if mine & set(rule.about) for p in rule.places
         ]
 
+    def needed_for(self, goal_type: str) -> frozenset[str]:
+        """The actions that goals of a type take, by Tier 2: what completes and serves their steps.
+
+        Steps that no procedure lists, such as freeing the hand, may come up under any goal. A
+        manual that does not say what serves its steps may need every action.
+        """
+        if goal_type not in self._needed:
+            domain = self.domain
+            own = domain.procedures.get(goal_type, [])
+            others = {step for steps in domain.procedures.values() for step in steps} - {*own}
+            steps = [step for step in (*own, *domain.serves) if step not in others]
+            services = [s for step in steps for s in domain.serves.get(step, [])]
+            names = {s.action for s in (*services, *domain.urgent)
+                     if {"all", goal_type} & {*s.goal_types}}  # fmt: skip
+            names |= {domain.advances[step] for step in own if step in domain.advances}
+            everything = {rule.name for rule in self.actions}
+            known = own and all(step in domain.serves for step in own)
+            self._needed[goal_type] = frozenset(names if known else everything)
+        return self._needed[goal_type]
+
     def active(
-        self, goal: GoalSpec, belief: Belief, refused: tuple[str, Sequence[str]] | None = None,
-    ) -> ActiveRules:  # fmt: skip
+        self,
+        goal: GoalSpec,
+        belief: Belief,
+        rejected: Rejection | None = None,
+        scope: Scope = "goal",
+    ) -> ActiveRules:
         """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
 
         Args:
             goal: its type and object select the domain rules.
             belief: decides which situation lines apply.
-            refused: the last action and what it violated, when it was just refused.
+            rejected: the last action, if it was rejected or sent back.
+            scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action.
         """
         # Only numbered places differ from home to home; the others are the same wherever one is.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
-        key = (goal["type"], goal["object"], goal["destination"], *places)
+        key = (scope, goal["type"], goal["object"], goal["destination"], *places)
         if key not in self._fixed:
-            self._fixed[key] = self._assemble(goal, places)
-        return {**self._fixed[key], SITUATION: self._situations(belief, refused)}
+            self._fixed[key] = self._assemble(goal, places, scope)
+        return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
 
-    def _assemble(self, goal: GoalSpec, places: Sequence[str]) -> ActiveRules:
+    def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: Scope) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
         mine = self.categories_of(kind)
 
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
-            return by_type and (not rule.about or bool(mine & set(rule.about)))
+            holds = set(rule.requires) <= set(self.environment.features)
+            return holds and by_type and (not rule.about or bool(mine & set(rule.about)))
+
+        def wanted(rule: ActionRule) -> bool:
+            taken = scope == "all" or rule.name in self.needed_for(goal_type)
+            return rule.printed and self.knows(rule) and taken
 
         before = {
             "domain": [*self._localities(goal, places), *self._here(goal, places)],
             "environment": [
                 _action_line(rule, self.environment.understood, self.world)
                 for rule in self.actions
-                if rule.printed and self.knows(rule)
+                if wanted(rule)
             ],
         }
         return {
@@ -220,25 +267,22 @@ class Manual:
                 blanks = {"object": goal["object"], "destination": goal["destination"]}
                 yield RuleLine(id=rule.id, text=rule.text.format(places=named, **blanks))
 
-    def _situations(
-        self, belief: Belief, refused: tuple[str, Sequence[str]] | None
-    ) -> list[RuleLine]:
-        fields = {
-            "held": ", ".join(belief["holding"]),
-            "place": belief["location"] or "",
-            "action": refused[0] if refused else "",
-            "violated": "; ".join(refused[1]) if refused else "",
-        }
+    def _situations(self, belief: Belief, rejected: Rejection | None) -> list[RuleLine]:
+        fields = {"held": ", ".join(belief["holding"]), "place": belief["location"] or ""}
+        fields |= (rejected or Rejection("", "", ""))._asdict()
         lines = []
         for situation in self.environment.situations:
             predicates = [parse_predicate(text) for text in situation.when]
             if all(
-                (refused is not None) == predicate.positive
+                (rejected is not None) == predicate.positive
                 if predicate.name == "last_failed"
                 else evaluate(predicate, belief, self.world, {})
                 for predicate in predicates
             ):
-                lines.append(RuleLine(id=situation.id, text=situation.text.format(**fields)))
+                line = RuleLine(id=situation.id, text=situation.text.format(**fields))
+                if any(predicate.name == "last_failed" for predicate in predicates):
+                    line["last_action"] = True
+                lines.append(line)
         return lines
 
 
@@ -260,10 +304,10 @@ def _line(rule: Rule) -> RuleLine:
 def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> RuleLine:
     """An action as the prompt shows it: syntax, needs, warning."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    needs = "; ".join(phrase(p, blanks, world) for p in rule.needs if p.name not in understood)
+    needs = "; ".join(need(p, blanks, world) for p in rule.needs if p.name not in understood)
     text = rule.syntax.format(**blanks)
     if needs:
-        text += f" | needs: {needs}"
+        text += f" | needs {needs}"
     if rule.text:
         text += f" | {rule.text}"
     if rule.critical:

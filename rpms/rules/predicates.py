@@ -46,15 +46,14 @@ class Wording(Strict, BaseModel):
 
     ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
-    says how a predicate reads where this world says it in its own words, and ``recalled`` how
-    memory says it, with ``{how}`` where "not" or "still" goes.
+    has statements for predicates that this world says in its own words, each with "is" or "are"
+    ("{0} is next door"): the need ("{0} to be next door") is made from it.
     """
 
     anything: frozenset[str] = frozenset()
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
-    recalled: dict[str, str] = {}
 
 
 class World(NamedTuple):
@@ -143,9 +142,19 @@ def _accessible(belief: Belief, _: World, place: str) -> Truth:
 
 
 def _in(belief: Belief, _: World, thing: str, place: str) -> Truth:
-    if belief["last_seen"].get(thing) == place:
+    if belief["last_seen"].get(thing) == place or place in belief["also_at"].get(thing, []):
         return True
     return False if place in belief["searched"] or thing in belief["holding"] else None
+
+
+def _delivered(belief: Belief, _: World, thing: str, place: str) -> Truth:
+    """It lies there, and no other place of that kind holds one of its like: this is the place."""
+    alike = {
+        where
+        for other, where in belief["last_seen"].items()
+        if kind_of(other) == kind_of(thing) and kind_of(where) == kind_of(place)
+    }
+    return belief["last_seen"].get(thing) == place and alike == {place}
 
 
 def _here(belief: Belief, world: World, thing: str) -> Truth:
@@ -265,6 +274,7 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     # For what may be done only on evidence: what was not seen counts as not so.
     "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
     "at_most": (2, lambda b, w, n, most: bool(_NUMBER.match(n)) and float(n) <= float(most)),
+    "delivered": (2, _delivered),
     "visible": (1, _visible),
     "adjacent": (1, _adjacent),
     "unclosed": (1, _unclosed),
@@ -309,42 +319,123 @@ def _composed(
     return truth
 
 
-# How a precondition reads in the manual and in a diagnosis; a world may have its own. What memory
-# says of the same is said in other words (memories/grounding.py): experiments tell the two apart.
-PHRASES: dict[str, str] = {
-    "at": "be at {0}",
-    "not at": "not be at {0} already",
-    "place": "{0} exists here",
-    "holding": "hold {0}",
-    "hand_empty": "hands empty",
+# Each predicate as a statement about the present state, and negated where a plain "not" would not
+# do; a world may have its own. What an action *needs* is derived from the same statement
+# (``need``), so that a need can never be printed in the form of a fact.
+STATEMENTS: dict[str, str] = {
+    "at": "you are at {0}",
+    "not at": "you are somewhere else than {0}",
+    "place": "{0} is a place here",
+    "holding": "you hold {0}",
+    "not holding": "you do not hold {0}",
+    "hand_empty": "your hand is empty",
+    "not hand_empty": "your hand is full",
     "open": "{0} is open",
     "closed": "{0} is closed",
-    "accessible": "{0} is open if it can be closed",
+    "accessible": "{0} is open (if it has a door)",
+    "not accessible": "{0} is closed",
     "in": "{0} is in/on {1}",
-    "here": "{0} is in view here",
+    "here": "{0} is where you are",
     "kind": "{0} is a {1}",
-    "can_contain": "{0} takes such an object",
+    "can_contain": "{0} is able to hold {1}",
     "state": "{0} is {1}",
-    "seen": "{0} is seen to be {1}",
+    "seen": "{0} is known to be {1}",
     "at_most": "{0} is at most {1}",
-    "visible": "{0} in view",
-    "adjacent": "{0} is next to here and not shut",
-    "unclosed": "{0} not closed",
+    "delivered": "{0} is in its final place, {1}",
+    "visible": "{0} is in view",
+    "adjacent": "{0} is next to here and not closed",
+    "unclosed": "{0} is not closed",
     "not unclosed": "{0} is closed",
     "activated": "{0} is on",
     "not activated": "{0} is off",
-    "combined": "all parts in {0}",
-    "changed": "{0} changes",
+    "combined": "all parts are in {0}",
+    "changed": "{0} is changed",
+    "looked_around": "you are informed about what is here",
+    "here_closed": "the place where you are is closed",
 }
+_VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
 
 
-def phrase(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
-    """A precondition in words, with names filled in where they are known."""
+def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+    """A predicate as a statement, with names filled in where they are known: ``X is closed``."""
     names = [bindings.get(name, name) for name in predicate.arguments]
-    phrases = {**PHRASES, **world.wording.phrases}
-    key = predicate.name if predicate.positive else f"not {predicate.name}"
-    if key in phrases:
-        return phrases[key].format(*names)
-    plain = f"{{0}} is {predicate.name}" if names else predicate.name.replace("_", " ")
-    words = phrases.get(predicate.name, plain).format(*names)
-    return words if predicate.positive else f"not: {words}"
+    statements = {**STATEMENTS, **world.wording.phrases}
+    if not predicate.positive and (denied := statements.get(f"not {predicate.name}")):
+        return denied.format(*names)
+    adjective = predicate.name.replace("_", " ")
+    plain = f"{{0}} is {adjective}" if names else f"this is {adjective}"
+    words = statements.get(predicate.name, plain).format(*names)
+    return words if predicate.positive else _denied(words)
+
+
+def _denied(words: str) -> str:
+    verb = _VERB.search(words)
+    if verb is None or verb["no"] or verb["do"]:
+        return f"it is not so that {words}"
+    if verb[1]:
+        return f"{words[: verb.end()]} not{words[verb.end() :]}"
+    return f"{words[: verb.start()]}you do not hold{words[verb.end() :]}"
+
+
+def need(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+    """What an action needs, to stand behind "needs": ``drawer 1 to be closed``.
+
+    A limit on a number names the blank, not the number that was given: ``an amount of at most 2``.
+    """
+    if predicate.name == "at_most" and predicate.positive:
+        return f"<{predicate.arguments[0]}> to be at most {predicate.arguments[1]}"
+    words = statement(predicate, bindings, world)
+    verb = _VERB.search(words)
+    if verb is None:
+        return f"it to be so that {words}"
+    before, after = words[: verb.start()], words[verb.end() :]
+    if verb[1]:
+        return f"{before}{'not ' if verb['no'] else ''}to be{after}"
+    return f"{before}you {'not ' if verb['do'] else ''}to hold{after}"
+
+
+def contrary(
+    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, str]
+) -> str:
+    """What is so instead, where a need is known to be unmet; empty where that adds nothing.
+
+    Everything said here is in the belief: where the agent is, what it holds, doors, last sightings.
+    """
+    names = [bindings.get(name, name) for name in predicate.arguments]
+    key = f"{'' if predicate.positive else 'not '}{predicate.name}"
+    here, holding = belief["location"], ", ".join(belief["holding"])
+    hand = f"you hold {holding}" if holding else "you hold nothing"
+    door = belief["containers"].get(names[0], "") if names else ""
+    if key in ("at", "here") and here is None:
+        return "you are at none of the places yet"
+    if key == "at":
+        return f"you are at {here}"
+    if key == "not at":
+        return f"you are at {names[0]} already"
+    if key in ("holding", "hand_empty"):
+        return hand
+    if key in ("open", "closed", "accessible", "unclosed"):
+        return f"{names[0]} is {door}" if door else f"{names[0]} has no door"
+    if key == "here":
+        seen = belief["last_seen"].get(names[0])
+        return f"{names[0]} was last seen at {seen}" if seen else hand
+    if key == "in":
+        if names[0] in belief["holding"]:
+            return f"you hold {names[0]}"
+        seen = belief["last_seen"].get(names[0])
+        if seen:
+            return f"{names[0]} was last seen at {seen}"
+        return f"it was not there when {names[1]} was searched"
+    if key == "can_contain":
+        return f"a {kind_of(names[0])} does not take a {kind_of(names[1])}"
+    if key == "at_most":
+        return f"{names[0]} was given"
+    if key in ("activated", "not activated"):
+        return f"{names[0]} is {'off' if predicate.positive else 'on'}"
+    if key == "visible":
+        closed = (place for place in around(belief, bare_name(names[0]))
+                  if belief["containers"].get(place) == "closed")  # fmt: skip
+        return next((f"it is in {place}, which is closed" for place in closed), "")
+    if key == "state" and (record := belief["flags"].get(names[0])):
+        return f"{names[0]} is {record}"
+    return ""

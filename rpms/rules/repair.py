@@ -18,9 +18,9 @@ from rpms.rules.predicates import (
     around,
     evaluate,
     parse_predicate,
-    phrase,
     unify,
 )
+from rpms.rules.predicates import need as in_words
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, match_action
 from rpms.vocabulary.belief import Belief
@@ -105,7 +105,7 @@ class Planner:
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
             if self._way_for(need, names, (action,)) is None:
-                return phrase(need, names, self.manual.world)
+                return in_words(need, names, self.manual.world)
         return ""
 
     def to_the_same_end(self, action: str) -> Iterator[str]:

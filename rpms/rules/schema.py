@@ -33,7 +33,9 @@ Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and
 OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
 
 # What the manual can fill into a situation's text.
-SITUATION_BLANKS = ("held", "place", "action", "violated")
+SITUATION_BLANKS = ("held", "place", "action", "outcome", "reason")
+# A name that an earlier version had, and the one it has now.
+RENAMED_BLANKS = {"violated": "reason"}
 
 
 class _Strict(Strict, BaseModel):
@@ -44,7 +46,9 @@ def _check_blanks(text: str, known: Collection[str]) -> str:
     """A blank that nothing fills would only be noticed in the middle of an episode."""
     for name in re.findall(r"\{([^{}]*)\}", text):
         if name not in known:
-            raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'")
+            renamed = RENAMED_BLANKS.get(name, "")
+            advice = f"; it is called '{{{renamed}}}' now" if renamed in known else ""
+            raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'{advice}")
     return text
 
 
@@ -61,12 +65,21 @@ class Named(_Strict):
     support: int | None = Field(default=None, ge=0)
 
 
+Feature = Literal["places", "containers", "numbered names", "one hand", "instruments"]
+"""What only some worlds have: places to search, things to open, one hand, tools to carry along."""
+
+
 class Rule(Named):
-    """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for."""
+    """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for.
+
+    ``requires`` names features that a world must have for the sentence to hold there; a world
+    lists its own under ``features`` in Tier 3.
+    """
 
     text: Text
     group: str = ""
     critical: bool = False
+    requires: list[Feature] = []
     goal_types: list[str] = Field(default=["all"], alias="for")
     about: list[str] = []
 
@@ -167,14 +180,16 @@ class Forbidden(Named):
     """An action the engine would allow and a rule forbids while pursuing certain goals.
 
     ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
-    anything else, and the name of an affordance for all its kinds. The pattern does not apply
-    where a kind it names is the goal's own destination, nor to the kinds under ``unless``, nor,
-    if ``about`` names categories, to goals whose object is in none of them.
+    anything else, ``$destination`` for where it belongs, and the name of an affordance for all its
+    kinds. The pattern does not apply where a kind it names is the goal's own destination, nor to
+    the kinds under ``unless``, nor, if ``about`` names categories, to goals whose object is in none
+    of them. Conditions under ``when`` must hold, too: the order of two steps is such a rule.
     """
 
     goal_types: list[str] = Field(alias="for")
     action: str
     where: dict[str, str]
+    when: list[Condition] = []
     unless: list[str] = []
     about: list[str] = []
 
@@ -283,13 +298,16 @@ class EnvironmentTier(_Strict):
     ``things`` are those that any action may speak of, and ``alternatives`` facts that exclude each
     other: of a thing that has one, the others of that list are known not to hold.
 
-    ``unprinted`` has ids of rules, of any tier, that a prompt goes without, and why.
+    ``features`` are what this world has that others have not: sentences of Tier 1 that require
+    others are not printed. ``unprinted`` has ids of rules, of any tier, that a prompt goes without,
+    and why.
 
     A table says what it lists and denies the rest. One that was learned lists what it denies, too,
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
 
     tier: Literal["environment"] = "environment"
+    features: list[Feature] = []
     affordances: dict[str, list[str]] = {}
     ruled_out: dict[str, list[str]] = {}
     contains: dict[str, list[str]] = {}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, evaluate, phrase
+from rpms.rules.predicates import Predicate, contrary, evaluate, need, parse_predicate
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -36,8 +36,9 @@ class Diagnosis(NamedTuple):
     Attributes:
         verdict: ``holds`` only if all hold; ``fails`` if one definitely does not.
         rule: id of the Tier-3 rule, empty when the text is no known action.
-        violated: the definite failures, in words with the actual names.
-        unsure: what the belief does not tell.
+        violated: the definite failures as needs, with the actual names: ``you to be at desk 1``.
+        unsure: needs of which the belief does not tell whether they are met.
+        instead: for each violated need what is so instead; empty where that is not known.
         violated_predicates: the same failures as written in the YAML.
         unsure_predicates: likewise for what is unsure.
     """
@@ -46,8 +47,16 @@ class Diagnosis(NamedTuple):
     rule: str
     violated: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
     violated_predicates: tuple[str, ...] = ()
     unsure_predicates: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why the action cannot work: each unmet need, and what is so instead."""
+        pairs = zip(self.violated, self.instead, strict=True)
+        return "; ".join(f"it needs {lack}, and {so}" if so else f"it needs {lack}"
+                         for lack, so in pairs)  # fmt: skip
 
 
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
@@ -84,18 +93,19 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     """Evaluate every precondition of an action against the belief."""
     matched = match_action(manual, action)
     if matched is None:
-        return Diagnosis("no_such_action", "", (f"'{action}' is not an available action",))
+        return Diagnosis("no_such_action", "")
     rule, names = matched
     if not manual.knows(rule):
         return Diagnosis("unknown", "")
-    truths = [(need, evaluate(need, belief, manual.world, names)) for need in rule.needs]
-    violated = [need for need, truth in truths if truth is False]
-    unsure = [need for need, truth in truths if truth is None]
+    truths = [(each, evaluate(each, belief, manual.world, names)) for each in rule.needs]
+    violated = [each for each, truth in truths if truth is False]
+    unsure = [each for each, truth in truths if truth is None]
     return Diagnosis(
         "fails" if violated else "unknown" if unsure else "holds",
         rule.id,
-        tuple(phrase(need, names, manual.world) for need in violated),
-        tuple(phrase(need, names, manual.world) for need in unsure),
+        tuple(need(each, names, manual.world) for each in violated),
+        tuple(need(each, names, manual.world) for each in unsure),
+        tuple(contrary(each, belief, manual.world, names) for each in violated),
         tuple(map(str, violated)),
         tuple(map(str, unsure)),
     )
@@ -127,15 +137,22 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     return all(evaluate(predicate, belief, manual.world, bindings) for predicate in lasting)
 
 
-def explain_refusal(manual: Manual, action: str, belief: Belief) -> tuple[str, ...]:
-    """Why an action was refused, in words: what was violated, else what may have been."""
+def explain_rejection(manual: Manual, action: str, belief: Belief) -> str:
+    """Why an action was rejected, as a clause: what it lacked, else what it may have lacked.
+
+    A need is worded as a need, and what is so instead as a fact.
+    """
     diagnosis = check_action(manual, action, belief)
+    if diagnosis.verdict == "no_such_action":
+        return "it is not one of the available actions"
     if diagnosis.violated:
-        return diagnosis.violated
+        return diagnosis.reason
     matched = match_action(manual, action)
     if matched and matched[0].if_refused and manual.knows(matched[0]):
-        return (matched[0].if_refused.format(**matched[1]),)
-    return diagnosis.unsure or ("reason unknown",)
+        return matched[0].if_refused.format(**matched[1])
+    if diagnosis.unsure:
+        return f"it needs {'; '.join(diagnosis.unsure)}, and whether that is so is not known"
+    return "the reason is not known"
 
 
 def blank_syntax(rule: ActionRule) -> str:
@@ -242,12 +259,19 @@ def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) ->
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
 
 
-def forbidden_by(manual: Manual, action: str, goal: GoalSpec) -> str | None:
-    """The id of the rule whose forbidden pattern the action matches under this goal."""
-    return next((rule for rule, hit in spoken_of(manual, action, goal) if hit), None)
+def forbidden_by(
+    manual: Manual, action: str, goal: GoalSpec, belief: Belief | None = None
+) -> str | None:
+    """The id of the rule whose forbidden pattern the action matches under this goal.
+
+    A pattern with conditions (``when``) is asked only where there is a belief to ask.
+    """
+    return next((rule for rule, hit in spoken_of(manual, action, goal, belief) if hit), None)
 
 
-def spoken_of(manual: Manual, action: str, goal: GoalSpec) -> Iterator[tuple[str, bool]]:
+def spoken_of(
+    manual: Manual, action: str, goal: GoalSpec, belief: Belief | None = None
+) -> Iterator[tuple[str, bool]]:
     """The forbidding rules that speak of this kind of action under this goal, and if they hit it.
 
     A rule with several patterns comes up once for each.
@@ -261,8 +285,17 @@ def spoken_of(manual: Manual, action: str, goal: GoalSpec) -> Iterator[tuple[str
             continue
         if pattern.about and not manual.categories_of(goal["object"]) & set(pattern.about):
             continue
-        fits = (_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where)
-        yield pattern.id, all(fits)
+        if pattern.when and belief is None:
+            continue
+        fits = all(_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where)
+        yield (
+            pattern.id,
+            fits
+            and all(
+                belief is not None and evaluate(parse_predicate(t), belief, manual.world, bindings)
+                for t in pattern.when
+            ),
+        )
 
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:
@@ -270,6 +303,8 @@ def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: G
     kind = pattern.where[parameter]
     if is_a(name, frozenset(pattern.unless)):
         return False
+    if kind == "$destination":
+        return kind_of(name) == goal["destination"]
     if kind == "!$object":
         return bool(goal["object"]) and not refers_to(name, goal["object"])
     if kind in manual.world.affordances:

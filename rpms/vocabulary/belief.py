@@ -33,6 +33,8 @@ class Belief(TypedDict):
         holding: objects in the hand, or carried along.
         containers: open or closed, for every openable place seen so far.
         last_seen: where each object was last observed.
+        also_at: other places where an object was listed as well, for worlds in which one thing can
+            be in two places at once.
         places: every place known to exist.
         searched: places whose contents have been seen, in the order they were first seen.
         visible: objects in view now, for environments that list them apart from places.
@@ -49,6 +51,7 @@ class Belief(TypedDict):
     holding: list[str]
     containers: dict[str, Door]
     last_seen: dict[str, str]
+    also_at: dict[str, list[str]]
     places: list[str]
     searched: list[str]
     visible: list[str]
@@ -62,8 +65,8 @@ class Belief(TypedDict):
 def empty_belief() -> Belief:
     """Nothing is known yet."""
     return Belief(
-        location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, places=[],
-        searched=[], visible=[], alike={}, flags={}, events=[], asked={}, progress=0,
+        location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
+        places=[], searched=[], visible=[], alike={}, flags={}, events=[], asked={}, progress=0,
     )  # fmt: skip
 
 
@@ -80,6 +83,7 @@ def copy_belief(belief: Belief) -> Belief:
         if isinstance(part, (list, dict)):
             twin[name] = part.copy()  # type: ignore[literal-required]
     twin["spots"] = {place: list(spot) for place, spot in belief["spots"].items()}
+    twin["also_at"] = {thing: list(places) for thing, places in twin["also_at"].items()}
     twin["events"] = [event.copy() for event in belief["events"]]
     return twin
 

@@ -30,6 +30,7 @@ from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
+RulesScope = Literal["goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 NoteConflicts = Literal["mark", "drop"]
@@ -118,6 +119,11 @@ class RunContext:
         "Show goal, sub-goal and belief; rules and memory bring them along anyway.",
         option=None,
     )] = False
+    rules_scope: Annotated[RulesScope, Setting(
+        "Printed actions", "knowledge",
+        "Which actions the manual prints with their preconditions: those that this type of goal "
+        "takes, or all (the paper's whole manual).",
+    )] = "goal"
     scf: Annotated[Scf, Setting(
         "State-consistent filtering", "memory",
         "Which memories fit the state; occupancy is the paper's.",

@@ -8,7 +8,9 @@ from typing import Any, Literal, get_args
 
 from typing_extensions import TypedDict
 
-Fate = Literal["", "unsayable", "scf", "arbitration", "merged", "beyond k", "budget"]
+Fate = Literal[
+    "", "unsayable", "scf", "arbitration", "covered", "contradicted", "merged", "beyond k", "budget"
+]  # fmt: skip
 FATES: tuple[Fate, ...] = get_args(Fate)
 """What becomes of a candidate, in the order in which it may; the empty one is shown."""
 BLANK = re.compile(r"\{([^{}]+)\}")
@@ -25,7 +27,7 @@ class Advice(TypedDict):
             the state filter and the arbiter judge.
         printed: the same in the run's ``memory_form``, as the prompt prints it; where that is
             ``grounded``, what is judged is what is printed.
-        done: the first of its steps, where the state filter left them out as done already.
+        done: those of its steps that lie behind or are done already: they are not printed.
         by_kind: the actions name kinds of things, because nothing here is known to play a part in
             them: only what is so for the whole kind can be held against them.
         needs: conditions, in words.

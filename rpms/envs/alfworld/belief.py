@@ -22,6 +22,14 @@ _PUT = re.compile(r"You put the (.+? \d+) in/on the (.+? \d+)\.")
 _FACING = re.compile(r"You are facing the (.+?)\. Next to it")
 _CARRYING = re.compile(r"You are carrying: (.+?)\.")
 _GO = re.compile(r"go to (.+)$")
+_CHANGED = re.compile(
+    r"You (heat|cool|clean|sliced|turn on|turn off) the (.+? \d+)(?: (?:using|with) the .+? \d+)?\."
+)
+# What a sentence of the game says of a thing, and what it takes away.
+_STATES = {
+    "heat": ("hot", "cool"), "cool": ("cool", "hot"), "clean": ("clean", ""),
+    "sliced": ("sliced", ""), "turn on": ("on", ""), "turn off": ("", "on"),
+}  # fmt: skip
 
 
 def first_belief(observation: str) -> Belief:
@@ -69,15 +77,32 @@ def _handle(belief: Belief, observation: str) -> None:
     if match := _TOOK.match(observation):
         belief["holding"] = [match[1]]
         belief["last_seen"].pop(match[1], None)
+        _not_at(belief, match[1], match[2])
         _reach(belief, match[2])
     elif match := _PUT.match(observation):
         belief["holding"] = []
         belief["last_seen"][match[1]] = match[2]
         _reach(belief, match[2])
+    elif match := _CHANGED.match(observation):
+        _change(belief, match[2], *_STATES[match[1]])
     elif match := _CARRYING.match(observation):
         belief["holding"] = _names(match[1])
     elif observation.startswith("You are not carrying anything"):
         belief["holding"] = []
+
+
+def _change(belief: Belief, thing: str, state: str, ended: str) -> None:
+    before = belief["flags"].get(thing, "").split(", ")
+    states = [each for each in before if each not in ("", state, ended)]
+    belief["flags"][thing] = ", ".join([*states, state] if state else states)
+    if not belief["flags"][thing]:
+        del belief["flags"][thing]
+
+
+def _not_at(belief: Belief, thing: str, place: str) -> None:
+    others = [other for other in belief["also_at"].pop(thing, []) if other != place]
+    if others:
+        belief["also_at"][thing] = others
 
 
 def _door(belief: Belief, place: str, door: Door) -> None:
@@ -86,9 +111,16 @@ def _door(belief: Belief, place: str, door: Door) -> None:
 
 
 def _contents(belief: Belief, place: str, things: list[str]) -> None:
+    """The games list a thing in two places at once if it began in both; neither is forgotten."""
     for gone in set(objects_at(belief, place)) - set(things):
         del belief["last_seen"][gone]
+    for absent in set(belief["also_at"]) - set(things):
+        _not_at(belief, absent, place)
     for thing in things:
+        before = belief["last_seen"].get(thing, place)
+        _not_at(belief, thing, place)
+        if before != place:
+            belief["also_at"][thing] = [*belief["also_at"].get(thing, []), before]
         belief["last_seen"][thing] = place
     if place not in belief["searched"]:
         belief["searched"].append(place)

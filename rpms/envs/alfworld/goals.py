@@ -65,12 +65,9 @@ def parse_goal(sentence: str) -> GoalSpec:
 
 
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-    """The current sub-goal and the progress, from the belief and what was done so far.
-
-    Transformed objects are read from the history, because the paper keeps transformation
-    outcomes out of the belief: no precondition depends on them.
-    """
-    ready = _transformed(goal, history)
+    """The current sub-goal and the progress, from the belief."""
+    ready = {thing for thing, states in belief["flags"].items()
+             if goal["state"] in states.split(", ")}  # fmt: skip
     placed = _placed(goal, belief, ready)
     stages = _stages(goal)
     done = min(len(placed), goal["count"]) * stages
@@ -82,19 +79,6 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
 def _stages(goal: GoalSpec) -> int:
     """Find, take, (transform or use the lamp), place: how many steps of procedure per object."""
     return 3 if goal["type"] in (PLACE, TWO, LOOK) else 4
-
-
-def _transformed(goal: GoalSpec, history: Sequence[Turn]) -> set[str]:
-    ready: set[str] = set()
-    for turn in history:
-        match = re.match(r"(heat|cool|clean) (.+) with .+$", turn["action"])
-        if not match or turn["failed"]:
-            continue
-        if _STATES[match[1]] == goal["state"]:
-            ready.add(match[2])
-        elif match[1] != "clean" and goal["state"] in ("hot", "cool"):
-            ready.discard(match[2])
-    return ready
 
 
 def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:

@@ -2,9 +2,9 @@
 
 The run's ``memory_form`` says in which names a memory is printed: those of the home it was
 ``recorded`` in, ``roles``, or those of this home (``grounded``). Whatever the form, filter and
-arbiter judge what it would mean here, in names of this home. Nothing is dropped or shortened by
-being put into words: what cannot be said in names that exist here comes with the reason. Words,
-roles and conditions are the memory's own; of the manual only the syntax of commands is used.
+arbiter judge what it would mean here, in names of this home. A snippet begins at the first step
+that is still ahead, and what cannot be said in names that exist here comes with the reason. Words,
+roles and conditions are the memory's own; with rules off only the syntax of commands is used.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ from rpms.nodes.memories.roles import (
     lift,
     parts,
 )
-from rpms.rules import Manual, match_action, refers_to
-from rpms.rules.predicates import ARGUMENT, Predicate, World, parse_predicate
+from rpms.rules import Manual, already_done, imagine, match_action, refers_to
+from rpms.rules.predicates import need, parse_predicate, statement
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
-from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
 from rpms.vocabulary.recall import Advice, new_advice
 
 # So often a parameter must have stood for one kind to be held to stand for it always.
 USES_OF_ONE_KIND = 3
-# A memory's conditions are spoken of in its own words, none of them a world's.
-_NO_WORLD = World({}, {})
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,8 @@ class GroundingContext:
 
     ``manual`` is what memory may know of the rules: with rules off the syntax of commands alone.
     ``players`` holds who plays the roles asked for so far: the memories of one moment ask for the
-    same few.
+    same few. ``played`` are the actions of this episode that were carried out and changed something
+    the belief can see, in order.
     """
 
     manual: Manual
@@ -59,6 +58,7 @@ class GroundingContext:
     keys: Keys = PAPER
     form: MemoryForm = "grounded"
     players: dict[str, str] = field(default_factory=dict, compare=False)
+    played: Sequence[str] = ()
 
     @cached_property
     def gamma(self) -> GoalSignature:
@@ -86,7 +86,7 @@ def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     lifted = _lifted(entry, recorded, now)
     wording = _said(recorded, lifted, now)
     if entry["type"] == "success":
-        return wording
+        return _from_here(wording, now)
     # A lesson is about its last action alone.
     advice = wording.advice
     last = new_advice(
@@ -116,6 +116,68 @@ def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext)
     return Wording(advice, f"nothing here is known as {unknown}" if unknown else no_part)
 
 
+def _from_here(wording: Wording, now: GroundingContext) -> Wording:
+    """A snippet without the steps that lie behind, or that are done already when they come up."""
+    advice = wording.advice
+    actions, printed = advice["actions"], advice["printed"]
+    if wording.unsayable or advice["by_kind"]:
+        return wording
+    ahead = steps_ahead(actions, now)
+    if not ahead:
+        return wording._replace(unsayable="no step of it is still ahead")
+    kept: Advice = {
+        **advice,
+        "actions": [actions[step] for step in ahead],
+        "done": [action for step, action in enumerate(actions) if step not in ahead],
+    }
+    # In the names of another home steps may not correspond: then they are told whole.
+    same = len(printed) == len(actions)
+    kept["printed"] = [printed[step] for step in ahead] if same else printed
+    return wording._replace(advice=kept)
+
+
+def steps_ahead(actions: Sequence[str], now: GroundingContext) -> list[int]:
+    """Which steps of a way are still to be done.
+
+    What was played tells which ones lie behind. With rules on, Tier 2 tells it too (not every
+    change can be seen in the belief: that a thing was heated, the sub-goal says), and Tier 3 which
+    steps would change nothing when their turn comes.
+    """
+    begun = max(_followed(actions, now), _behind(actions, now))
+    imagined, ahead = copy_belief(now.belief), []
+    for step in range(begun, len(actions)):
+        if already_done(now.manual, actions[step], imagined):
+            continue
+        ahead.append(step)
+        imagine(now.manual, actions[step], imagined)
+    return ahead
+
+
+def _followed(actions: Sequence[str], now: GroundingContext) -> int:
+    """How many of the first steps were just played: the last of them here, or as the last thing."""
+    count = 0
+    for action in now.played:
+        count += count < len(actions) and action == actions[count]
+    if not count:
+        return 0
+    last, here = actions[count - 1], now.belief["location"]
+    return count if last == now.played[-1] or (here and last.endswith(f" {here}")) else 0
+
+
+def _behind(actions: Sequence[str], now: GroundingContext) -> int:
+    """The number of steps up to the last one that completes a sub-goal reached before."""
+    behind, ahead = now.manual.around(now.goal["type"], now.sub_goal["name"])
+    begun = 0
+    for number, action in enumerate(actions, start=1):
+        matched = match_action(now.manual, action)
+        name = matched[0].name if matched else ""
+        if name in ahead:
+            break
+        if name in behind:
+            begun = number
+    return begun
+
+
 def _kind_of_role(role: str, goal: GoalSpec) -> str:
     """The kind of thing that would play a role, where no such thing is known yet."""
     if role.endswith("'s place"):
@@ -128,15 +190,12 @@ def _kind_of_role(role: str, goal: GoalSpec) -> str:
 
 
 def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -> list[str]:
-    """Why it was refused, in the words it was stored with, about the names that are printed."""
-    words: str = entry["corrective_rule"]
+    """What it lacked when it was rejected, as needs, about the names that are printed."""
     matched = match_action(manual, printed[0]) if printed else None
-    if matched is None:
-        return [words]
-    reasons = words.removeprefix(f"{blank_syntax(matched[0])}: ")
-    for parameter, name in matched[1].items():
-        reasons = reasons.replace(f"<{parameter}>", name)
-    return reasons.split("; ")
+    if not entry.get("violated") or matched is None:
+        return [] if entry["corrective_rule"] == UNEXPLAINED else [entry["corrective_rule"]]
+    words = (need(parse_predicate(text), matched[1], manual.world) for text in entry["violated"])
+    return list(dict.fromkeys(words))
 
 
 def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
@@ -173,8 +232,13 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     if now.form == "grounded" and len({*names.values()}) < len(names):
         return said._replace(unsayable="it would be about one thing twice")
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
-    then = [in_words(t, names, _NO_WORLD, still=t in still) for t in entry["effects"]]
-    conditions = [in_words(text, names, _NO_WORLD) for text in entry["preconditions"]]
+    then = [
+        statement(parse_predicate(text), names, now.manual.world) + " still" * (text in still)
+        for text in entry["effects"]
+    ]
+    conditions = [need(parse_predicate(t), names, now.manual.world) for t in entry["preconditions"]]
+    if not (then or conditions):
+        return said._replace(unsayable="it says nothing: no need and no effect was noticed")
     return Wording({**said.advice, "needs": conditions, "then": then})
 
 
@@ -262,75 +326,6 @@ def _names(sentence: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?! ?\w*\d)", sentence) is not None
 
 
-# By predicate; ``{how}`` is where "not" or "still" goes. Where "not" would not do, the contrary has
-# a form of its own. What a world calls its own stands in its Tier 3, under wording: recalled.
-WORDS = {
-    "at": "{how}at {0}",
-    "place": "{0} is {how}one of the places here",
-    "holding": "{how}holding {0}",
-    "hand_empty": "{how}empty-handed",
-    "open": "{0} {how}stands open",
-    "not open": "{0} does {how}not stand open",
-    "closed": "{0} is {how}shut",
-    "accessible": "{0} is {how}not shut",
-    "not accessible": "{0} is {how}shut",
-    "unclosed": "{0} is {how}not shut",
-    "not unclosed": "{0} is {how}shut",
-    "in": "{0} is {how}in or on {1}",
-    "here": "{0} is {how}in sight",
-    "visible": "{0} is {how}in sight",
-    "kind": "{0} {how}counts as a {1}",
-    "not kind": "{0} is {how}no {1}",
-    "can_contain": "{0} {how}takes {1}",
-    "not can_contain": "{0} does {how}not take {1}",
-    "state": "{0} has {how}become {1}",
-    "adjacent": "an open way {how}leads from here to {0}",
-    "not adjacent": "{how}no open way leads from here to {0}",
-    "activated": "{0} is {how}running",
-    "combined": "{0} {how}holds two things or more",
-    "not combined": "{0} {how}holds fewer than two things",
-    "changed": "{0} has {how}changed",
-    "looked_around": "{how}having had a look around",
-    "here_closed": "the place here is {how}shut",
-}
-# What no moment changes: it was never so, where other conditions may yet come to hold.
-_LASTING = {"place", "kind", "can_contain"}
-UNEXPLAINED = "it was refused for a reason that could not be seen"
+UNEXPLAINED = "the reason is not known"
 NOT_UNDERSTOOD = "'{0}' was not understood"
-FATAL = "it ended the task with score {0:.0f}: be sure the task wants it"
-
-
-def reason(text: str, names: Mapping[str, str], world: World) -> str:
-    """Why an action was refused for want of a condition."""
-    predicate = parse_predicate(text)
-    if predicate.name in _LASTING or predicate.name in world.affordances:
-        return _say(predicate._replace(positive=not predicate.positive), names, world)
-    return f"only when {_say(predicate, names, world)}"
-
-
-def in_words(text: str, names: Mapping[str, str], world: World, *, still: bool = False) -> str:
-    """A condition with names filled in, as someone would say it who saw it."""
-    return _say(parse_predicate(text), names, world, "still " if still else "")
-
-
-def _say(predicate: Predicate, names: Mapping[str, str], world: World, how: str = "") -> str:
-    forms = {**WORDS, **world.wording.recalled}
-    arguments = [names.get(argument, argument) for argument in predicate.arguments]
-    positive, name = predicate.positive, predicate.name
-    if not positive and f"not {name}" in forms:
-        return forms[f"not {name}"].format(*arguments, how=how)
-    if name in forms:
-        return forms[name].format(*arguments, how=how if positive else f"{how}not ")
-    if name in world.predicates:
-        bound = dict(zip((ARGUMENT,), arguments, strict=False))
-        every, some = (" and ", " or ") if positive else (" or ", " and ")
-        choices = [map(parse_predicate, choice) for choice in world.predicates[name]]
-        return some.join(
-            every.join(
-                _say(part._replace(positive=part.positive == positive), bound, world, how)
-                for part in choice
-            )
-            for choice in choices
-        )
-    counts = f"{how}counts" if positive else f"does {how}not count"
-    return f"{' with '.join(arguments) or 'this'} {counts} as {name.replace('_', ' ')}"
+FATAL = "it ended the task with score {0:.0f}"

@@ -1,10 +1,11 @@
 """Learning: recorded trajectories -> memory entries. Pure, and independent of their order.
 
 Each episode is replayed on paper: the belief is rebuilt from the recorded texts, the way from a
-state of the hand to every reached sub-goal becomes a success snippet, every refused action a lesson
-with the precondition it violated, an action that ended the episode with a negative score a critical
-failure, every use of an action evidence for its schema, and what was seen in a place a find.
-Everything is lifted: roles stand for the names of the one home it happened in.
+state of the hand to every reached sub-goal becomes a success snippet, every rejected action a
+lesson with the precondition it violated, an action that ended the episode with a negative score a
+critical failure (and nothing else), every use of an action evidence for its schema, and what was
+seen in a place a find. An answer that a lost episode gave is not told as a success. Everything is
+told with roles for the names of the one home it happened in.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any, NamedTuple
 from rpms.envs import Environment, get_environment
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED, reason
-from rpms.nodes.memories.roles import goes_nowhere, lift, wanted
+from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
+from rpms.nodes.memories.roles import goes_nowhere, lift, wanted, without_repeats
 from rpms.rules import Manual, check_action, match_action, needed_actions
-from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.semantics import blank_syntax
+from rpms.rules.predicates import Predicate, evaluate, need, parse_predicate
+from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal
 from rpms.vocabulary.turn import EpisodeRecord, Turn
@@ -79,12 +80,14 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         if not action:
             continue
         signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}
-        yield from _used(manual, env, action, before, None if turn["failed"] else belief)
+        fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
+        if not fatal:
+            yield from _used(manual, env, action, before, None if turn["failed"] else belief)
         # Nothing if it was about a thing that the goal does not ask for, or that is no place.
         nowhere = goes_nowhere(manual, action, before)
-        lifted = None if nowhere else lift(manual, gamma, [action], own)
-        fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
-        if lifted and (turn["failed"] or fatal):
+        lifted = None if nowhere else lift(manual, gamma, [action], own, env.individual)
+        needless = turn["failed"] and _needless(manual, action, before)
+        if lifted and not needless and (turn["failed"] or fatal):
             if turn["failed"]:
                 why = _lesson(manual, action, turn["observation"], before)
             else:  # no refusal: the environment let it happen and ended the episode
@@ -96,7 +99,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             helped = bool(why.get("violated"))
             lesson = {"failed_action": action, "lifted": lifted[-1], "manual": helped, **why}
             yield {**signed, **lesson}
-        if turn["failed"]:
+        if turn["failed"] or fatal:
             continue
         yield from _finds(belief, known)
         history.append(
@@ -113,7 +116,12 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
                 if not starts:  # no hand to go by: what was known when the first was chosen
                     began = beliefs[played.index(way[0], start.played)]
                 signed["state_signature"] = env.print_state(began)
-                yield from _snippet(manual, env, step, began, way, signed=signed, own=own)
+                way = without_repeats(way)
+                if record["success"] or not any(_answers(manual, action) for action in way):
+                    solves = record["success"] and number == len(record["history"])
+                    yield from _snippet(
+                        manual, env, step, began, way, signed=signed, own=own, solves=solves
+                    )
             by_sub_goal = Start(belief, len(played))
         if bool(before["holding"]) != bool(belief["holding"]):
             now = Start(belief, len(played))
@@ -158,9 +166,11 @@ def _snippet(
     actions: list[str],
     signed: Mapping[str, str],
     own: Mapping[str, str],
+    solves: bool,
 ) -> Iterator[dict[str, Any]]:
-    lifted = lift(manual, env.read_signature(signed["goal_signature"]), actions, own)
-    if lifted is None:  # it handles things that the goal does not ask for
+    gamma = env.read_signature(signed["goal_signature"])
+    lifted = lift(manual, gamma, actions, own, env.individual)
+    if lifted is None:  # it handles things that the goal does not ask for, or only that task has
         return
     matched = match_action(manual, actions[-1])
     name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
@@ -176,7 +186,35 @@ def _snippet(
         "actions": actions,
         "lifted": lifted,
         "outcome": {name: bindings.get("object", "")},
+        "solves": solves,
     }
+
+
+def _answers(manual: Manual, action: str) -> bool:
+    """Whether an action gives an answer that cannot be taken back."""
+    matched = match_action(manual, action)
+    return matched is not None and bool(matched[0].verified)
+
+
+def _needless(manual: Manual, action: str, belief: Belief) -> bool:
+    """Whether a rejection says only that what the action would do was so already.
+
+    Going where one is, or opening what is open, teaches nothing.
+    """
+    matched = match_action(manual, action)
+    if matched is None or not manual.knows(matched[0]):
+        return False
+    rule, names = matched
+    lacking = [p for p in rule.needs if evaluate(p, belief, manual.world, names) is False]
+    return bool(lacking) and all(_undone_by(rule, predicate) for predicate in lacking)
+
+
+def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
+    """Whether what is lacking is just what the action itself ends: ``closed`` for opening."""
+    opposite = {"closed": "open", "open": "closed"}.get(lacking.name)
+    ended = lacking._replace(positive=not lacking.positive)
+    other = lacking._replace(name=opposite) if opposite else ended
+    return ended in rule.outcomes or other in rule.outcomes
 
 
 def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
@@ -188,8 +226,8 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
         kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
     elif violated:
         blanks = {name: f"<{name}>" for name in matched[1]}
-        reasons = "; ".join(reason(text, blanks, manual.world) for text in violated)
-        kind, words = "precondition_not_met", f"{blank_syntax(matched[0])}: {reasons}"
+        needs = (need(parse_predicate(text), blanks, manual.world) for text in violated)
+        kind, words = "precondition_not_met", f"needs {'; '.join(needs)}"
     else:
         kind, words = "unexplained", UNEXPLAINED
     return {

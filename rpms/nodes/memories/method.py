@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore
 
 from rpms.memory_store import Header, write_snapshot
 from rpms.nodes.memories.grounding import GroundingContext
+from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord, Message
@@ -61,6 +62,13 @@ class Origin(NamedTuple):
     written_by: str = ""
 
 
+class PrintedRules(NamedTuple):
+    """The manual of a run, and the ids of the rules that stand in this prompt."""
+
+    manual: Manual
+    ids: frozenset[str]
+
+
 class MemoryMethod(ABC):
     """One way to remember.
 
@@ -90,10 +98,13 @@ class MemoryMethod(ABC):
         """Candidates too many to be listed one by one: how many, by their fate."""
         return {}
 
-    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
+    def select(
+        self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
+    ) -> list[Recall]:
         """What the prompt has room for in principle; asked behind the state filter and the arbiter.
 
-        Whatever is left out stays in the list, with its fate.
+        Whatever is left out stays in the list, with its fate. ``rules`` is what the same prompt
+        prints of the manual, where rules are on.
         """
         return list(recalls)
 

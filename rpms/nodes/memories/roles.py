@@ -13,7 +13,7 @@ from {object's place}``. A role is one of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from rpms.envs import Environment
@@ -31,14 +31,19 @@ NOBODY = "?"
 
 
 def lift(
-    manual: Manual, goal: GoalSignature, actions: Sequence[str], own: Mapping[str, str] = {}
+    manual: Manual,
+    goal: GoalSignature,
+    actions: Sequence[str],
+    own: Mapping[str, str] = {},
+    individual: Callable[[str], bool] = lambda name: False,
 ) -> list[str] | None:
     """The actions with roles for names; None if an individual in them plays no part in the goal.
 
     Each step is told with the walk to where it is done: that two of them were done at one spot was
     chance, and where the agent stood at first is another home's matter. Of an action that nothing
     is known of, whatever the goal does not name is one of its kind. ``own`` has the role of each
-    name for which the world itself has one.
+    name for which the world itself has one, and ``individual`` says of a name without a number that
+    it means another thing in another task. No step is told twice in a row.
     """
     walk = next((rule for rule in manual.actions if _walks(rule)), None)
     lifted: list[str] = []
@@ -59,6 +64,8 @@ def lift(
             if text in own:
                 filled[parameter] = f"{{{own[text]}}}"
                 continue
+            if individual(text):
+                return None
             if kinds[parameter] == text:
                 filled[parameter] = _named(text, goal)
                 continue
@@ -74,7 +81,12 @@ def lift(
                 lifted.append(walk.syntax.format(**{walk.parameters[0]: f"{{{there}}}"}))
                 here = there
         lifted.append(rule.syntax.format(**filled))
-    return lifted or _walk_alone(manual, goal, actions)
+    return without_repeats(lifted) or _walk_alone(manual, goal, actions)
+
+
+def without_repeats(steps: Sequence[str]) -> list[str]:
+    """A way on which no step comes twice in a row."""
+    return [step for number, step in enumerate(steps) if not number or step != steps[number - 1]]
 
 
 def wanted(manual: Manual, env: Environment) -> set[str]:

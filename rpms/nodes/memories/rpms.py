@@ -1,8 +1,9 @@
 """Our own memory: entries whose goal resembles this one (Eq. 4), said for this home.
 
 ``recall`` has the candidates, by goal alone, and what each of them says here; nothing is left out.
-State filter and arbiter judge them all. Of those that are left, ``select`` makes equal ones one and
-lets the best k of each type go on.
+State filter and arbiter judge them all. Of those that are left, ``select`` keeps what earns its
+place: nothing that a printed rule says already, nothing that speaks against what another one
+advises, equal ones as one, and the best k of each type.
 """
 
 from __future__ import annotations
@@ -33,10 +34,18 @@ from rpms.memory_store.stores import read_shelves, store_version
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import GroundingContext, ground
 from rpms.nodes.memories.lessons import learn
-from rpms.nodes.memories.method import Ask, Fill, Learned, MemoryMethod, RecallRequest
-from rpms.rules import Manual
+from rpms.nodes.memories.method import (
+    Ask,
+    Fill,
+    Learned,
+    MemoryMethod,
+    PrintedRules,
+    RecallRequest,
+)
+from rpms.rules import Manual, match_action
+from rpms.rules.predicates import parse_predicate
 from rpms.vocabulary.belief import kind_of
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
 from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
@@ -76,9 +85,13 @@ class RpmsMemory(MemoryMethod):
             counts.update(index.unlisted(request.now.gamma, context.theta, context.k))
         return dict(counts)
 
-    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
-        """Equal ones as one, and the best k of each type."""
-        return list(best(merged(recalls), context.k))
+    def select(
+        self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
+    ) -> list[Recall]:
+        """What says something new and speaks with one voice, equal ones as one, the best k."""
+        if rules:
+            recalls = [covered(recalled, rules) for recalled in recalls]
+        return list(best(merged(one_voice(recalls, context.memory_form)), context.k))
 
     def _indexes(self, request: RecallRequest) -> list[MemoryIndex]:
         frozen = find_memory(request)
@@ -138,8 +151,80 @@ def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> 
     yield from index.schemas(dict.fromkeys(completing))
 
 
+def covered(recalled: Recall, rules: PrintedRules) -> Recall:
+    """A lesson or a schema that says no more than an action's printed line does is left out."""
+    entry, advice = recalled["entry"], recalled["advice"]
+    if recalled["dropped_by"] or entry["type"] not in ("failure", "schema"):
+        return recalled
+    action = entry["failed_action"] if entry["type"] == "failure" else advice["actions"][0]
+    matched = match_action(rules.manual, action)
+    rule = matched[0] if matched else None
+    if entry["type"] == "schema":
+        rule = next((r for r in rules.manual.actions if r.name == entry["action_type"]), None)
+    if rule is None or rule.id not in rules.ids:
+        return recalled
+    if entry["type"] == "schema":
+        told = _within(entry["preconditions"], rule.preconditions)
+        told = told and _within(entry["effects"], rule.effects)
+    else:
+        told = bool(entry["violated"]) and _within(entry["violated"], rule.preconditions)
+    reason = f"[{rule.id}] says so already"
+    return drop(recalled, "covered", reason, rule.id) if told else recalled
+
+
+# What follows from the others: a thing that lies where the agent is, is here and in view; who has
+# put the one thing down has an empty hand.
+_FOLLOWS = ("here", "visible", "hand_empty", "holding")
+
+
+def _within(noticed: Iterable[str], taught: Iterable[str]) -> bool:
+    """Whether a rule says all that was noticed, or what that follows from."""
+    new = {*noticed} - {*taught}
+    return all(parse_predicate(text).name in _FOLLOWS for text in new)
+
+
+def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
+    """Nothing warns of what something else advises.
+
+    A lesson that says what an action needs speaks against nothing, unless it is printed as the
+    paper's AVOID. Of an answer that was right for one goal and fatal for another, the nearer goal's
+    counts; of equally near ones the fatal one, which cannot be undone.
+    """
+    after = list(recalls)
+
+    def shown(*types: str) -> list[int]:
+        alive = (n for n, recalled in enumerate(after) if not recalled["dropped_by"])
+        return [n for n in alive if after[n]["entry"]["type"] in types]
+
+    def nearness(number: int) -> float:
+        weight: float = after[number]["entry"].get("retrieval_weight", 1.0)
+        return after[number]["score"] / weight
+
+    for number in shown("critical_failure"):
+        action = after[number]["advice"]["printed"][-1]
+        for snippet in shown("success"):
+            if action in after[snippet]["advice"]["printed"]:
+                fatal = nearness(number) >= nearness(snippet)
+                loser, winner = (snippet, number) if fatal else (number, snippet)
+                why = f"{after[winner]['entry']['id']} says otherwise of '{action}'"
+                after[loser] = drop(after[loser], "contradicted", why)
+                if loser == number:
+                    break
+    advised = {a: n for n in shown("success") for a in after[n]["advice"]["printed"]}
+    for number in shown("failure"):
+        lesson = after[number]
+        action, explained = lesson["advice"]["printed"][-1], bool(lesson["advice"]["needs"])
+        if action in advised and (form == "recorded" or not explained):
+            why = f"{after[advised[action]]['entry']['id']} advises '{action}'"
+            after[number] = drop(lesson, "contradicted", why)
+    return after
+
+
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
-    """Of those still in: what prints the same once, and no snippet that only begins another."""
+    """Of those still in: what prints the same once, and of ways to one end the shortest.
+
+    No snippet is told that only begins another, nor one that is another with a detour in it.
+    """
     speaker: dict[tuple[object, ...], int] = {}
     after = list(recalls)
     for number, recalled in enumerate(recalls):
@@ -159,7 +244,23 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
     for number in snippets:
         if whole := longer.get(tuple(after[number]["advice"]["printed"])):
             after[number] = drop(after[number], "merged", f"is the beginning of {whole}")
+    left = [number for number in snippets if not after[number]["dropped_by"]]
+    left.sort(key=lambda number: len(after[number]["advice"]["printed"]))
+    for at, number in enumerate(left):
+        for short in left[:at]:
+            if _detour(after[number]["advice"]["printed"], after[short]["advice"]["printed"]):
+                why = f"is {after[short]['entry']['id']} with a detour"
+                after[number] = drop(after[number], "merged", why)
+                break
     return after
+
+
+def _detour(steps: Sequence[str], shorter: Sequence[str]) -> bool:
+    """Whether a way has all the steps of a shorter one, in order, and ends as that does."""
+    if len(steps) <= len(shorter) or steps[-1] != shorter[-1]:
+        return False
+    rest = iter(steps)
+    return all(step in rest for step in shorter)
 
 
 def _content(recalled: Recall) -> tuple[object, ...]:
@@ -199,8 +300,8 @@ def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]
             here = [place for place in unsearched if kind_of(place) == sort][: MOST_PLACES - total]
             if here:
                 held, looked = counts[sort]
-                names = here if now.form == "grounded" else [f"a {sort}"]
-                places.append(f"{', '.join(names)} ({held} of {looked} held one)")
+                names = f"; here: {', '.join(here)}" if now.form == "grounded" else ""
+                places.append(f"{sort} ({held} of {looked} searched{names})")
                 total += len(here)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}

@@ -172,7 +172,7 @@ def routines(
         if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
             continue
         needed = needed_actions(manual, played, wanted(manual, env))
-        steps = lift(manual, gamma, needed, own) or []
+        steps = lift(manual, gamma, needed, own, env.individual) or []
         if len(steps) > 1:
             routine = Routine(goal["type"], env.compat_key(began), tuple(steps))
             yield routine, Recording(record["goal"], began, needed)
