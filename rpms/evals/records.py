@@ -208,6 +208,8 @@ class Episode(BaseModel):
     dropped_unsayable: Count = 0
     dropped_scf: Count = 0
     dropped_arbitration: Count = 0
+    dropped_covered: Count = 0
+    dropped_contradicted: Count = 0
     dropped_merged: Count = 0
     dropped_beyond_k: Count = 0
     dropped_budget: Count = 0

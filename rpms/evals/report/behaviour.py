@@ -172,8 +172,9 @@ def fate_table(run: Run) -> Table | None:
         rows.append([label(names(name)), count(total), *parts, spoken])
     notes = [
         "Entries at or above theta at each step, and the share that ended so: unsayable in names "
-        "of this place, dropped by the state filter (scf) or the arbiter, merged with one that "
-        "says the same, beyond the best k of their type, or out of the token budget. The shares "
+        "of this place, dropped by the state filter (scf) or the arbiter, covered by a rule that "
+        "the same prompt prints, contradicted by another memory, merged with one that says the "
+        "same, beyond the best k of their type, or out of the token budget. The shares "
         "and what was shown add up to 100%; warned are those of the shown that carry a warning.",
     ]
     columns = ["condition", "candidates", *fates, "shown", "warned"]

@@ -232,10 +232,16 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     if now.form == "grounded" and len({*names.values()}) < len(names):
         return said._replace(unsayable="it would be about one thing twice")
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
+    # A switch was only ever used from one state: what it did then, it does from there.
+    given = [text for text in sorted(always) if parse_predicate(text).name == "state"]
+    given = [text for text in given if text not in {*entry["preconditions"], *entry["effects"]}]
+    facts = [statement(parse_predicate(text), names, now.manual.world) for text in given]
     then = [
         statement(parse_predicate(text), names, now.manual.world) + " still" * (text in still)
         for text in entry["effects"]
     ]
+    if then and facts:
+        then[0] = f"(where {' and '.join(facts)}) {then[0]}"
     conditions = [need(parse_predicate(t), names, now.manual.world) for t in entry["preconditions"]]
     if not (then or conditions):
         return said._replace(unsayable="it says nothing: no need and no effect was noticed")

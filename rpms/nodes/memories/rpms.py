@@ -153,14 +153,13 @@ def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> 
 
 def covered(recalled: Recall, rules: PrintedRules) -> Recall:
     """A lesson or a schema that says no more than an action's printed line does is left out."""
-    entry, advice = recalled["entry"], recalled["advice"]
+    entry = recalled["entry"]
     if recalled["dropped_by"] or entry["type"] not in ("failure", "schema"):
         return recalled
-    action = entry["failed_action"] if entry["type"] == "failure" else advice["actions"][0]
-    matched = match_action(rules.manual, action)
-    rule = matched[0] if matched else None
     if entry["type"] == "schema":
         rule = next((r for r in rules.manual.actions if r.name == entry["action_type"]), None)
+    else:
+        rule, _ = match_action(rules.manual, entry["failed_action"]) or (None, {})
     if rule is None or rule.id not in rules.ids:
         return recalled
     if entry["type"] == "schema":

@@ -1,0 +1,323 @@
+"""ALFWorld: every kind of line that its prompts print, and the games' own facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rpms.rules import match_action
+from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.vocabulary.belief import Belief, kind_of
+from tests.truth.playing import Moment
+from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, said, true_always
+
+NAME = r"[a-z]+ \d+"
+
+
+def truth_of(moment: Moment, *names: str) -> Belief:
+    """The belief of somebody who knows everything."""
+    belief = moment.env.true_belief(moment.game.facts(), names)
+    assert belief is not None
+    return belief
+
+
+def here(moment: Moment) -> list[str]:
+    truth = truth_of(moment)
+    return [*([truth["location"]] if truth["location"] else []), *truth["reachable"]]
+
+
+def inside(moment: Moment, thing: str, place: str) -> bool:
+    return ("inreceptacle", (thing, place)) in set(moment.game.facts())
+
+
+def listed(text: str) -> list[str]:
+    return re.findall(NAME, text)
+
+
+def is_so(condition: bool, fault: str) -> Iterator[str]:
+    if not condition:
+        yield fault
+
+
+# The state block.
+
+
+@kind("state", r"Location: (.+)")
+def location(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    known = here(moment) or [moment.env.nowhere]
+    return is_so(match[1] in known, f"truly at {known}")
+
+
+@kind("state", r"Within reach: (.+)")
+def reach(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return [f"{p} is not at this spot" for p in listed(match[1]) if p not in here(moment)]
+
+
+@kind("state", r"Holding: (.+)")
+def holding(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    truly = truth_of(moment)["holding"]
+    return is_so(match[1] == (", ".join(truly) or "nothing"), f"truly {truly}")
+
+
+@kind("state", r"(Open|Closed): (.+)")
+def doors(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    truly = truth_of(moment)["containers"]
+    door = match[1].lower()
+    return [f"{p} is {truly.get(p)}" for p in listed(match[2]) if truly.get(p) != door]
+
+
+@kind("state", r"Known: (.+)")
+def states(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    truly, thing = truth_of(moment)["flags"], ""
+    for part in match[1].split(", "):
+        thing, _, state = part.rpartition(" is ") if " is " in part else (thing, "", part)
+        if state not in truly.get(thing, "").split(", "):
+            yield f"{thing} is not {state}, but {truly.get(thing)}"
+
+
+@kind("state", r"Seen: (.+)")
+def seen(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    pairs = re.findall(rf"({NAME}) at ({NAME})", match[1])
+    return [f"{thing} is not at {place}" for thing, place in pairs
+            if not inside(moment, thing, place)] + ([] if pairs else ["nothing is listed"])  # fmt: skip
+
+
+@kind("state", r"Searched: (.+)")
+def searched(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    texts = "\n".join(turn["observation"] for turn in moment.state["history"])
+    return [f"{p} was never shown" for p in listed(match[1])
+            if f"On the {p}, you see" not in texts and f"{p} is open. In it" not in texts]  # fmt: skip
+
+
+@kind("state", r"Rejected here \((.+)\): (.+)")
+def recap(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    failed = {turn["action"] for turn in moment.state["history"] if turn["failed"]}
+    return [f"'{a}' was not rejected" for a in match[2].split(", ") if a not in failed]
+
+
+@kind("state", r"Here: (.+)")
+def around(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    spot = here(moment)
+    return [f"{thing} is not here" for thing in re.findall(rf"({NAME})(?: at {NAME})?", match[1])
+            if not any(inside(moment, thing, place) for place in spot)]  # fmt: skip
+
+
+# The goal and the sub-goal.
+
+
+@kind("goal", r"Goal: (.+)|Type: (.+)|Progress: \d+%")
+def goal(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    spec = moment.state["goal"]
+    if match[1]:
+        return is_so(match[1] == spec["sentence"], "another goal")
+    return is_so(match[2] in (None, spec["type"]), "another type")
+
+
+@kind("goal", r"Current sub-goal: (\w+) - (.+)")
+def sub_goal(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    truth, step, names = truth_of(moment), match[1], listed(match[2])
+    if step == "take_object":
+        yield from is_so(inside(moment, *names), f"{names} are not together")
+    elif step in ("heat_object", "cool_object", "clean_object", "place_object", "free_hand"):
+        yield from is_so(names[:1] == truth["holding"], f"truly holding {truth['holding']}")
+    elif step == "use_lamp":
+        yield from is_so(inside(moment, *names), f"{names} are not together")
+    wanted = {"heat_object": "hot", "cool_object": "cool", "clean_object": "clean"}.get(step)
+    if wanted and wanted in truth["flags"].get(names[0], "").split(", "):
+        yield f"{names[0]} is {wanted} already"
+
+
+# Rules.
+
+
+@kind("rules", r"\[[UD]-(?!LOC)[\w-]+\] .+|\[O-(?:SEARCH|FAIL|COOL|CLEAN|PLACE|TWO|EXAM)-\d+\] .+")
+def principle(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return true_always(moment, match)
+
+
+@kind("rules", r"\[(?:D-LOC|O-LOC|O-TOOL|O-DEST)-\d+\] (.+?): (.+)")
+def places(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    truly = truth_of(moment)["places"]
+    return [f"no {place} here" for place in listed(match[2]) if place not in truly]
+
+
+@kind("rules", r"\[(O-ACT-\d+)\] .+")
+def action_line(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    """Held against the game by what became of the last action (``needs_hold``)."""
+    return is_so(match[1] in {rule.id for rule in moment.manual.actions}, "no such action")
+
+
+@kind("situation", r"- OS-001: Holding (.+) - no other object can be taken until it is put down\.")
+def full_hand(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return is_so([match[1]] == truth_of(moment)["holding"], "another thing is held")
+
+
+@kind("situation", r"- S-002: Hands empty - can pick up an object\.")
+def empty_hand(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return is_so(not truth_of(moment)["holding"], "the hand is full")
+
+
+@kind("situation", rf"- OS-003: ({NAME}) is closed - open it before looking, taking or putting\.")
+def closed_here(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    closed = truth_of(moment)["containers"].get(match[1]) == "closed"
+    return is_so(closed and match[1] in here(moment), "it is not here and closed")
+
+
+# The last action.
+
+
+@kind("last_action", REJECTED.pattern)
+def rejected(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    history = moment.state["history"]
+    if not (history[-1]["failed"] and history[-1]["action"] == match["action"]):
+        yield "it was not the last action, or it was carried out"
+    turns = history[len(history) - len(moment.state["ineffective"]) :]
+    times = sum(turn["failed"] and turn["action"] == match["action"] for turn in turns)
+    printed = {None: 1, " twice": 2}.get(match["times"]) or int(re.findall(r"\d+", match["times"])[0])
+    yield from is_so(times == printed, f"it was rejected {times} times")
+    yield from reason_faults(moment, match["action"], match["reason"])
+
+
+def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
+    """What is false in the reason for a rejection, or for a veto."""
+    truth = truth_of(moment, *listed(action))
+    spot = {
+        rf"({NAME}) is at this very spot: examine or open ({NAME}) from here": lambda m, found: is_so(
+            found[1] in here(m), f"{found[1]} is not at this spot"
+        )
+    }
+    yield from rejection_faults(moment, action, reason, truth, fact_fault, spot)
+
+
+def fact_fault(moment: Moment, fact: str) -> str:
+    """What is false about a fact; empty if nothing is."""
+    truth = truth_of(moment, *listed(fact))
+    if fact == "you are at none of the places yet":
+        return "" if not here(moment) else f"at {here(moment)}"
+    if match := re.fullmatch(r"you are at (.+?)(?: already)?", fact):
+        return "" if match[1] in here(moment) else f"truly at {here(moment)}"
+    if match := re.fullmatch(r"you hold (.+)", fact):
+        truly = ", ".join(truth["holding"]) or "nothing"
+        return "" if match[1] == truly else f"truly holding {truly}"
+    if match := re.fullmatch(rf"(.+) is (open|closed)", fact):
+        return "" if truth["containers"].get(match[1]) == match[2] else f"{match[1]} is not {match[2]}"
+    if match := re.fullmatch(r"(.+) has no door", fact):
+        return "" if match[1] not in truth["containers"] else f"{match[1]} has a door"
+    if match := re.fullmatch(rf"({NAME}) was last seen at ({NAME})", fact):
+        return "" if inside(moment, match[1], match[2]) else f"{match[1]} is not there"
+    if match := re.fullmatch(rf"it was not there when ({NAME}) was searched", fact):
+        return "" if match[1] in moment.state["belief"]["searched"] else "it was never searched"
+    if match := re.fullmatch(r"a (\w+) does not take a (\w+)", fact):
+        need = parse_predicate("can_contain(place, thing)")
+        names = {"place": f"{match[1]} 1", "thing": f"{match[2]} 1"}
+        return "" if evaluate(need, truth, moment.manual.world, names) is False else "it does"
+    return "nobody can check this fact"
+
+
+# Memory.
+
+
+@kind("memory", r"From here, a similar task (?:was solved|got on) by: (.+)")
+def snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    truth, steps = truth_of(moment), match[1].split(" -> ")
+    things = {thing for name, row in moment.game.facts() if name == "inreceptacle" for thing in row}
+    known = {*truth["places"], *things, *truth["holding"]}
+    for step in steps:
+        yield from (f"no {name} here" for name in listed(step) if name not in known)
+    first = match_action(moment.manual, steps[0])
+    if first and first[0].name == "go_to" and moment.context.rules:
+        yield from is_so(first[1]["place"] not in here(moment), "it begins where the agent is")
+
+
+@kind("memory", r"OK: (\w+): (.+)|FOUND: .+|AVOID: (.+)|SCHEMA: (.+)")
+def recorded(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    """In the names of another home: held to one voice, not to this home."""
+    return true_always(moment, match)
+
+
+@kind("memory", r"Rule: (?:needs .+|it was rejected in a similar task, the reason is not known)")
+def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return true_always(moment, match)
+
+
+@kind("memory", r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(true of \d+% of its uses\))?")
+def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    """What memory noticed must be so by the game's rules, or follow from them."""
+    matched = match_action(MANUAL_OF(moment), match[1])
+    if matched is None:
+        yield "no such action"
+        return
+    rule, names = matched
+    named = [*names.values()]
+    follows = {"here", "visible", "hand_empty", "holding"}
+    for words, as_need in ((match[2], True), (match[3], False)):
+        taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
+        for part in words.split("; ") if words else []:
+            meant = said(part.removesuffix(" still"), named, MANUAL_OF(moment), as_need)
+            if not any(p in taught or p.name in follows for p in meant):
+                yield f"'{part}' is not so by the rules of the game"
+
+
+def MANUAL_OF(moment: Moment):  # noqa: ANN201, N802
+    """The whole manual, also where the run has none: the judge of what memory learned."""
+    from rpms.nodes.manual import load_manual
+
+    return load_manual("alfworld")
+
+
+@kind("memory", r"Where one like (\w+) was found in other tasks: (.+)")
+def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    truth = truth_of(moment)
+    for sort, held, looked, names in re.findall(
+        r"(\w+) \((\d+) of (\d+) searched; here: ([^)]+)\)", match[2]
+    ):
+        yield from is_so(int(held) <= int(looked), "more finds than searches")
+        for place in listed(names):
+            yield from is_so(place in truth["places"] and kind_of(place) == sort, f"no {place}")
+            unsearched = place not in moment.state["belief"]["searched"]
+            yield from is_so(unsearched, f"{place} was searched already")
+
+
+@kind("memory", r"In a similar task '(.+)' was rejected; the reason is not known")
+def unexplained(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return true_always(moment, match)
+
+
+@kind("memory", r"WARNING \[(.+?)\]: check first that (.+); that is not known yet")
+def warning(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return is_so(match[1] in {rule.id for rule in moment.manual.actions}, "no such rule")
+
+
+# The guard's offers: reasons that say how things are.
+
+
+@kind("offered", r"\d+\. (.+?) \((.+)\)")
+def offer(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    truth, reason = truth_of(moment, *listed(match[1])), match[2]
+    if found := re.match(rf"({NAME}) (?:is|holds the object and is|is the destination and is) closed", reason):
+        closed = truth["containers"].get(found[1]) == "closed"
+        yield from is_so(closed, f"{found[1]} is not closed")
+    if found := re.match(rf"the (?:object was seen|lamp is) at ({NAME})", reason):
+        kinds = {moment.state["goal"]["object"], moment.state["goal"]["destination"]}
+        there = [row[0] for name, row in moment.game.facts()
+                 if name == "inreceptacle" and row[1] == found[1]]  # fmt: skip
+        yield from is_so(any(kind_of(thing) in kinds for thing in there), "nothing such is there")
+
+
+KINDS: list[Kind] = [each for each in globals().values() if isinstance(each, Kind)]
+
+
+def needs_hold(moment: Moment, truth_before: Belief | None) -> Iterator[str]:
+    """What the manual prints that an action needs, against what the game made of the last one."""
+    if truth_before is None or not moment.state["history"]:
+        return
+    last = moment.state["history"][-1]
+    matched = match_action(moment.manual, last["action"])
+    if matched is None:
+        return
+    rule, names = matched
+    truths = [evaluate(p, truth_before, moment.manual.world, names) for p in rule.needs]
+    if last["failed"] and all(truths) and rule.effects and not rule.if_refused:
+        yield f"{moment.where}: '{last['action']}' was rejected, and all its needs were met"
+    if not last["failed"] and False in truths:
+        yield f"{moment.where}: '{last['action']}' worked, and {rule.id} says it could not"

@@ -1,0 +1,143 @@
+"""Episodes played stage by stage, so that what is printed can be held against the simulator.
+
+Three players: one that follows the procedure, one that does anything, and one that makes mistakes
+and insists on them. At every step the blocks of the prompt are built by the stages themselves, and
+the simulator is asked what is truly so.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from rpms.envs import Environment, get_environment
+from rpms.envs.base import LiveGame, Task
+from rpms.nodes.action_arbitration import shortlist, situation
+from rpms.nodes.arbitration import arbitration
+from rpms.nodes.belief_update import belief_update
+from rpms.nodes.blocks import Blocks, offered_actions, within_ceiling
+from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.manual import manual_for
+from rpms.nodes.rule_assembly import rule_assembly
+from rpms.nodes.scf import scf
+from rpms.nodes.state import EpisodeState
+from rpms.policy import DecisionPoint, serving_actions
+from rpms.rules import Manual
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import Turn
+
+
+class Moment(NamedTuple):
+    """One step: what the agent would read, and what is truly so.
+
+    Attributes:
+        state: the graph's state, as the stages left it.
+        blocks: the blocks of the prompt.
+        offered: the block of the guard's offers.
+        recalls: the memories with their outcomes.
+        now: what the guard may look at.
+        game: the simulator, to be asked for facts.
+        manual: the rules of this run.
+        env: the world.
+        context: the settings.
+    """
+
+    state: EpisodeState
+    blocks: Blocks
+    offered: str
+    recalls: list[Recall]
+    now: DecisionPoint
+    game: LiveGame
+    manual: Manual
+    env: Environment
+    context: RunContext
+
+    @property
+    def where(self) -> str:
+        """For messages: the task, the step, and the settings."""
+        step = len(self.state["history"]) + 1
+        return f"{self.state['spec']['id']} step {step} {self.context.condition}"
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Every line of every block but headings, with the name of its block."""
+        blocks = {**self.blocks._asdict(), "offered": self.offered}
+        for name, text in blocks.items():
+            for line in text.splitlines():
+                if line.strip() and not line.startswith(("[", "===")):
+                    yield name, line
+
+
+Player = Callable[[Moment, random.Random], str]
+
+
+def procedure(moment: Moment, rng: random.Random) -> str:
+    """The best action of the procedure, or what never harms."""
+    choices = serving_actions(moment.now)
+    return choices[0]["action"] if choices else moment.manual.domain.idle
+
+
+def anything(moment: Moment, rng: random.Random) -> str:
+    """Any action with any names that are known, possible or not."""
+    belief, goal = moment.state["belief"], moment.state["goal"]
+    names = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"],
+             *belief["flags"], goal["object"], f"{goal['object']} 1"]  # fmt: skip
+    rule = rng.choice([r for r in moment.manual.actions if r.id not in moment.manual.without])
+    return rule.syntax.format(**{p: rng.choice(names) for p in rule.parameters})
+
+
+def mistaken(moment: Moment, rng: random.Random) -> str:
+    """Mostly the procedure; now and then anything, and what was rejected once more."""
+    history = moment.state["history"]
+    if history and history[-1]["failed"] and rng.random() < 0.5:
+        return history[-1]["action"]
+    return anything(moment, rng) if rng.random() < 0.3 else procedure(moment, rng)
+
+
+PLAYERS: dict[str, Player] = {
+    "procedure": procedure, "anything": anything, "mistaken": mistaken,
+}  # fmt: skip
+
+
+def play(
+    env_name: str, task: Task, context: RunContext, player: str, steps: int, seed: int = 0
+) -> Iterator[Moment]:
+    """The moments of one episode, before each action."""
+    env, rng = get_environment(env_name), random.Random(f"{seed}|{task['id']}|{player}")
+    runtime: Any = SimpleNamespace(context=context, store=None)
+    manual = manual_for(env_name, context)
+    with closing(env.open_game()) as game:
+        observation = game.reset(task)
+        state = EpisodeState(
+            env=env_name, spec=task, goal=env.parse_goal(task["goal"]), observation=observation,
+            first_observation=observation, history=[], decisions=[], recalls=[], carried={},
+            steps=0, played_in={}, ineffective=[], rules={},
+        )  # fmt: skip
+        for step in range(1, steps + 1):
+            state |= belief_update(state)
+            if context.rules:
+                state |= rule_assembly(state, runtime)
+            if context.memory:
+                state |= goal_retrieval(state, runtime)
+                if context.scf != "off":
+                    state |= scf(state, runtime)
+                if context.rules and context.arbitration != "none":
+                    state |= arbitration(state, runtime)
+            blocks, recalls = within_ceiling(state, context, env)
+            choices = shortlist(state, context) if context.guard == "policy" else []
+            moment = Moment(
+                state, blocks, offered_actions(env, choices), recalls, situation(state, context),
+                game, manual, env, context,
+            )  # fmt: skip
+            yield moment
+            action = PLAYERS[player](moment, rng)
+            outcome = game.step(action)
+            turn = Turn(step=step, thought="", action=action, observation=outcome.observation,
+                        failed=env.failed(outcome.observation), reply=action)  # fmt: skip
+            state["history"] = [*state["history"], turn]
+            state["observation"], state["steps"] = outcome.observation, step
+            if outcome.done:
+                return

@@ -1,0 +1,158 @@
+"""Reading printed lines back: patterns for each kind of line, and what must be true of it.
+
+A world's checks are a list of ``Kind``: where such a line stands, what it looks like, and a function
+that says what is false about it. Every printed line must be of some kind: a line that nobody can
+hold against the truth is a fault of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from rpms.rules import Manual, match_action
+from rpms.rules.predicates import PREDICATES, Predicate, evaluate, need, parse_predicate, statement
+from rpms.rules.schema import ActionRule
+from rpms.vocabulary.belief import Belief
+from tests.truth.playing import Moment
+
+Check = Callable[[Moment, re.Match[str]], Iterable[str]]
+
+
+class Kind(NamedTuple):
+    """One kind of printed line: its blocks, its form, and what is false about one of them."""
+
+    blocks: str
+    pattern: re.Pattern[str]
+    check: Check
+
+
+def kind(blocks: str, pattern: str) -> Callable[[Check], Kind]:
+    """Declares how a kind of line is read: ``blocks`` by space."""
+
+    def declare(check: Check) -> Kind:
+        return Kind(blocks, re.compile(pattern), check)
+
+    return declare
+
+
+def false_lines(moment: Moment, kinds: Sequence[Kind]) -> Iterator[str]:
+    """Everything that is false in the lines of a moment, and every line that nobody can read."""
+    for block, line in moment.lines():
+        text = line.strip()
+        fitting = [
+            (each, match)
+            for each in kinds
+            if block in each.blocks.split() and (match := each.pattern.fullmatch(text))
+        ]
+        if not fitting:
+            yield f"{moment.where}: nobody can check this line of {block}: {text}"
+        for each, match in fitting[:1]:
+            for fault in each.check(moment, match):
+                yield f"{moment.where}: {fault}: {text}"
+
+
+def true_always(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    """For sentences that claim nothing about this state: principles, sequences, the goal."""
+    return ()
+
+
+# What every world prints.
+
+REJECTED = re.compile(r"'(?P<action>.+)' was rejected(?P<times> twice| \d+ times)?: (?P<reason>.+)\.")
+NEEDED = re.compile(r"it needs (?P<need>.+?)(?:, and (?P<fact>.+?))?(?=; it needs |$)")
+UNKNOWN_NEED = re.compile(r"it needs (.+), and whether that is so is not known")
+
+
+def rejection_faults(
+    moment: Moment, action: str, reason: str, truth: Belief,
+    fact_fault: Callable[[Moment, str], str], other: Mapping[str, Check] | None = None,
+) -> Iterator[str]:
+    """What is false in the reason for a rejection or a veto.
+
+    A need must be one that the action has, and unmet by the truth; a fact must be so.
+    """  # fmt: skip
+    matched = match_action(moment.manual, action)
+    if reason == "it is not one of the available actions":
+        if matched is not None:
+            yield "it is an action"
+        return
+    if reason == "the reason is not known":
+        return
+    for pattern, check in (other or {}).items():
+        if match := re.fullmatch(pattern, reason):
+            yield from check(moment, match)
+            return
+    if matched is None:
+        yield "no rule speaks of this action"
+        return
+    needs = {need(p, matched[1], moment.manual.world): p for p in matched[0].needs}
+    if unsure := UNKNOWN_NEED.fullmatch(reason):
+        unknown = [words for words in unsure[1].split("; ") if words not in needs]
+        yield from (f"'{words}' is no need of it" for words in unknown)
+        return
+    parts = list(NEEDED.finditer(reason))
+    if not parts:
+        yield "the reason cannot be read"
+    for part in parts:
+        predicate = needs.get(part["need"])
+        if predicate is None:
+            yield f"'{part['need']}' is no need of it"
+        elif evaluate(predicate, truth, moment.manual.world, matched[1]) is not False:
+            yield f"'{part['need']}' is met in truth"
+        if part["fact"] and (fault := fact_fault(moment, part["fact"])):
+            yield fault
+
+
+def printed_needs(manual: Manual, action: str, words: str) -> tuple[ActionRule, list[str]] | None:
+    """The action's rule and the needs that a lesson prints of it."""
+    matched = match_action(manual, action)
+    return (matched[0], words.split("; ")) if matched else None
+
+
+def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate]:
+    """Every predicate that can be said of some names, to find what a line says."""
+    own = {**dict.fromkeys(manual.world.affordances, 1), **dict.fromkeys(manual.world.predicates, 1)}
+    arities = {**{name: arity for name, (arity, _) in PREDICATES.items()}, **own}
+    for (name, arity), positive in product(arities.items(), (True, False)):
+        for chosen in product(names, repeat=arity):
+            yield Predicate(positive, name, chosen)
+
+
+def said(words: str, names: Sequence[str], manual: Manual, as_need: bool) -> list[Predicate]:
+    """The predicates that read like this."""
+    form = need if as_need else statement
+    return [p for p in named_predicates(names, manual) if form(p, {}, manual.world) == words]
+
+
+def one_voice_faults(moment: Moment) -> Iterator[str]:
+    """What no prompt may hold: two voices about one action, warnings that miss, empty blanks."""
+    shown = [recall for recall in moment.recalls if not recall["dropped_by"]]
+    memory = moment.blocks.memory
+    advised = {a for r in shown if r["entry"]["type"] == "success" for a in r["advice"]["printed"]}
+    avoided = {a for a in re.findall(r"AVOID[^:]*: (.+)", memory)}
+    avoided |= {a for a in re.findall(r"Danger: .*, '(.+)' was wrong", memory)}
+    avoided |= {a for a in re.findall(r"In a similar task '(.+)' was rejected", memory)}
+    yield from (f"for and against '{action}'" for action in sorted(advised & avoided))
+    if moment.context.rules and moment.context.arbitration == "hard+soft":
+        from rpms.policy import serving_actions
+
+        demanded = {choice["action"] for choice in serving_actions(moment.now)}
+        if moment.context.memory_form == "grounded":
+            yield from (f"against what is demanded: '{a}'" for a in sorted(demanded & avoided))
+    for recall in shown:
+        printed = set(recall["advice"]["printed"])
+        for action in re.findall(r"'([^']+)'", recall["warning"]):
+            if action not in printed:
+                yield f"a warning about '{action}' on an entry that prints {sorted(printed)}"
+        steps = recall["advice"]["printed"]
+        if recall["entry"]["type"] == "success":
+            yield from (f"'{a}' twice in a row" for a, b in zip(steps, steps[1:]) if a == b)
+        if recall["entry"]["type"] == "schema":
+            if not (recall["advice"]["needs"] or recall["advice"]["then"]):
+                yield f"a schema that says nothing: {steps}"
+    for _, line in moment.lines():
+        if re.search(r"\{\w*\}|\bNone\b|: *$| {3,}\S|\(\s*\)|''|, ,|\?$", line.strip()):
+            yield f"an empty blank: {line.strip()}"
