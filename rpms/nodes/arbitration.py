@@ -63,7 +63,11 @@ def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeSta
     mode, manual = context.arbitration, manual_for(state["env"], context)
     arbiter = Arbiter(
         DecisionPoint(
-            manual, state["goal"], state["sub_goal"], state["belief"], state["ineffective"]
+            manual,
+            state["goal"],
+            state["sub_goal"],
+            state["belief"],
+            state.get("ineffective", []),
         )
     )
     judged = []
