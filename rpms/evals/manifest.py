@@ -46,6 +46,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         finished=None,
         env=plan.env,
         split=plan.split,
+        split_types=world.split_types(plan.split),
         wording=world.wording(plan.split),
         commit=commit(),
         model=plan.context.model,
@@ -61,6 +62,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
                 index=task["index"],
                 type=world.parse_goal(task["goal"])["type"],
                 goal=task["goal"],
+                name=world.task_name(task),
             )
             for task in plan.tasks
         ],
@@ -162,6 +164,7 @@ def merge_manifest(
             "swapped": _added(old.swapped, new.swapped, anew),
             "memories": _added(old.memories, new.memories, anew),
             "finished": None,
+            "split_types": new.split_types,
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
             "hashes": everyones.model_copy(update=hashes),

@@ -70,6 +70,8 @@ class PlannedTask(Extensible):
     index: Whole
     type: str = ""
     goal: str = ""
+    name: str = ""
+    """What the benchmark calls the task, where that is finer than its goal type."""
 
 
 class Hashes(Extensible):
@@ -112,6 +114,7 @@ class Manifest(Extensible):
     finished: Moment | None = None
     env: str
     split: str
+    split_types: list[str] = []
     wording: str = ""
     commit: str
     model: str
