@@ -9,8 +9,8 @@ from __future__ import annotations
 from rpms.envs import get_environment
 from rpms.vocabulary.errors import RpmsError
 
-NAMED_FOR_LEARNING = "train"
-"""An agent of one's own may name splits as it likes; of those only this part of a name counts."""
+NAMED_FOR_LEARNING = {"train", "seen"}
+"""An agent of one's own may name its splits: these parts of a name say that one is for learning."""
 
 
 def is_learning_split(env: str, split: str) -> bool:
@@ -18,7 +18,7 @@ def is_learning_split(env: str, split: str) -> bool:
     world = get_environment(env)
     if split in world.splits():
         return split not in world.judging
-    return NAMED_FOR_LEARNING in split.split("_")
+    return bool(NAMED_FOR_LEARNING & {*split.split("_")})
 
 
 def learning_splits(env: str) -> list[str]:

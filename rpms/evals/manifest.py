@@ -46,7 +46,8 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         finished=None,
         env=plan.env,
         split=plan.split,
-        split_types=world.split_types(plan.split),
+        # An agent of one's own may name its split as it likes.
+        split_types=world.split_types(plan.split) if plan.split in world.splits() else [],
         wording=world.wording(plan.split),
         commit=commit(),
         model=plan.context.model,
@@ -165,6 +166,7 @@ def merge_manifest(
             "memories": _added(old.memories, new.memories, anew),
             "finished": None,
             "split_types": new.split_types,
+            "recorded": old.recorded and new.recorded,
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
             "hashes": everyones.model_copy(update=hashes),

@@ -127,6 +127,8 @@ class Manifest(Extensible):
     memories: dict[str, Memory] = {}
     versions: dict[str, str] = {}
     settings: dict[str, Plain] = {}
+    recorded: bool = False
+    """Of an agent of one's own (``rpms.middleware``): nobody planned which tasks it plays."""
     workers: Count | None = None
     concurrency: Count | None = None
     ray: str | None = None

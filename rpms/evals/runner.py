@@ -219,7 +219,7 @@ def join_run(
         free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
         job = Job(label, task, repeat or next(free))
         plan = RunPlan(task["env"], task["split"], [task], arms, False, repeats=job.repeat)
-        fresh = make_manifest(plan)
+        fresh = make_manifest(plan, recorded=True)
         manifest = merge_manifest(folder, old, fresh) if old else fresh
         writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
         if ended:

@@ -14,11 +14,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from rpms.commands.terminal_tables import print_source, print_tables
+from rpms.envs import get_environment
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
+from rpms.evals.measures import mean_interval, wilson
+from rpms.evals.plan import Job
+from rpms.evals.records import EpisodeLine
 from rpms.evals.report import build_report, read_report
 from rpms.evals.report.behaviour import step_table
 from rpms.evals.report.page import render_page
+from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.results import (
     main_table,
     outcomes,
@@ -31,6 +36,7 @@ from rpms.evals.report.results import (
     type_table,
 )
 from rpms.evals.run_folder import Run, read_run
+from rpms.evals.runner import join_run
 from rpms.evals.tables import Table
 from rpms.vocabulary.context import RunContext
 from tests.evals.sample_runs import LABEL, contexts, episode, write_run
@@ -245,6 +251,97 @@ def test_the_table_of_repeats(tmp_path: Path) -> None:
     with (tmp_path / "episodes.jsonl").open("a") as out:
         out.write(json.dumps(broken) + "\n")
     assert outcomes(read_run(tmp_path), "D") == KNOWN[1:]
+
+
+def write_repeats(folder: Path, ends: dict[str, list[list[bool]]], **changes: Any) -> Run:
+    """By condition and task, how each repeat ended."""
+    often = max(len(repeats) for tasks in ends.values() for repeats in tasks)
+    write_run(folder, {name: [repeats[0] for repeats in tasks] for name, tasks in ends.items()},
+              logs=False, settings={"repeats": often}, **changes)  # fmt: skip
+    with (folder / "episodes.jsonl").open("a") as out:
+        for name, tasks in ends.items():
+            for number, repeats in enumerate(tasks):
+                for repeat, won in enumerate(repeats[1:], start=2):
+                    out.write(json.dumps(episode(name, number, won, repeat=repeat)) + "\n")
+    return read_run(folder)
+
+
+def test_every_table_takes_all_repeats_and_each_task_once(tmp_path: Path) -> None:
+    """By the first repeat A and B are equal; by all three B wins more often."""
+    ends = {
+        "A": [[True, False, False], [False, False, False], [True, True, True], [False] * 3],
+        "B": [[True, True, True], [False, True, True], [True, True, True], [False, False, True]],
+    }
+    run = write_repeats(tmp_path, ends)
+    report = build_report(run)
+    tables = {table.id: table.as_json() for table in report.tables}
+    first, second = tables["main"]["rows"]
+    assert (first["played"], first["won"], first["not played"]) == (12, 4, 0)
+    assert first["success rate"]["share"] == pytest.approx(1 / 3)
+    assert second["success rate"]["share"] == pytest.approx(3 / 4)
+    low, high = (second["success rate"][side] for side in ("low", "high"))
+    shares = [1, 2 / 3, 1, 1 / 3]
+    bootstrapped = mean_interval(shares)
+    assert bootstrapped and (low, high) == (bootstrapped.low, bootstrapped.high), "over tasks"
+    assert second["gain over A"]["points"] == pytest.approx(100 * (3 / 4 - 1 / 3))
+    (pair,) = tables["pairs"]["rows"]
+    assert (pair["first won more often"], pair["second won more often"], pair["tasks"]) == (0, 3, 4)
+    # All three differences are upwards: 2 of the 2^3 sign patterns are as far out.
+    assert pair["permutation p"] == pytest.approx(2 / 2**3)
+    types = {row[""]: row["B rules"]["share"] for row in tables["types"]["rows"]}
+    assert sorted(types.values())[:2] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert types["all"] == pytest.approx(3 / 4)
+    assert conditions_plot(run).count('cx="33.3%"') == 1 == conditions_plot(run).count('cx="75.0%"')
+    assert "+41.7 points" in " ".join(report.verdict)
+    notes = " ".join(tables["main"]["notes"])
+    assert notes.count("each task counts once, with the mean over its repeats") == 1
+    assert "first repeat" not in report.as_markdown()
+
+
+def test_a_repeat_that_is_missing_or_broken_leaves_its_task_in(tmp_path: Path) -> None:
+    run = write_repeats(tmp_path, {"A": [[True, False, True, False], [False]]})
+    broken = episode("A", 1, False, repeat=2, failure_mode="model_error", error="gone")
+    with (tmp_path / "episodes.jsonl").open("a") as out:
+        out.write(json.dumps(broken) + "\n")
+    (row,) = rows(main_table(run := read_run(tmp_path)))
+    assert (row["played"], row["won"], row["errors"], row["not played"]) == (5, 2, 1, 2)
+    assert row["success rate"]["share"] == pytest.approx((1 / 2 + 0) / 2)
+    assert not run.complete
+
+
+def test_tasks_that_were_won_always_or_never_have_wilsons_interval(tmp_path: Path) -> None:
+    """Over the two tasks, not over the four episodes."""
+    run = write_repeats(tmp_path, {"A": [[True, True], [True, True]]})
+    (row,) = rows(main_table(run))
+    interval = wilson(2, 2)
+    assert interval and row["success rate"]["low"] == pytest.approx(interval.low)
+
+
+class Ended:
+    """An episode that somebody's agent has played."""
+
+    job: Job
+
+    def __init__(self, line: dict[str, Any]) -> None:
+        self.line = line
+
+    def result(self) -> tuple[EpisodeLine, bytes]:
+        return EpisodeLine(**self.line, repeat=self.job.repeat), b""
+
+
+def test_an_agent_of_ones_own_that_plays_a_task_twice_has_two_episodes(tmp_path: Path) -> None:
+    """Nobody planned them, so no other task lacks a second one."""
+    task = get_environment("alfworld").tasks("generated_unseen", 2)
+    context = RunContext.for_condition("A")
+    for number, won in ((0, True), (1, True), (0, False)):
+        ended: Any = Ended({**episode("A", number, won), "task": task[number]["id"]})
+        job = join_run(tmp_path, task[number], context, ended=ended)
+    assert job.repeat == 2
+    run = read_run(tmp_path)
+    assert run.complete and (run.planned, run.done) == (3, 3)
+    (row,) = rows(main_table(run))
+    assert (row["played"], row["won"], row["not played"]) == (3, 2, 0)
+    assert row["success rate"]["share"] == pytest.approx((1 / 2 + 1) / 2)
 
 
 def test_the_table_of_trials(tmp_path: Path) -> None:
