@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.arm_differences import code_differences
 from rpms.evals.conditions import ON_THE_CARD, effective
 from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks, wins_of
 from rpms.evals.protocol_card import card_differences, card_text, protocol_card
@@ -127,6 +128,9 @@ def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str
         for name in sorted({*mine, *yours} - ON_THE_CARD):
             if mine.get(name) != yours.get(name):
                 yield f"{condition}, {name}: {mine.get(name)} -> {yours.get(name)}"
+        code = (run.manifest.swapped.get(condition, {}) for run in (first, second))
+        for name, values in code_differences(*code).items():
+            yield f"{condition}, {name}: {values.replace(' | ', ' -> ')}"
 
 
 def summary_table(first: Run, second: Run, shared: Sequence[str]) -> Table:

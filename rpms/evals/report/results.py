@@ -15,6 +15,7 @@ from math import comb
 from pathlib import Path
 from statistics import fmean
 
+from rpms.evals.arm_differences import ArmOfRun, difference_texts
 from rpms.evals.conditions import effective
 from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import (
@@ -52,7 +53,6 @@ from rpms.evals.tables import (
     percent,
     points,
 )
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.output import quantity, with_article
 
 GROUNDS = {
@@ -244,7 +244,8 @@ def pair_table(run: Run) -> Table | None:
             row += [p_value(paired.p_score), p_value(ranked)]
         row.append(_better(both))
         row.append(_better([(second, first) for first, second in both]))
-        rows.append([*row, p_value(paired.p), p_value(p), label(", ".join(differing(run, a, b)))])
+        differ = ", ".join(difference_texts(ArmOfRun(run.manifest, a), ArmOfRun(run.manifest, b)))
+        rows.append([*row, p_value(paired.p), p_value(p), label(differ)])
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
     test, won = win_test(run.repeats)
@@ -252,6 +253,9 @@ def pair_table(run: Run) -> Table | None:
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
         "columns correct for the number of pairs in this table.",
+        "Differ in: settings, and code of one's own by import path. Memory, manual and code of the "
+        "same path are told apart by checksum. state_block is the goal and the state in the "
+        "prompt, which rules and memory bring along.",
     ]
     return Table(
         "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
@@ -277,13 +281,6 @@ def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cel
     better = [first for first, second in sides if wins_of(first) > wins_of(second)]
     won = [episode for repeats in better for episode in repeats if episode.success]
     return linked(count(len(better)), won)
-
-
-def differing(run: Run, first: str, second: str) -> list[str]:
-    """The settings that have another value, of those that have a meaning in both."""
-    usual = RunContext().plain  # of settings younger than the run
-    a, b = (effective({**usual, **run.manifest.conditions[name]}) for name in (first, second))
-    return [name for name in a if name in b and a[name] != b[name]]
 
 
 def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rpms.commands.terminal_tables import print_source, print_tables
 from rpms.envs import get_environment
+from rpms.evals.arm_differences import code_differences
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
 from rpms.evals.measures import mean_interval, wilson
@@ -39,7 +40,7 @@ from rpms.evals.run_folder import Run, read_run
 from rpms.evals.runner import join_run
 from rpms.evals.tables import Table
 from rpms.vocabulary.context import RunContext
-from tests.evals.sample_runs import LABEL, contexts, episode, write_run
+from tests.evals.sample_runs import LABEL, contexts, episode, write_repeats, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.
 PAPER = {"A": 48, "C": 55, "B": 68, "D": 80}
@@ -121,7 +122,9 @@ def test_the_square_stands_on_the_state_where_that_was_played(paper: Run, tmp_pa
     assert [row[0].text for row in main_table(run).rows][:3] == ["A baseline", "S state", "B rules"]
     differ = {(row["first"], row["second"]): row["differ in"] for row in rows(pair_table(run))}
     assert differ["A baseline", "S state"] == "state_block"
-    assert differ["S state", "B rules"] == differ["A baseline", "B rules"] == "rules"
+    assert differ["S state", "B rules"] == "rules"
+    assert differ["A baseline", "B rules"] == "rules, state_block", "it shows goal and state, too"
+    assert differ["A baseline", "C memory"] == "memory, state_block"
     named = contexts(*wins) | {"S": RunContext.for_condition("C", memory_control="empty").plain}
     other = read_run(write_run(tmp_path / "named", wins, logs=False, conditions=named))
     assert rows(square_table(other))[0]["rules off"]["share"] == 0.0
@@ -251,19 +254,6 @@ def test_the_table_of_repeats(tmp_path: Path) -> None:
     with (tmp_path / "episodes.jsonl").open("a") as out:
         out.write(json.dumps(broken) + "\n")
     assert outcomes(read_run(tmp_path), "D") == KNOWN[1:]
-
-
-def write_repeats(folder: Path, ends: dict[str, list[list[bool]]], **changes: Any) -> Run:
-    """By condition and task, how each repeat ended."""
-    often = max(len(repeats) for tasks in ends.values() for repeats in tasks)
-    write_run(folder, {name: [repeats[0] for repeats in tasks] for name, tasks in ends.items()},
-              logs=False, settings={"repeats": often}, **changes)  # fmt: skip
-    with (folder / "episodes.jsonl").open("a") as out:
-        for name, tasks in ends.items():
-            for number, repeats in enumerate(tasks):
-                for repeat, won in enumerate(repeats[1:], start=2):
-                    out.write(json.dumps(episode(name, number, won, repeat=repeat)) + "\n")
-    return read_run(folder)
 
 
 def test_every_table_takes_all_repeats_and_each_task_once(tmp_path: Path) -> None:
@@ -447,6 +437,56 @@ def test_a_pair_says_in_what_it_differs(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert pairs[3]["second - first"]["points"] == -75
     assert pairs[3]["McNemar p"] == pytest.approx(2 / 2**6)
+
+
+def test_a_pair_names_code_and_files_by_content(tmp_path: Path) -> None:
+    """Stages, a model and a method of one's own, manuals and memories; a path alone is nothing."""
+    plain = RunContext.for_condition("D").plain
+    settings: dict[str, dict[str, Any]] = {
+        "ours": plain,
+        "mine": plain,
+        "yours": plain,
+        "mended": plain,
+        "moved": {**plain, "memory_file": "elsewhere.jsonl", "rules_dir": "elsewhere"},
+        "other memory": {**plain, "memory_file": "elsewhere.jsonl"},
+        "other manual": {**plain, "rules_dir": "elsewhere"},
+        "fewer rules": {**plain, "without_rules": "U-1"},
+        "edited rules": plain,
+    }
+
+    def stages(path: str, digest: str) -> dict[str, dict[str, str]]:
+        return {"nodes scf": {"path": path, "hash": digest}}
+
+    swapped = {
+        "mine": stages("own:stages", "1" * 12), "mended": stages("own:stages", "2" * 12),
+        "yours": stages("other:stages", "1" * 12),
+    }  # fmt: skip
+    hashes = {
+        "rules": "r" * 64,
+        "rules_of": {"other manual": "s" * 64, "fewer rules": "t" * 64, "edited rules": "u" * 64},
+        "memory": {**dict.fromkeys(settings, "m" * 64), "other memory": "n" * 64},
+    }
+    wins = {label: [True, False] for label in settings}
+    run = read_run(write_run(tmp_path / "run", wins, logs=False, conditions=settings,
+                             swapped=swapped, hashes=hashes))  # fmt: skip
+    found = {(row["first"], row["second"]): row["differ in"] for row in rows(pair_table(run))}
+    assert {name: found["ours", name] for name in list(settings)[1:]} == {
+        "mine": "nodes (ours | scf from own:stages)",
+        "yours": "nodes (ours | scf from other:stages)",
+        "mended": "nodes (ours | scf from own:stages)",
+        "moved": "",
+        "other memory": f"memory_file ({'m' * 8} | {'n' * 8})",
+        "other manual": f"rules_dir ({'r' * 8} | {'s' * 8})",
+        "fewer rules": "without_rules",
+        "edited rules": f"manual ({'r' * 8} | {'u' * 8})",
+    }
+    assert found["mine", "yours"] == "nodes (scf from own:stages | scf from other:stages)"
+    only = "nodes (scf from own:stages 11111111 | scf from own:stages 22222222)"
+    assert found["mine", "mended"] == only
+    own = {"model": {"path": "own:make", "hash": "1" * 12}}
+    edited = {"model": {"path": "own:make", "hash": "2" * 12}}
+    assert code_differences(own, edited) == {"model code": "own:make: 11111111 | 22222222"}
+    assert code_differences(own, own) == {}
 
 
 def test_names_of_tasks_that_tell_goal_types_apart_have_a_table(tmp_path: Path) -> None:
