@@ -90,10 +90,10 @@ def _counting(run: Run) -> Iterator[str]:
     """How repeats are counted, where there are several."""
     if run.repeats > 1:
         yield (
-            f"Up to {run.repeats} repeats of a task: in all tables each task counts once, with the "
-            "mean over its repeats that ended without an error. Intervals and tests are over tasks "
-            "(of a rate by bootstrap, unless each task was won always or never). 'Played' and "
-            "'won' count episodes."
+            f"Up to {run.repeats} repeats of a task: in every rate, score, gain and test each task "
+            "counts once, with the mean over its repeats that ended without an error. Intervals "
+            "are over tasks (of a rate by bootstrap, unless each task was won always or never). "
+            "Counts, such as 'played' and 'won', are of episodes."
         )
 
 
