@@ -43,7 +43,7 @@ def play_once(tmp_path_factory: pytest.TempPathFactory) -> Play:
 def real_run(play_once: Play) -> Path:
     """The built-in planner in two generated homes, under every condition of the ablation."""
     words = ["--split", "generated_unseen", "--conditions", CONDITIONS, "--limit", str(TASKS)]
-    return play_once("alfworld", *words, "--spread")
+    return play_once("alfworld", *words)
 
 
 @pytest.fixture(scope="session")

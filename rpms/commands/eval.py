@@ -44,7 +44,12 @@ def evaluate(
     protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
     limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
-        bool, typer.Option("--spread", help="With --limit: from all over the split.")
+        bool,
+        typer.Option(
+            "--spread",
+            help="With --limit: a sample of the whole split, stratified over task types (each in "
+            "proportion to its number of tasks, at least one), instead of its first tasks.",
+        ),
     ] = False,
     tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
     types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",

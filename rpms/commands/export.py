@@ -48,7 +48,11 @@ def export(
     split: SplitOption = "",
     limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
     spread: Annotated[
-        bool, typer.Option(help="--expert: tasks from the whole split, not its first ones.")
+        bool,
+        typer.Option(
+            help="--expert with --limit: a sample of the whole split, stratified over task types, "
+            "instead of its first tasks."
+        ),
     ] = False,
     won: Annotated[
         int, limit_option("--expert: until so many episodes are won, as many of each task type.")

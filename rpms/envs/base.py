@@ -229,6 +229,19 @@ class Environment(ABC):
         """The tasks that experience is gathered on."""
         return self.splits()[-1]
 
+    @property
+    def judging(self) -> tuple[str, ...]:
+        """The splits that results are reported on, the default of ``rpms eval`` first.
+
+        No memory, no rule and no model's weights are learned from their tasks. By default all
+        splits but the learning split.
+        """
+        return tuple(split for split in self.splits() if split != self.learning_split)
+
+    def split_types(self, split: str) -> list[str]:
+        """The task types of a split (see ``task_name``), each once, in the split's order."""
+        return list(dict.fromkeys(map(self.task_name, self.tasks(split))))
+
     def command_verbs(self) -> list[str]:
         """First words of the simulator's own commands, if the manual is to be held against them."""
         return []

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.arm_differences import code_differences
 from rpms.evals.conditions import ON_THE_CARD, effective
-from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks
+from rpms.evals.measures import Metric, by_task, holm, metric_of, pair, shared_tasks, wins_of
 from rpms.evals.protocol_card import card_differences, card_text, protocol_card
 from rpms.evals.records import Episode
-from rpms.evals.report.results import figure, gain
+from rpms.evals.report.results import figure, gain, win_test
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.tables import Cell, Table, count, label, p_value
@@ -127,6 +128,9 @@ def _differences(first: Run, second: Run, shared: Sequence[str]) -> Iterator[str
         for name in sorted({*mine, *yours} - ON_THE_CARD):
             if mine.get(name) != yours.get(name):
                 yield f"{condition}, {name}: {mine.get(name)} -> {yours.get(name)}"
+        code = (run.manifest.swapped.get(condition, {}) for run in (first, second))
+        for name, values in code_differences(*code).items():
+            yield f"{condition}, {name}: {values.replace(' | ', ' -> ')}"
 
 
 def summary_table(first: Run, second: Run, shared: Sequence[str]) -> Table:
@@ -140,12 +144,13 @@ def summary_table(first: Run, second: Run, shared: Sequence[str]) -> Table:
         tasks = shared_tasks(*sides)
         rows.append([
             label(names(name)), count(paired.n),
-            *(figure([side[task] for task in tasks], metric) for side in sides),
+            *(figure([e for task in tasks for e in side[task]], metric) for side in sides),
             gain(paired.difference, paired.interval, metric),
             count(paired.only_first), count(paired.only_second), p_value(p), p_value(corrected),
         ])  # fmt: skip
-    columns = ["condition", "tasks", *NAMES, "second - first", "only first won", "only second won",
-               "Wilcoxon p" if metric == "score" else "McNemar p", "Holm"]  # fmt: skip
+    test, won = win_test(max(first.repeats, second.repeats))
+    columns = ["condition", "tasks", *NAMES, "second - first", *won,
+               "Wilcoxon p" if metric == "score" else f"{test} p", "Holm"]  # fmt: skip
     note = "Over the tasks that both runs finished without an error; brackets are 95% intervals."
     return Table(
         "summary", "Two runs by condition", _source(first, second), columns, rows,
@@ -182,16 +187,31 @@ def _left_out(runs: Sequence[Run], shared: Sequence[str]) -> Iterator[str]:
             yield f"The {name} run is not finished: {run.done} of {run.planned} episodes."
 
 
-def _outcome(episode: Episode, metric: Metric) -> tuple[bool, float]:
-    return episode.success, episode.score if metric == "score" else 0.0
+def _outcome(repeats: Sequence[Episode], metric: Metric) -> tuple[object, ...]:
+    """What changes between two runs, in whatever order the repeats of a task ended."""
+    return wins_of(repeats), *sorted(e.score for e in repeats if metric == "score")
 
 
-def _ended(episode: Episode, metric: Metric) -> Cell:
+def _ended(repeats: Sequence[Episode], metric: Metric) -> Cell:
+    if len(repeats) > 1:
+        return _ended_often(repeats, metric)
+    (episode,) = repeats
     verdict = "won" if episode.success else (episode.failure_mode or "lost").replace("_", " ")
     if metric == "score":
         verdict = f"{episode.score:g} ({verdict})"
     value = {"success": episode.success, "score": episode.score, "mode": episode.failure_mode}
     return Cell(verdict, f"{episode.steps} steps", value)
+
+
+def _ended_often(repeats: Sequence[Episode], metric: Metric) -> Cell:
+    """How the repeats of a task ended, taken together."""
+    won, n = sum(e.success for e in repeats), len(repeats)
+    score, steps = (sum(values) / n for values in ([e.score for e in repeats],
+                                                   [e.steps for e in repeats]))  # fmt: skip
+    verdict = f"won {won} of {n}"
+    if metric == "score":
+        verdict = f"{score:.1f} ({verdict})"
+    return Cell(verdict, f"{steps:.1f} steps", {"success": won / n, "score": score, "mode": None})
 
 
 def compare(folders: Sequence[str | Path], allow_differences: bool = False) -> Comparison:

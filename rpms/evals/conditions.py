@@ -60,6 +60,12 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in context.items() if name not in idle}
 
 
+def in_effect(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The effective settings, and the goal and state block that rules and memory bring along."""
+    shown = context.get("rules") or context.get("memory") or context.get("state_block")
+    return {**effective(context), "state_block": bool(shown)}
+
+
 def true_label(
     context: RunContext, letter: str = "", label: str = "", known: Collection[str] = ()
 ) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
-from rpms.envs import get_environment
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.arms import Arm, Variant, as_variant, load_stages
 from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
+from rpms.evals.learning_splits import default_split
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.progress import Watch, print_lines, say_places, show_bar, spending, standings
 from rpms.evals.report import Report, read_report
@@ -90,9 +90,9 @@ def evaluate(
         out: the run folder. What is finished there is not played again, and it may grow: more
             tasks, more arms, more trials and repeats.
         env: the world.
-        split: its tasks; the world's first split by default.
+        split: its tasks; the world's first split that judges by default.
         limit: how many of them; 0 for all.
-        spread: take them evenly from the whole split.
+        spread: with ``limit``, a sample of the whole split, stratified over its task types.
         tasks: only these, by id.
         types: only those of these goal types.
         trials: how often a task may be tried until it is won, memory being carried along.
@@ -107,7 +107,7 @@ def evaluate(
     variants = as_arms(arms)
     plan = make_plan(
         env,
-        split or get_environment(env).splits()[0],
+        split or default_split(env),
         {label: variant.settings() for label, variant in variants.items()},
         limit,
         spread=spread,
@@ -167,6 +167,8 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     done, lines = run.progress.done, quantity(run.damaged, "damaged line")
     if show and done:
         tell(f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr)
+    if show and run.types_missing:
+        tell(f"{out}: task types of the split without a task: {run.types_missing}", sys.stderr)
     if show and run.damaged:
         tell(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
     try:

@@ -5,8 +5,7 @@ The expert plays what the manual's procedure has for the sub-goal, the best firs
 such things were found. It is a stage like any other: an arm with
 ``nodes=rpms.evals.expert:STAGES`` is played by it, and ``temperature`` is how often it does
 something else than the best, to recover from that. Its decisions are lessons for a model of one's
-own. Only tasks that are there to be learned from become lessons: a model tuned on the games it is
-later judged by shows nothing.
+own. Only tasks of splits that do not judge become lessons (``evals/learning_splits.py``).
 """
 
 from __future__ import annotations
@@ -28,39 +27,16 @@ from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.context import RunContext, settings
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, refused_since
 
-JUDGED = {"valid", "validation", "dev", "eval", "test"}
-"""Parts of a split's name that say its tasks are for judging, whatever else the name says."""
 NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False)
 TRIES = 20
 DEEP = 3
 """After so many actions in vain the next one finds the same situation, prompt and all."""
 LOST = "nothing else is left to try"
 MISTAKE = "a mistake made on purpose"
-
-
-def may_be_trained_on(env: str, split: str) -> bool:
-    """Whether a split's tasks may end up in a model's weights: generated and training tasks.
-
-    Stricter than for memory, where "seen" is enough: ALFWorld's valid_seen is a test split.
-    """
-    parts = {*split.split("_")}
-    known = split == get_environment(env).learning_split or parts & {"generated", "train"}
-    return bool(known) and not parts & JUDGED
-
-
-def refuse_judged(env: str, split: str) -> None:
-    """Say which splits there are for it, instead of training on one that judges."""
-    if not may_be_trained_on(env, split):
-        others = [name for name in get_environment(env).splits() if may_be_trained_on(env, name)]
-        raise RpmsError(
-            f"nothing is trained on {env} {split}, whose tasks are there to judge by; "
-            f"choose from {', '.join(others)}"
-        )
 
 
 def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:

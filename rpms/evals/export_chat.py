@@ -22,9 +22,10 @@ from typing import Any, Literal, NamedTuple
 from rpms.envs import Task, get_environment
 from rpms.evals.arms import parse_arm
 from rpms.evals.evaluate import ExecutionOptions, play_plan
-from rpms.evals.expert import corrections, llm_call, refuse_judged
+from rpms.evals.expert import corrections, llm_call
 from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
-from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly, remaining
+from rpms.evals.learning_splits import refuse_judging
+from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly, one_of_each_stretch, remaining
 from rpms.evals.records import Episode
 from rpms.evals.run_folder import Run, read_log, read_run
 from rpms.vocabulary.context import ABLATION, ALL_TURNS, RunContext
@@ -182,7 +183,7 @@ def export_chat(
     """Write the won episodes of a run as training data; or all of them as the expert corrects."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
     env, split = manifest.env, manifest.split
-    refuse_judged(env, split)
+    refuse_judging(env, split)
     _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
     if corrected and per == "episode":
         raise RpmsError("what the expert corrects was not played on: give --per decision")
@@ -219,7 +220,7 @@ def export_expert(
         out: the file to write; until it is there, what was played lies in a run folder beside it.
         split: the tasks; those the world itself learns on by default.
         limit: how many of them; 0 for all.
-        spread: evenly from the whole split.
+        spread: a sample of the whole split, stratified over its task types.
         won: play until so many episodes are won, as many of each task type; 0 plays each task once.
         conditions: who plays, in turn; one that is named twice gets twice as much.
         arms: more of them, as ``LABEL:SETTING=VALUE,...``.
@@ -231,7 +232,7 @@ def export_expert(
         show: say on standard error how it goes.
     """
     split, base = split or get_environment(env).learning_split, settings or RunContext()
-    refuse_judged(env, split)
+    refuse_judging(env, split)
     mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
     _check_turns(per, (variant.context.history for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
@@ -284,7 +285,11 @@ class LessonPlan(RunPlan):
         for task in self.tasks:
             kinds[get_environment(self.env).task_name(task)].append(task)
         share = ceil(self.won / len(kinds))
-        first = {task["id"] for tasks in kinds.values() for task in evenly(tasks, share)}
+        first = {
+            task["id"]
+            for tasks in kinds.values()
+            for task in one_of_each_stretch(tasks, min(share, len(tasks)))
+        }
         for tasks in kinds.values():
             tasks.sort(key=lambda task: task["id"] not in first)
         return kinds

@@ -135,7 +135,9 @@ def _joined_manifest(
         for field in ("commits", "model", "model_label")
     )
     return Manifest.model_construct(  # of parts that were checked when they were read
-        format=1, created=first.created, env=first.env, split=first.split, wording=first.wording,
+        format=1, created=first.created, env=first.env, split=first.split,
+        split_types=first.split_types, wording=first.wording,
+        recorded=all(manifest.recorded for manifest in manifests),
         commit=commits, model=models, model_label=names, tasks=list(tasks.values()),
         conditions={label: arm.traits for label, arm in arms.items()},
         swapped={label: m.swapped[name] for label, (m, name) in own.items() if name in m.swapped},

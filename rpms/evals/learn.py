@@ -20,6 +20,7 @@ from rpms.envs import get_environment
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.conditions import find_label
 from rpms.evals.evaluate import USUAL, ExecutionOptions, play_plan
+from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.plan import make_plan
 from rpms.evals.run_folder import MANIFEST, Run, read_records, read_run
 from rpms.memory_store import Header, read_header
@@ -57,10 +58,6 @@ def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) ->
     temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
     seed = base.seed + number - 1
     return base.under(condition).with_(temperature=temperature, seed=seed, writer="")
-
-
-# Splits whose names say that their tasks are for learning.
-FOR_LEARNING = {"train", "seen"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,8 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
         for label in _chosen(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
             if departures and not allowed:
-                raise RpmsError(_refusal(f"{run.folder}, condition {label}", departures))
+                where = f"{run.folder}, condition {label}"
+                raise RpmsError(_refusal(run.manifest.env, where, departures))
             learned = read_records(run, [label])
             records += learned
             failed += [
@@ -135,7 +133,8 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
 def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
     """What sets episodes apart from the paper's learning phase; nothing for Rules-only."""
     if not is_learning_split(env, split):
-        yield "not a learning split"
+        judges = split in get_environment(env).judging
+        yield "a split that judges" if judges else "not a learning split"
     if not context.get("rules"):
         yield "without rules"
     if context.get("memory"):
@@ -144,22 +143,17 @@ def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
         yield f"guard {guard}"
 
 
-def is_learning_split(env: str, split: str) -> bool:
-    """Whether the tasks are there to be learned from; the paper learns on seen ones."""
-    return split == get_environment(env).learning_split or bool(FOR_LEARNING & {*split.split("_")})
-
-
 def check_usual(env: str, split: str, context: Mapping[str, Any], allowed: str) -> None:
     """Refuse to play what would not be learned from."""
     if not allowed and (departures := list(unusual(env, split, context))):
-        raise RpmsError(_refusal(f"{env} {split}", departures))
+        raise RpmsError(_refusal(env, f"{env} {split}", departures))
 
 
-def _refusal(what: str, departures: Sequence[str]) -> str:
+def _refusal(env: str, what: str, departures: Sequence[str]) -> str:
     return (
         f"{what}: {', '.join(departures)}. Memory is learned under Rules-only (condition B, no "
-        'guard) on a learning split; choose with --condition and --split, or say --allow "why", '
-        "which is kept in the memory's header"
+        f"guard) on a split that does not judge ({', '.join(learning_splits(env))}); choose with "
+        '--condition and --split, or say --allow "why", which is kept in the memory\'s header'
     )
 
 

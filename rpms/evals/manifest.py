@@ -46,6 +46,8 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         finished=None,
         env=plan.env,
         split=plan.split,
+        # An agent of one's own may name its split as it likes.
+        split_types=world.split_types(plan.split) if plan.split in world.splits() else [],
         wording=world.wording(plan.split),
         commit=commit(),
         model=plan.context.model,
@@ -61,6 +63,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
                 index=task["index"],
                 type=world.parse_goal(task["goal"])["type"],
                 goal=task["goal"],
+                name=world.task_name(task),
             )
             for task in plan.tasks
         ],
@@ -162,6 +165,8 @@ def merge_manifest(
             "swapped": _added(old.swapped, new.swapped, anew),
             "memories": _added(old.memories, new.memories, anew),
             "finished": None,
+            "split_types": new.split_types,
+            "recorded": old.recorded and new.recorded,
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
             "hashes": everyones.model_copy(update=hashes),

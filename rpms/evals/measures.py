@@ -1,10 +1,12 @@
 """From episodes to figures: rates, means, intervals, paired tests, interaction.
 
-Episodes that ended in a model or infrastructure error never reach these functions: callers pass
-judged episodes, and say how many were left out. What is resampled is always the task: episodes of
-one task under several conditions belong together, and so do the steps of one episode. Resampling
-is seeded, so that the same run gives the same report. Each statistic gives what SciPy gives, and
-the tests hold it to that; SciPy itself is a third of a set-up's download for the few lines used.
+Every task counts once: where it has several repeats, its value is the mean over them, and
+intervals and tests are over these values. Episodes that ended in a model or infrastructure error
+never reach these functions: callers pass judged episodes, and say how many were left out. What is
+resampled is always the task: episodes of one task under several conditions belong together, and so
+do the steps of one episode. Resampling is seeded, so that the same run gives the same report. Each
+statistic gives what SciPy gives, and the tests hold it to that; SciPy itself is a third of a
+set-up's download for the few lines used.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
-from math import comb, erfc, sqrt
+from math import comb, erfc, fsum, lcm, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -27,6 +30,11 @@ SEED = 20240
 RESAMPLES = 9_999
 # Up to so many pairs the signed-rank test is exact: without ties or zeros, and with them.
 EXACT, EXACT_TIED = 50, 13
+# Shares of wins are compared exactly where their common denominator is not above this: up to ten
+# repeats of a task, whichever of them are missing.
+FINEST = 2_520
+# To so many digits differences of mean scores are equal.
+DIGITS = 9
 # Of resamples drawn at once, so that a long run does not need all of them in memory.
 BATCH = 500
 CONFIDENCE = 0.95
@@ -92,6 +100,24 @@ def _sign_patterns(ranks: Sequence[int], positive: int) -> float:
     below = sum(ways for total, ways in sums.items() if total <= positive)
     above = sum(ways for total, ways in sums.items() if total >= positive)
     return min(1.0, 2 * min(below, above) / (1 << len(ranks)))
+
+
+def sign_flip(differences: Sequence[Fraction]) -> float:
+    """Exact two-sided permutation test: had each difference had either sign, how far out is this?
+
+    What is compared is the mean difference. Where no difference is other than -1, 0 or 1 it is
+    McNemar's exact test.
+    """
+    scale = min(FINEST, lcm(*(difference.denominator for difference in differences)))
+    sizes = [round(abs(difference) * scale) for difference in differences]
+    positive = sum(n for n, difference in zip(sizes, differences, strict=True) if difference > 0)
+    # By sum of the positive differences, the share of all sign patterns that have it.
+    shares = np.ones(1)
+    for size in filter(None, sizes):
+        gap = np.zeros(size)
+        shares = (np.concatenate([shares, gap]) + np.concatenate([gap, shares])) / 2
+    below, above = shares[: positive + 1].sum(), shares[positive:].sum()
+    return min(1.0, 2 * float(min(below, above)))
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
@@ -175,16 +201,19 @@ def merit(episode: Episode, metric: Metric) -> float:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many were won, with Wilson's interval."""
+    """How much was won.
+
+    Attributes:
+        wins: episodes that were won.
+        n: episodes that were played.
+        share: between 0 and 1, the mean over tasks; None where nothing was played.
+        interval: over tasks; Wilson's where each of them was won always or never.
+    """
 
     wins: int
     n: int
+    share: float | None
     interval: Interval | None
-
-    @property
-    def share(self) -> float | None:
-        """Between 0 and 1; nothing where nothing was played."""
-        return self.wins / self.n if self.n else None
 
 
 @dataclass(frozen=True)
@@ -202,17 +231,16 @@ class Pair:
 
     Attributes:
         n: how many tasks that is.
-        both: won by both.
-        only_first: won by the first alone.
-        only_second: won by the second alone.
+        only_first: tasks that the first won and the second did not; of several repeats, tasks
+            that it won more often.
+        only_second: the same of the second.
         difference: second minus first, in the primary figure.
         interval: paired bootstrap interval of the difference.
-        p: exact McNemar test of the wins.
+        p: exact test of the wins: McNemar's, of several repeats ``sign_flip``.
         p_score: Wilcoxon's signed-rank test of the floored scores.
     """
 
     n: int
-    both: int
     only_first: int
     only_second: int
     difference: float | None
@@ -223,8 +251,18 @@ class Pair:
 
 def rate(episodes: Sequence[Episode]) -> Rate:
     """The success rate."""
-    wins = sum(episode.success for episode in episodes)
-    return Rate(wins, len(episodes), wilson(wins, len(episodes)))
+    return rate_of(episodes, lambda episode: episode.success)
+
+
+def rate_of(episodes: Sequence[Episode], counts: Callable[[Episode], bool]) -> Rate:
+    """The share of episodes that ``counts`` says yes to, each task counted once."""
+    shares = per_task(episodes, counts)
+    if {*shares.values()} <= {0.0, 1.0}:
+        interval = wilson(round(sum(shares.values())), len(shares))
+    else:
+        interval = mean_interval([*shares.values()])
+    wins = sum(map(counts, episodes))
+    return Rate(wins, len(episodes), average([*shares.values()]), interval)
 
 
 def average(values: Sequence[float]) -> float | None:
@@ -237,19 +275,40 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(average(values), len(values), mean_interval(values))
 
 
-def share(parts: Sequence[float], wholes: Sequence[float]) -> Mean:
-    """sum(parts) / sum(wholes), e.g. refused actions per step."""
+def task_mean(episodes: Iterable[Episode], value: Callable[[Episode], float]) -> Mean:
+    """The mean of anything about episodes, each task counted once."""
+    return mean([*per_task(episodes, value).values()])
+
+
+def share(episodes: Iterable[Episode], part: str, whole: str) -> Mean:
+    """The sum of one count over that of another, e.g. rejected actions per step."""
+    tasks = by_task(episodes).values()
+    parts, wholes = (
+        [sum(getattr(episode, name) for episode in repeats) for repeats in tasks]
+        for name in (part, whole)
+    )
     total = sum(wholes)
     value = sum(parts) / total if total else None
     return Mean(value, len(parts), ratio_interval(parts, wholes))
 
 
-def by_task(episodes: Iterable[Episode]) -> dict[str, Episode]:
-    """Judged episodes by their task."""
-    return {episode.task: episode for episode in episodes}
+def by_task(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
+    """Judged episodes by their task: its repeats."""
+    tasks: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        tasks.setdefault(episode.task, []).append(episode)
+    return tasks
 
 
-def shared_tasks(*sides: Mapping[str, Episode]) -> list[str]:
+def per_task(episodes: Iterable[Episode], value: Callable[[Episode], float]) -> dict[str, float]:
+    """By task, the mean of a value over its repeats."""
+    return {
+        task: fsum(map(value, repeats)) / len(repeats)
+        for task, repeats in by_task(episodes).items()
+    }
+
+
+def shared_tasks(*sides: Mapping[str, object]) -> list[str]:
     """Tasks that every side finished, in the order of the first."""
     return [task for task in sides[0] if all(task in side for side in sides[1:])]
 
@@ -258,21 +317,29 @@ def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) ->
     """Compare two conditions task by task."""
     before, after = by_task(first), by_task(second)
     pairs = [(before[task], after[task]) for task in shared_tasks(before, after)]
-    won = [(old.success, new.success) for old, new in pairs]
-    gains = [merit(new, metric) - merit(old, metric) for old, new in pairs]
-    scores = [new.floored - old.floored for old, new in pairs]
-    only_first, only_second = won.count((True, False)), won.count((False, True))
-    gain = mean(gains)
+    won = [wins_of(new) - wins_of(old) for old, new in pairs]
+    # Equal means of several repeats are equal, however they were added up.
+    scores = [round(_score_of(new) - _score_of(old), DIGITS) for old, new in pairs]
+    only_first, only_second = (sum(sign * gain > 0 for gain in won) for sign in (-1, 1))
+    gain = mean(scores if metric == "score" else [float(gain) for gain in won])
     return Pair(
         n=len(pairs),
-        both=won.count((True, True)),
         only_first=only_first,
         only_second=only_second,
         difference=gain.value,
         interval=gain.interval,
-        p=mcnemar(only_first, only_second),
+        p=mcnemar(only_first, only_second) if {*won} <= {-1, 0, 1} else sign_flip(won),
         p_score=wilcoxon(scores),
     )
+
+
+def wins_of(repeats: Sequence[Episode]) -> Fraction:
+    """How much of a task was won: the share of its repeats."""
+    return Fraction(sum(episode.success for episode in repeats), len(repeats))
+
+
+def _score_of(repeats: Sequence[Episode]) -> float:
+    return fsum(episode.floored for episode in repeats) / len(repeats)
 
 
 def groups(run: Run) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import sqrt
 from typing import Any, NamedTuple, TypeVar
 
-from rpms.envs import Task, get_environment
+from rpms.envs import Environment, Task, get_environment
 from rpms.evals.records import Episode, EpisodeLine, JobKey
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -14,6 +16,9 @@ from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
 
 # A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
 TRIAL_STRIDE = 1000
+
+# Multiples of it, less their whole parts, fall evenly into the interval from 0 to 1.
+GOLDEN = (sqrt(5) - 1) / 2
 
 T = TypeVar("T")
 
@@ -105,8 +110,7 @@ def choose_tasks(
         env: the world.
         split: the list.
         limit: how many; 0 for all of them.
-        spread: evenly from the whole split rather than its first ones. Splits are sorted by task
-            type, so this is what keeps a small sample from being all of one type.
+        spread: a stratified sample of the whole split instead of its first tasks (``stratified``).
         ids: only these.
         types: only those of these goal types.
     """
@@ -115,6 +119,8 @@ def choose_tasks(
     world = get_environment(env)
     plain = not (spread or ids or types)
     tasks = world.tasks(split, (limit or None) if plain else None)
+    if spread and len(tasks) < limit:  # a generated split has as many tasks as are asked for
+        tasks = world.tasks(split, limit)
     if ids:
         known = {task["id"]: task for task in tasks}
         if unknown := [name for name in ids if name not in known]:
@@ -126,7 +132,7 @@ def choose_tasks(
             raise RpmsError(f"unknown goal type '{unknown[0]}'; {env} has {known_types}")
         tasks = [task for task in tasks if world.parse_goal(task["goal"])["type"] in types]
     if spread:
-        tasks = evenly(tasks, limit)
+        tasks = stratified(world, tasks, limit)
     if not tasks:
         raise RpmsError(f"split '{split}' of {env} has no such tasks")
     return tasks[: limit or None]
@@ -153,11 +159,76 @@ def make_plan(
     return plan
 
 
-def evenly(tasks: list[T], count: int) -> list[T]:
-    """That many at equal distances, in their order; all of them for 0 or too high a count."""
+def stratified(world: Environment, tasks: list[Task], count: int) -> list[Task]:
+    """A sample of that size in the order of ``tasks``; all of them for 0 or too high a count.
+
+    Every task type gets its share of the sample in proportion to its number of tasks, so that the
+    sample's success rate estimates that of all tasks, but never less than one task. Where the count
+    is too small for that, each task is of another type. Within a type the sample is spread over all
+    of its tasks. The same tasks and count always give the same sample.
+    """
     if not 0 < count < len(tasks):
         return tasks
-    return [tasks[number * len(tasks) // count] for number in range(count)]
+    strata: dict[str, list[Task]] = {}
+    for task in tasks:
+        strata.setdefault(world.task_name(task), []).append(task)
+    sizes = {name: len(strata[name]) for name in _by_turns(world, strata)}
+    chosen: set[str] = set()
+    for name, share in apportioned(sizes, count).items():
+        chosen |= {task["id"] for task in one_of_each_stretch(strata[name], share, len(chosen))}
+    return [task for task in tasks if task["id"] in chosen]
+
+
+def _by_turns(world: Environment, strata: Mapping[str, Sequence[Task]]) -> list[str]:
+    """Task types such that their goal types take turns: a sample too small for all has them all."""
+    families: dict[str, list[str]] = {}
+    for name, tasks in strata.items():
+        families.setdefault(world.parse_goal(tasks[0]["goal"])["type"], []).append(name)
+    rounds = zip_longest(*families.values())
+    return [name for names in rounds for name in names if name is not None]
+
+
+def apportioned(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many of ``count`` places each stratum gets: one, then in proportion to its size.
+
+    After the first place of each, Sainte-Lague's method gives the next place to the stratum with
+    the fewest places for its size; of equals, the first in the order of ``sizes``.
+    """
+    places = {name: int(number < count) for number, name in enumerate(sizes)}
+    for _ in range(min(count, sum(sizes.values())) - sum(places.values())):
+        free = (name for name, size in sizes.items() if places[name] < size)
+        places[max(free, key=lambda name: sizes[name] / (2 * places[name] + 1))] += 1
+    return places
+
+
+def one_of_each_stretch(items: Sequence[T], count: int, before: int = 0) -> list[T]:
+    """One item of each of ``count`` equal stretches, in order.
+
+    The place within its stretch changes from one to the next, also from stratum to stratum:
+    ``before`` counts what was taken of others. Equal distances would meet only one of two kinds
+    that alternate, as the wordings of a goal do in generated splits.
+    """
+    places = []
+    for number in range(count):
+        begin, end = (n * len(items) // count for n in (number, number + 1))
+        places.append(begin + int((end - begin) * (GOLDEN * (before + number + 1) % 1)))
+    return [items[place] for place in places]
+
+
+def missing_types(present: Iterable[str], of_split: Iterable[str]) -> list[str]:
+    """The task types of a split that a selection of its tasks does not have."""
+    known = {*present}
+    return [name for name in of_split if name not in known]
+
+
+def evenly(items: list[T], count: int) -> list[T]:
+    """That many at equal distances, in their order; all of them for 0 or too high a count.
+
+    For the steps of an episode. A sample of tasks is ``stratified``.
+    """
+    if not 0 < count < len(items):
+        return items
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def remaining(

@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, Field
 
 from rpms.envs import Environment, get_environment
+from rpms.evals.plan import missing_types
 from rpms.evals.records import Manifest
 from rpms.vocabulary.context import ALL_TURNS, RunContext, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
@@ -75,6 +76,8 @@ def agree(
 
 UNKNOWN = "not recorded"
 NONE = "none"
+# So many missing task types are named on the card; the table by task has those that are there.
+NAMED_TYPES = 6
 # Of a checksum, enough to tell two apart.
 SHOWN = 8
 # The checksum of no file: a method that reads none, or a world without a memory of its own.
@@ -102,6 +105,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     return {
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
+        "types missing": types_missing(manifest) or NONE if manifest.split_types else UNKNOWN,
         "wording": manifest.wording or UNKNOWN,
         "steps": each("max_steps", steps),
         "examples": each("examples", 0),
@@ -118,6 +122,19 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
     }  # fmt: skip
+
+
+def types_missing(manifest: Manifest) -> str:
+    """``1 of 6 (heat then place)``: the task types of the split that no task of the run has."""
+    present = (task.name or task.type for task in manifest.tasks)
+    missing = missing_types(present, manifest.split_types)
+    if not missing:
+        return ""
+    world = _world(manifest.env)
+    words = [world.type_label(name) if world else name for name in missing[:NAMED_TYPES]]
+    if len(missing) > len(words):
+        words.append(f"and {len(missing) - len(words)} more")
+    return f"{len(missing)} of {len(manifest.split_types)} ({', '.join(words)})"
 
 
 def card_text(card: Mapping[str, str]) -> str:

@@ -70,6 +70,8 @@ class PlannedTask(Extensible):
     index: Whole
     type: str = ""
     goal: str = ""
+    name: str = ""
+    """What the benchmark calls the task, where that is finer than its goal type."""
 
 
 class Hashes(Extensible):
@@ -112,6 +114,7 @@ class Manifest(Extensible):
     finished: Moment | None = None
     env: str
     split: str
+    split_types: list[str] = []
     wording: str = ""
     commit: str
     model: str
@@ -124,6 +127,8 @@ class Manifest(Extensible):
     memories: dict[str, Memory] = {}
     versions: dict[str, str] = {}
     settings: dict[str, Plain] = {}
+    recorded: bool = False
+    """Of an agent of one's own (``rpms.middleware``): nobody planned which tasks it plays."""
     workers: Count | None = None
     concurrency: Count | None = None
     ray: str | None = None

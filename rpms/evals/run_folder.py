@@ -98,7 +98,12 @@ class Run:
 
     @property
     def planned(self) -> int:
-        """How many episodes a complete run has, a task's trials taken as one."""
+        """How many episodes a complete run has, a task's trials taken as one.
+
+        Nobody planned what an agent of one's own plays: such a run has what is there.
+        """
+        if self.manifest.recorded:
+            return self.done
         return len(self.manifest.conditions) * len(self.manifest.tasks) * self.repeats
 
     @cached_property
@@ -116,10 +121,23 @@ class Run:
         """Whether every episode is there."""
         return self.done >= self.planned
 
-    def played(self, condition: str, repeat: int = 1) -> list[Episode]:
-        """A condition's finished tasks by their last trial, errors included, in their order."""
-        episodes = (self._last(condition, task.id, repeat) for task in self.manifest.tasks)
+    def played(self, condition: str) -> list[Episode]:
+        """A condition's finished episodes, errors included: every repeat of each task in turn.
+
+        Of several trials the last one counts.
+        """
+        episodes = (
+            self._last(condition, task.id, repeat)
+            for task in self.manifest.tasks
+            for repeat in range(1, self.repeats + 1)
+        )
         return [episode for episode in episodes if episode]
+
+    def unplayed(self, condition: str) -> int:
+        """How many planned episodes of a condition are not there."""
+        if self.manifest.recorded:
+            return 0
+        return len(self.manifest.tasks) * self.repeats - len(self.played(condition))
 
     def _last(self, condition: str, task: str, repeat: int) -> Episode | None:
         """The episode that settles a task; None while another trial is to come."""
@@ -132,7 +150,10 @@ class Run:
         return None
 
     def judged(self, condition: str) -> list[Episode]:
-        """Those that say something about the agent: no model and no infrastructure errors."""
+        """The played episodes that say something about the agent: those without an error.
+
+        A task has as many as it has repeats; whoever counts tasks takes their mean (measures.py).
+        """
         return [episode for episode in self.played(condition) if not episode.is_error]
 
     def settings(self, condition: str) -> Mapping[str, Any]:

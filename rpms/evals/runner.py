@@ -17,6 +17,7 @@ from rpms.evals.episode import EpisodeResult, Recorder, never_played
 from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
 from rpms.evals.plan import Job, RunPlan, remaining
 from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
+from rpms.evals.protocol_card import types_missing
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
 from rpms.evals.run_folder import RunWriter
 from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
@@ -136,6 +137,7 @@ class RunSession:
         self.jobs, settled = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
         standings = {label: Standing() for label in plan.conditions}
+        self.types_missing = types_missing(self._manifest)
         self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
         for episode in settled:
             self.progress.count(episode)
@@ -217,7 +219,7 @@ def join_run(
         free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
         job = Job(label, task, repeat or next(free))
         plan = RunPlan(task["env"], task["split"], [task], arms, False, repeats=job.repeat)
-        fresh = make_manifest(plan)
+        fresh = make_manifest(plan, recorded=True)
         manifest = merge_manifest(folder, old, fresh) if old else fresh
         writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
         if ended:

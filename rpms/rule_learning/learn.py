@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from rpms.envs import Environment
-from rpms.evals.learn import find_runs, is_learning_split
+from rpms.evals.learn import find_runs
+from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.run_folder import read_records
 from rpms.nodes.manual import check_manual, load_manual
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
@@ -90,8 +91,8 @@ def _records(env: Environment, folder: Path) -> Iterator[EpisodeRecord]:
         split = run.manifest.split
         if not is_learning_split(env.name, split):
             raise RpmsError(
-                f"{run.folder}: its tasks ({split}) are for judging, not for learning; "
-                f"take runs of {env.learning_split}"
+                f"{run.folder}: split '{split}' judges: no rule may be learned from its tasks; use "
+                f"runs of {' or '.join(learning_splits(env.name))}"
             )
         yield from read_records(run, run.conditions)
 

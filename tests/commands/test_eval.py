@@ -29,6 +29,8 @@ def test_a_run_grows_plays_nothing_twice_and_refuses_other_settings(
     first = ("eval", "--out", run, *FEW, "--conditions", "B", "--concurrency", "1")
     done = rpms(*first, "--limit", "2")
     assert done.code == 0
+    missing = [line for line in done.err.splitlines() if "without a task: 4 of 6 (" in line]
+    assert len(missing) == 1, "a sample that misses types of its split says so"
     # Without a terminal, lines tell of progress, and the last names the report.
     progress = [line for line in done.err.splitlines() if "of 2 episodes; B 0/" in line]
     assert [line[0] for line in progress] == ["1"]

@@ -82,15 +82,17 @@ WRONG: dict[str, dict[str, str]] = {
         "--method nobody": "unknown memory method 'nobody'", "--from-runs nowhere": "",
         "--condition F": "", "--rules nowhere": "is no folder", "--without-rule X-1": "",
         "--split generated_unseen": "--allow", "--condition D": "--allow",
+        "--split valid_seen": "a split that judges",
         "--condition E --model first": "--allow",
-        "--from-runs RUN": "not a learning split, with memory",
+        "--from-runs RUN": "condition D: with memory",
     },
     "export --expert --format chat --limit 1 --workers 0 --out out.jsonl": {
-        "--env mars": "", "--split mars": "nothing is trained on alfworld mars",
+        "--env mars": "", "--split mars": "alfworld has no split 'mars'; use generated_seen",
         "--format tape": "give --format chat, not tape", "--conditions F": "unknown condition 'F'",
         "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
         "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
-        "--split valid_seen": "nothing is trained on alfworld valid_seen",
+        "--split valid_seen": "split 'valid_seen' of alfworld judges: nothing may be trained on",
+        "--split generated_unseen": "judges: nothing may be trained on its tasks; use generated_",
         "RUN --per episode": "give --per decision",
     },
     "export --out out.jsonl --format chat": {"": "give DIR, a run of 'rpms eval', or --expert"},
@@ -142,7 +144,7 @@ def test_what_is_typed_wrong_is_one_line_that_names_it(
     folder.mkdir()
     monkeypatch.chdir(folder)
     if "RUN" in line + typed:
-        write_run(run, {"D": [True]}, logs=False)
+        write_run(run, {"D": [True]}, logs=False, split="generated_seen")
 
     def places(text: str) -> str:
         return text.replace("RUN", str(run)).replace("FOLDER", str(folder))

@@ -14,6 +14,7 @@ from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
 from rpms.evals.records import EpisodeLine
+from rpms.evals.run_folder import Run, read_run
 from rpms.evals.runner import RunSession, Watch, local_pool
 from rpms.evals.workers import Pool
 from rpms.vocabulary.context import RunContext
@@ -58,7 +59,7 @@ def manifest(labels: Sequence[str], count: int, **changes: Any) -> dict[str, Any
         "format": 1, "created": "2030-01-02T03:04:05", "finished": "2030-01-02T04:04:05",
         "env": "alfworld", "split": "generated_unseen", "commit": "abc1234",
         "model": "sim", "model_label": LABEL, "base_url": "",
-        "conditions": contexts(*labels),
+        "conditions": changes.get("conditions") or contexts(*labels),
         "tasks": [
             {"id": task_id(i), "index": i, "type": TYPES[i % len(TYPES)],
              "goal": f"put a mug in shelf {i}."}
@@ -116,6 +117,19 @@ def write_run(
                 if logs:
                     write_log(folder, line)
     return folder
+
+
+def write_repeats(folder: Path, ends: dict[str, list[list[bool]]], **changes: Any) -> Run:
+    """By condition and task, how each repeat ended."""
+    often = max(len(repeats) for tasks in ends.values() for repeats in tasks)
+    write_run(folder, {name: [repeats[0] for repeats in tasks] for name, tasks in ends.items()},
+              logs=False, settings={"repeats": often}, **changes)  # fmt: skip
+    with (folder / "episodes.jsonl").open("a") as out:
+        for name, tasks in ends.items():
+            for number, repeats in enumerate(tasks):
+                for repeat, won in enumerate(repeats[1:], start=2):
+                    out.write(json.dumps(episode(name, number, won, repeat=repeat)) + "\n")
+    return read_run(folder)
 
 
 def write_log(folder: Path, line: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from rpms.evals.comparison import compare_runs
 from rpms.evals.run_folder import Run, read_run
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import contexts, task_id, write_run
+from tests.evals.sample_runs import contexts, task_id, write_repeats, write_run
 
 
 def run_of(folder: Path, wins: dict[str, list[bool]], **changes: Any) -> Run:
@@ -131,3 +131,25 @@ def test_runs_with_nothing_in_common_are_refused(
         compare_runs([first, read_run(tmp_path / "2")])
     with pytest.raises(RpmsError, match="give two runs"):
         compare_runs([first])
+
+
+def test_all_repeats_of_two_runs_are_compared_and_code_is_named(tmp_path: Path) -> None:
+    code = [{"D": {"nodes scf": {"path": "own:stages", "hash": digest * 12}}} for digest in "12"]
+    first, second = (
+        write_repeats(tmp_path / name, {"D": ends}, swapped=swapped)
+        for name, ends, swapped in (
+            ("1", [[True, False], [False, False], [True, True]], code[0]),
+            ("2", [[False, True], [True, True], [True, True]], code[1]),
+        )
+    )
+    comparison = compare_runs([first, second])
+    assert comparison.differences == [
+        "D, nodes: scf from own:stages 11111111 -> scf from own:stages 22222222"
+    ]
+    (row,) = comparison.as_json()["tables"]["summary"]["rows"]
+    assert (row["first won more often"], row["second won more often"], row["tasks"]) == (0, 1, 3)
+    assert row["second - first"]["points"] == pytest.approx(100 / 3)
+    assert row["permutation p"] == 1.0
+    # The first task was won once in both runs, in whichever repeat.
+    (change,) = comparison.tables[1].rows
+    assert [cell.text for cell in change[1:]] == [task_id(1), "won 0 of 2", "won 2 of 2"]

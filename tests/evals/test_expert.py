@@ -14,10 +14,10 @@ from langgraph.runtime import Runtime
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant
 from rpms.evals.evaluate import ExecutionOptions, evaluate
-from rpms.evals.expert import corrections, llm_call, may_be_trained_on, refuse_judged
+from rpms.evals.expert import corrections, llm_call
 from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.plan import Job, choose_tasks
-from rpms.evals.run_folder import read_log
+from rpms.evals.run_folder import read_log, read_run
 from rpms.evals.runner import RunSession
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
@@ -258,16 +258,18 @@ def test_an_interrupted_export_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "x.jsonl.run").exists()
 
 
-@pytest.mark.parametrize(("env", "split", "may"), [
-    ("alfworld", "generated_seen", True), ("alfworld", "generated_unseen", True),
-    ("alfworld", "train", True), ("alfworld", "valid_train", False),
-    ("alfworld", "valid_seen", False), ("alfworld", "valid_unseen", False),
-    ("scienceworld", "train", True), ("scienceworld", "train_mini", True),
-    ("scienceworld", "dev", False), ("scienceworld", "dev_mini", False),
-    ("scienceworld", "test", False),
-])  # fmt: skip
-def test_nothing_is_trained_on_what_judges(env: str, split: str, may: bool) -> None:
-    assert may_be_trained_on(env, split) == may
-    if not may:
-        with pytest.raises(RpmsError, match=f"nothing is trained on {env} {split}"):
-            refuse_judged(env, split)
+def test_no_split_that_judges_becomes_training_data(tmp_path: Path) -> None:
+    """Neither a run of it nor the expert's play of it; the error names the splits to use."""
+    for env in ("alfworld", "scienceworld"):
+        for split in get_environment(env).judging:
+            run = read_run(sample_runs.write_run(
+                tmp_path / env / split, {"A": [True]}, env=env, split=split
+            ))  # fmt: skip
+            out, refused = tmp_path / "x.jsonl", f"split '{split}' of {env} judges: .* use .*train"
+            with pytest.raises(RpmsError, match=refused):
+                export_chat(run, out)
+            with pytest.raises(RpmsError, match=refused):
+                export_chat(run, out, corrected=True)
+            with pytest.raises(RpmsError, match=refused):
+                export_expert(env, out, split=split, limit=1)
+            assert not out.exists()

@@ -103,7 +103,8 @@ def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_run_gives_its_won_episodes(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path / "run", {"A": [True, False], "D": [True, True]}))
+    wins = {"A": [True, False], "D": [True, True]}
+    run = read_run(write_run(tmp_path / "run", wins, split="generated_seen"))
     done = export_chat(run, tmp_path / "out.jsonl", ["D"])
     assert (done.episodes, done.lost) == (2, 0)
     assert done.lines == done.targets > 0
@@ -113,6 +114,6 @@ def test_a_run_gives_its_won_episodes(tmp_path: Path) -> None:
 
 def test_a_run_on_official_games_is_refused(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", {"A": [True]}, split="valid_seen"))
-    with pytest.raises(RpmsError, match="nothing is trained on alfworld valid_seen"):
+    with pytest.raises(RpmsError, match="split 'valid_seen' of alfworld judges"):
         export_chat(run, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()

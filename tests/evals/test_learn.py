@@ -12,7 +12,6 @@ from rpms.evals.learn import (
     check_usual,
     find_runs,
     gather,
-    is_learning_split,
     round_context,
 )
 from rpms.vocabulary.context import RunContext
@@ -36,20 +35,6 @@ def test_rounds_differ_in_seed_and_later_ones_sample() -> None:
     assert round_context(base, 1, "E").guard == "policy"
 
 
-@pytest.mark.parametrize(
-    ("env", "split", "allowed"),
-    [
-        ("alfworld", "generated_seen", True), ("alfworld", "valid_seen", True),
-        ("alfworld", "valid_train", True), ("alfworld", "train", True),
-        ("alfworld", "valid_unseen", False), ("alfworld", "generated_unseen", False),
-        ("scienceworld", "train_mini", True), ("scienceworld", "train", True),
-        ("scienceworld", "dev", False), ("scienceworld", "test", False),
-    ],
-)  # fmt: skip
-def test_learning_splits(env: str, split: str, allowed: bool) -> None:
-    assert is_learning_split(env, split) is allowed
-
-
 def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path) -> None:
     sessions = [{"commit": "abc1234"}, {"commit": "def5678"}]
     conditions = contexts("B")
@@ -71,7 +56,7 @@ def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path)
 
 def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
     lines = {("B", n): {"failure_mode": "model_error", "error": "401 bad key"} for n in (1, 2)}
-    folder = write_run(tmp_path, {"B": [True, False, False]}, lines=lines, split="valid_seen")
+    folder = write_run(tmp_path, {"B": [True, False, False]}, lines=lines, split="valid_train")
     experience = gather(find_runs(folder, "alfworld"))
     assert len(experience.records) == 1 and "1 of 3 episodes" in experience.sources[0]
     assert len(experience.failed) == 2 and experience.failed[0].endswith(": 401 bad key")
@@ -88,7 +73,9 @@ def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
         ("A", "generated_seen", "without rules"),
         ("D", "generated_seen", "with memory"),
         ("B+verify", "generated_seen", "guard verify"),
-        ("B", "valid_unseen", "not a learning split"),
+        ("B", "valid_unseen", "a split that judges"),
+        ("B", "valid_seen", "a split that judges"),
+        ("B", "generated_unseen", "a split that judges"),
     ],
 )
 def test_anything_else_needs_a_word_which_is_kept(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
@@ -14,6 +16,7 @@ from rpms.evals.measures import (
     mcnemar,
     mean_interval,
     ratio_interval,
+    sign_flip,
     wilcoxon,
     wilson,
 )
@@ -45,6 +48,25 @@ def test_the_signed_rank_test_is_scipys(differences: list[int]) -> None:
     assume(any(differences))
     theirs = stats.wilcoxon(differences).pvalue
     assert wilcoxon(differences) == pytest.approx(theirs, abs=SAME)
+
+
+SHARES = st.sampled_from([Fraction(a, b) for b in (1, 2, 3, 4) for a in range(-b, b + 1)])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(SHARES, min_size=2, max_size=9))
+def test_the_permutation_test_is_scipys_and_of_whole_differences_mcnemars(
+    differences: list[Fraction],
+) -> None:
+    """Like the exact tests above it doubles the smaller tail."""
+    scaled = [int(12 * difference) for difference in differences]
+    theirs = stats.permutation_test(
+        (scaled, [0] * len(scaled)), lambda x, y, axis: np.sum(x - y, axis=axis), vectorized=True,
+        permutation_type="samples", n_resamples=np.inf,
+    )  # fmt: skip
+    assert sign_flip(differences) == pytest.approx(theirs.pvalue, abs=1e-9)
+    whole = [Fraction(round(difference)) for difference in differences]
+    assert sign_flip(whole) == pytest.approx(mcnemar(whole.count(-1), whole.count(1)), abs=1e-12)
 
 
 @settings(deadline=None, max_examples=5)

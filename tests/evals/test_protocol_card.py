@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.manifest import make_manifest
+from rpms.evals.manifest import make_manifest, merge_manifest
 from rpms.evals.plan import make_plan
-from rpms.evals.protocol_card import apply_protocol, card_text, load_protocols, protocol_card
+from rpms.evals.protocol_card import (
+    apply_protocol,
+    card_text,
+    load_protocols,
+    protocol_card,
+    types_missing,
+)
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
@@ -50,8 +56,8 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
 
 
 KEYS = [
-    "split", "tasks", "wording", "steps", "examples", "history", "action list", "trials",
-    "repeats", "decoding", "learning data", "memory", "rules",
+    "split", "tasks", "types missing", "wording", "steps", "examples", "history", "action list",
+    "trials", "repeats", "decoding", "learning data", "memory", "rules",
 ]  # fmt: skip
 
 
@@ -68,7 +74,8 @@ def test_every_point_is_there(run: Run) -> None:
     assert list(card) == KEYS
     assert card["split"] == "alfworld generated_unseen" and card["tasks"].startswith("2 (")
     assert {name: card[name] for name in KEYS[2:]} == {
-        "wording": "the paper's", "steps": "50", "examples": "1", "history": "all turns",
+        "types missing": "not recorded", "wording": "the paper's",
+        "steps": "50", "examples": "1", "history": "all turns",
         "action list": "not shown", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm", "rules": "rrrrrrrr",
@@ -90,6 +97,28 @@ def test_an_old_manifest_says_what_it_does_not_know(tmp_path: Path) -> None:
     assert card["rules"] == "not recorded" and card["steps"] == "50"
     alone = protocol_card(read_run(folder).manifest, ["A"])
     assert alone["rules"] == alone["memory"] == "none"
+
+
+def test_the_card_names_the_task_types_that_the_sample_does_not_have() -> None:
+    """Of the first homes, of an ALFWorld sample and of one that is too small for 26 tasks."""
+
+    def missing(env: str, split: str, limit: int, spread: bool = False) -> str:
+        plan = make_plan(env, split, {"A": RunContext()}, limit, spread=spread)
+        return protocol_card(make_manifest(plan))["types missing"]
+
+    assert missing("alfworld", "generated_unseen", 5) == "1 of 6 (pick two obj and place)"
+    assert missing("alfworld", "generated_unseen", 6) == "none"
+    assert missing("alfworld", "generated_unseen", 10, True) == "none"
+    assert missing("alfworld", "generated_unseen", 4, True).startswith("2 of 6 (")
+    assert missing("scienceworld", "test", 26, True) == "none"
+    few = missing("scienceworld", "test", 10, True)
+    assert few.startswith("16 of 26 (") and few.endswith(", and 10 more)")
+    # A run that grows is judged by all its tasks.
+    first, more = (
+        make_manifest(make_plan("alfworld", "generated_unseen", {"A": RunContext()}, n))
+        for n in (5, 6)
+    )
+    assert types_missing(merge_manifest(Path("run"), first, more)) == ""
 
 
 def test_every_output_carries_the_card(run: Run) -> None:

@@ -136,7 +136,7 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
     run = played(rpms, tmp_path / "run", "play", "--max-steps", "2")
     words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
     done = rpms("rules", "learn", "--env", NAME, *words)
-    assert done.code == 2 and "are for judging, not for learning" in done.err
+    assert done.code == 2 and "judges: no rule may be learned" in done.err
     assert not (tmp_path / "learned").exists()
 
 

@@ -17,7 +17,7 @@ from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, stock, truth
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault
 
@@ -164,6 +164,7 @@ class Alfworld(Environment):
     rules = SHIPPED / "rules" / "alfworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
+    judging = ("generated_unseen", "valid_unseen", "valid_seen")
     demo = Demo("generated_unseen", story=14)
     packages = ("alfworld", "textworld")
     lists_actions = True
@@ -176,6 +177,7 @@ class Alfworld(Environment):
     sub_goal = staticmethod(goals.sub_goal)
     read_action = staticmethod(read_action)
     tasks = staticmethod(list_tasks)
+    split_types = staticmethod(split_types)
     drift = staticmethod(truth.disagreements)
     true_state = staticmethod(truth.true_state)
     true_belief = staticmethod(truth.true_belief)

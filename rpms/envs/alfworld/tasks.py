@@ -151,13 +151,7 @@ def data_root() -> Path:
 
 def list_tasks(split: str, count: int | None = None) -> list[Task]:
     """The split's games in sorted order (generated ones in index order)."""
-    if split in GENERATED:
-        files = ensure_games(split, count or DEFAULT_COUNT)
-    elif split in OFFICIAL:
-        files = _official(split)
-    else:
-        known = ", ".join((*GENERATED, *OFFICIAL))
-        raise RpmsError(f"unknown ALFWorld split '{split}'; known splits: {known}")
+    files = ensure_games(split, count or DEFAULT_COUNT) if split in GENERATED else _official(split)
     tasks: list[Task] = []
     for file in files:
         game = read_game(file)
@@ -177,11 +171,26 @@ def list_tasks(split: str, count: int | None = None) -> list[Task]:
     return tasks
 
 
+def split_types(split: str) -> list[str]:
+    """The goal types of a split; no game is generated or opened for it."""
+    if split in GENERATED:
+        return list(homes.data()["tasks"])
+    return list(dict.fromkeys(_named_type(file) for file in _official(split)))
+
+
+def _named_type(file: Path) -> str:
+    """The goal type, with which the name of a game's folder begins."""
+    return file.parent.parent.name.split("-")[0]
+
+
 def _official(split: str) -> list[Path]:
+    if split not in OFFICIAL:
+        known = ", ".join((*GENERATED, *OFFICIAL))
+        raise RpmsError(f"unknown ALFWorld split '{split}'; known splits: {known}")
     folder = data_root() / "json_2.1.1" / split
     files = sorted(folder.glob("*/*/game.tw-pddl")) if is_folder(folder) else []
     # alfworld itself leaves out movable receptacles and sliced objects; so do we.
-    files = [file for file in files if file.parent.parent.name.split("-")[0] in GOAL_TYPES]
+    files = [file for file in files if _named_type(file) in GOAL_TYPES]
     files = [file for file in files if "Sliced" not in file.parent.parent.name]
     if not files:
         raise RpmsError(

@@ -139,6 +139,7 @@ class ScienceWorld(Environment):
     # family:verb:target; the verb tells goals of a family apart, not the destination.
     signature = ("type", "destination", "object")
     learning_split = "train_mini"
+    judging = ("test", "dev", "dev_mini")
     packages = ("scienceworld",)
 
     # The pieces of this folder under the base class's names.

@@ -137,6 +137,11 @@ class Telecom(Environment):
         """Experience comes from the training tasks."""
         return "train"
 
+    @property
+    def judging(self) -> tuple[str, ...]:
+        """``full`` too: its tickets combine the same faults as those of ``test``."""
+        return ("test", "full")
+
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """In tau2's order; ``full`` leaves out the two others."""
         if split not in SPLITS:

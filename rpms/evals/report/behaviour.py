@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from rpms.evals.measures import average, mean, share
+from rpms.evals.measures import average, share, task_mean
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_log
@@ -124,7 +124,7 @@ def step_table(run: Run) -> Table:
         lengths = [judged, [e for e in judged if e.success], [e for e in judged if not e.success]]
         cells = []
         for side in lengths:
-            steps = mean([e.steps for e in side])
+            steps = task_mean(side, lambda e: e.steps)
             cells.append(linked(number(steps.value, ".1f", steps.interval), side))
         for part, whole in (
             ("invalid_actions", "steps"),
@@ -132,11 +132,10 @@ def step_table(run: Run) -> Table:
             ("format_errors", "steps"),
             ("drift_steps", "checked_steps"),
         ):
-            parts = [getattr(e, part) for e in judged]
-            rate = share(parts, [getattr(e, whole) for e in judged])
-            behind = [e for e, n in zip(judged, parts, strict=True) if n]
+            rate = share(judged, part, whole)
+            behind = [e for e in judged if getattr(e, part)]
             cells.append(linked(percent(rate.value, rate.interval), behind))
-        broken = mean([sum(n[3] for n in e.foretold.values()) for e in judged])
+        broken = task_mean(judged, lambda e: sum(n[3] for n in e.foretold.values()))
         passed = number(broken.value, ".2f", broken.interval)
         rows.append(
             [label(names(name)), *cells, count(sum(e.checked_steps for e in judged)), passed]
@@ -149,7 +148,7 @@ def step_table(run: Run) -> Table:
         "readable action; repeated: of those, the very action that the step before was refused. "
         "P2: share of checked steps at which the belief contradicts the simulator's true state. "
         "Against a rule: actions per episode that a rule of theirs spoke against and the world let "
-        "pass. Intervals resample whole episodes.",
+        "pass. Intervals resample tasks, each with all its episodes.",
     ]
     title = "Steps, invalid actions and belief drift"
     return Table("steps", title, source_of(run), columns, rows, notes=notes)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.measures import average
+from rpms.evals.measures import rate
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_log
@@ -52,7 +52,7 @@ def conflict_table(run: Run) -> Table | None:
 def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice that a condition met; one without memory has its success."""
     judged = run.judged(name)
-    success, fates = percent(average([float(e.success) for e in judged])), _fates(run, judged)
+    success, fates = percent(rate(judged).share), _fates(run, judged)
     for kind in [kind for kind in ADVICE if kind in fates] or [""]:
         fate = fates.get(kind, Counter())
         candidates, entries = fate["candidates"], fate["entries"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from rpms.evals.measures import Interval, mean, metric_of, rate
+from rpms.evals.measures import Interval, metric_of, rate, task_mean
 from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
 
@@ -37,7 +37,7 @@ def _figure(run: Run, condition: str, scored: bool) -> tuple[float, Interval | N
     if not judged:
         return None
     if scored:
-        score = mean([e.floored for e in judged])
+        score = task_mean(judged, lambda e: e.floored)
         return score.value or 0.0, score.interval
     won = rate(judged)
     span = won.interval and Interval(100 * won.interval.low, 100 * won.interval.high)

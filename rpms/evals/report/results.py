@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from math import comb
 from pathlib import Path
 from statistics import fmean
 
+from rpms.evals.arm_differences import ArmOfRun, difference_texts
 from rpms.evals.conditions import effective
 from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import (
@@ -28,9 +30,12 @@ from rpms.evals.measures import (
     merit,
     metric_of,
     pair,
+    per_task,
     rate,
+    rate_of,
     shared_tasks,
-    wilson,
+    task_mean,
+    wins_of,
 )
 from rpms.evals.records import Episode
 from rpms.evals.report.source import borrowed_memory, names, short_type, source_of
@@ -48,7 +53,6 @@ from rpms.evals.tables import (
     percent,
     points,
 )
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.output import quantity, with_article
 
 GROUNDS = {
@@ -72,6 +76,7 @@ def main_table(run: Run) -> Table:
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
         "Where all tasks agree there is nothing to resample and no interval. Gains are over the "
         f"tasks that the condition and {first} both finished.",
+        *_counting(run),
         *borrowed_memory(run),
         *_missing(run),
     ]
@@ -81,13 +86,23 @@ def main_table(run: Run) -> Table:
     )  # fmt: skip
 
 
+def _counting(run: Run) -> Iterator[str]:
+    """How repeats are counted, where there are several."""
+    if run.repeats > 1:
+        yield (
+            f"Up to {run.repeats} repeats of a task: in every rate, score, gain and test each task "
+            "counts once, with the mean over its repeats that ended without an error. Intervals "
+            "are over tasks (of a rate by bootstrap, unless each task was won always or never). "
+            "Counts, such as 'played' and 'won', are of episodes."
+        )
+
+
 def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
     judged, played = run.judged(name), run.played(name)
     yield label(names(name))
     yield counted(judged)
     if metric == "score":
-        for values in ([e.floored for e in judged], [e.score for e in judged]):
-            score = mean(values)
+        for score in (task_mean(judged, lambda e: e.floored), task_mean(judged, lambda e: e.score)):
             yield number(score.value, ".1f", score.interval)
     won = rate(judged)
     yield counted([e for e in judged if e.success])
@@ -98,7 +113,7 @@ def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
         versus = pair(run.judged(run.conditions[0]), judged, metric)
         yield gain(versus.difference, versus.interval, metric)
     yield counted([e for e in played if e.is_error])
-    yield count(len(run.manifest.tasks) - len(played))
+    yield count(run.unplayed(name))
 
 
 def gain(difference: float | None, interval: Interval | None, metric: Metric) -> Cell:
@@ -201,7 +216,7 @@ def _grouped(
 def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
     """The primary figure of some episodes, with its interval."""
     if metric == "score":
-        score = mean([e.floored for e in episodes])
+        score = task_mean(episodes, lambda e: e.floored)
         return linked(number(score.value, ".1f", score.interval), episodes)
     won = rate(episodes)
     cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
@@ -222,31 +237,50 @@ def pair_table(run: Run) -> Table | None:
     for (a, b), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
         firsts, seconds = by_task(run.judged(a)), by_task(run.judged(b))
         both = [(firsts[task], seconds[task]) for task in shared_tasks(firsts, seconds)]
-        tasks = linked(count(paired.n), [e for sides in both for e in sides])
+        tasks = linked(count(paired.n), [e for sides in both for side in sides for e in side])
         row = [label(names(a)), label(names(b)), tasks]
         row.append(gain(paired.difference, paired.interval, metric))
         if metric == "score":
             row += [p_value(paired.p_score), p_value(ranked)]
-        row.append(counted([e for e, other in both if e.success and not other.success]))
-        row.append(counted([e for other, e in both if e.success and not other.success]))
-        rows.append([*row, p_value(paired.p), p_value(p), label(", ".join(differing(run, a, b)))])
+        row.append(_better(both))
+        row.append(_better([(second, first) for first, second in both]))
+        differ = ", ".join(difference_texts(ArmOfRun(run.manifest, a), ArmOfRun(run.manifest, b)))
+        rows.append([*row, p_value(paired.p), p_value(p), label(differ)])
     scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
     columns = ["first", "second", "tasks", "second - first", *scored]
-    columns += ["only first won", "only second won", "McNemar p", "McNemar p, Holm", "differ in"]
+    test, won = win_test(run.repeats)
+    columns += [*won, f"{test} p", f"{test} p, Holm", "differ in"]
     notes = [
-        "Over the tasks that both conditions finished without an error. McNemar's test is exact "
-        "and two-sided; Holm's columns correct for the number of pairs in this table."
+        f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
+        "columns correct for the number of pairs in this table.",
+        "Differ in: settings, and code of one's own by import path. Memory, manual and code of the "
+        "same path are told apart by checksum. state_block is the goal and the state in the "
+        "prompt, which rules and memory bring along.",
     ]
     return Table(
         "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
     )
 
 
-def differing(run: Run, first: str, second: str) -> list[str]:
-    """The settings that have another value, of those that have a meaning in both."""
-    usual = RunContext().plain  # of settings younger than the run
-    a, b = (effective({**usual, **run.manifest.conditions[name]}) for name in (first, second))
-    return [name for name in a if name in b and a[name] != b[name]]
+TESTS = {
+    "McNemar": "McNemar's test is exact and two-sided",
+    "permutation": "The permutation test is exact and two-sided: it exchanges the two conditions "
+    "task by task and compares the mean share of repeats won; with one repeat it is McNemar's",
+}
+
+
+def win_test(repeats: int) -> tuple[str, list[str]]:
+    """The test of wins by name, and the columns that count the tasks in which sides differ."""
+    if repeats == 1:
+        return "McNemar", ["only first won", "only second won"]
+    return "permutation", ["first won more often", "second won more often"]
+
+
+def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cell:
+    """The tasks that the first of two sides won more often than the second."""
+    better = [first for first, second in sides if wins_of(first) > wins_of(second)]
+    won = [episode for repeats in better for episode in repeats if episode.success]
+    return linked(count(len(better)), won)
 
 
 def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:
@@ -285,9 +319,9 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
         return None
     ground, corners = next(iter(squares.items()))
     metric = metric_of(run.manifest.env)
-    sides = [by_task(run.judged(name)) for name in corners]
+    sides = [per_task(run.judged(name), lambda e: merit(e, metric)) for name in corners]
     tasks = shared_tasks(*sides)
-    g, b, c, d = ([merit(side[task], metric) for task in tasks] for side in sides)
+    g, b, c, d = ([side[task] for task in tasks] for side in sides)
 
     def step(values: Sequence[float], base: Sequence[float]) -> Cell:
         gained = mean([x - y for x, y in zip(values, base, strict=True)])
@@ -321,12 +355,8 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
 
 def outcomes(run: Run, condition: str) -> list[list[bool]]:
     """By task, how its repeats ended; a task counts once all of them are there without an error."""
-    ends_of: dict[str, list[bool]] = {}
-    for repeat in range(1, run.repeats + 1):
-        for episode in run.played(condition, repeat):
-            if not episode.is_error:
-                ends_of.setdefault(episode.task, []).append(episode.success)
-    return [ends for ends in ends_of.values() if len(ends) == run.repeats]
+    ends_of = by_task(run.judged(condition)).values()
+    return [[e.success for e in ends] for ends in ends_of if len(ends) == run.repeats]
 
 
 def pass_hat(tasks: Sequence[Sequence[bool]], k: int) -> float | None:
@@ -358,8 +388,7 @@ def repeat_table(run: Run) -> Table | None:
     return Table(
         "repeats", f"{run.repeats} repeats", source_of(run), columns, rows,
         notes=["pass^k: all of k repeats of a task succeed. Flip rate: tasks both won and lost. "
-               "Tasks of which a repeat is missing or ended in an error are left out. The other "
-               "tables are over the first repeat."],
+               "Tasks of which a repeat is missing or ended in an error are left out here."],
     )  # fmt: skip
 
 
@@ -379,10 +408,12 @@ def trial_table(run: Run) -> Table | None:
 
 def _won_by(run: Run, name: str) -> Iterator[Cell]:
     judged = run.judged(name)
-    yield count(len(judged))
+    yield count(len(by_task(judged)))
     for trial in range(1, run.trials + 1):
-        side = [e for e in judged if e.success and e.trial <= trial]
-        won = len(side)
-        interval = wilson(won, len(judged)) if judged else None
-        cell = percent(won / len(judged) if judged else None, interval, f"{won}/{len(judged)}")
-        yield linked(cell, side)
+        side = [e for e in judged if _won_within(e, trial)]
+        won = rate_of(judged, partial(_won_within, trial=trial))
+        yield linked(percent(won.share, won.interval, f"{won.wins}/{won.n}"), side)
+
+
+def _won_within(episode: Episode, trial: int) -> bool:
+    return episode.success and episode.trial <= trial

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rpms.evals.arm_differences import ArmOfRun, arm_differences
 from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
-from rpms.evals.report.results import differing, figure, unfinished
+from rpms.evals.report.results import figure, unfinished
 from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import UNKNOWN
@@ -123,8 +124,8 @@ def _twins(run: Run) -> dict[str, str]:
 def _varied(run: Run, name: str) -> str:
     """The first earlier arm that has the same parts and at most one other setting; else empty."""
     for other in run.conditions[: run.conditions.index(name)]:
-        changes = differing(run, other, name)
-        if len(changes) < 2 and not {*changes} & {*PARTS}:
+        changes = _changes(run, other, name)
+        if len(changes) < 2 and not changes & {*PARTS}:
             return other
     return ""
 
@@ -133,8 +134,19 @@ def _lacking(run: Run, arms: Sequence[str], second: str, part: str) -> list[str]
     """The arms that lack just this part; not the baseline where one shows the state, as all do."""
     if not run.settings(second).get(part):
         return []
-    grounds = [first for first in arms if differing(run, first, second) == [part]]
+    grounds = [first for first in arms if _changes(run, first, second) == {part}]
     return [n for n in grounds if any(run.settings(n).get(each) for each in PARTS)] or grounds
+
+
+BROUGHT_ALONG = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
+                 "commit": "manual"}  # fmt: skip
+"""What differs because something else does: no second change."""
+
+
+def _changes(run: Run, first: str, second: str) -> set[str]:
+    """In what two arms differ, less what one of the differences brings along."""
+    names = {*arm_differences(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))}
+    return names - {BROUGHT_ALONG[name] for name in names if name in BROUGHT_ALONG}
 
 
 def _sentence(

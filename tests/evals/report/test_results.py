@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from rpms.commands.terminal_tables import print_source, print_tables
+from rpms.envs import get_environment
+from rpms.evals.arm_differences import code_differences
 from rpms.evals.comparison import compare_runs
 from rpms.evals.export import ATIF, export_run
+from rpms.evals.measures import mean_interval, wilson
+from rpms.evals.plan import Job
+from rpms.evals.records import EpisodeLine
 from rpms.evals.report import build_report, read_report
 from rpms.evals.report.behaviour import step_table
 from rpms.evals.report.page import render_page
+from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.results import (
     main_table,
     outcomes,
@@ -31,9 +37,10 @@ from rpms.evals.report.results import (
     type_table,
 )
 from rpms.evals.run_folder import Run, read_run
+from rpms.evals.runner import join_run
 from rpms.evals.tables import Table
 from rpms.vocabulary.context import RunContext
-from tests.evals.sample_runs import LABEL, contexts, episode, write_run
+from tests.evals.sample_runs import LABEL, contexts, episode, write_repeats, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.
 PAPER = {"A": 48, "C": 55, "B": 68, "D": 80}
@@ -115,7 +122,9 @@ def test_the_square_stands_on_the_state_where_that_was_played(paper: Run, tmp_pa
     assert [row[0].text for row in main_table(run).rows][:3] == ["A baseline", "S state", "B rules"]
     differ = {(row["first"], row["second"]): row["differ in"] for row in rows(pair_table(run))}
     assert differ["A baseline", "S state"] == "state_block"
-    assert differ["S state", "B rules"] == differ["A baseline", "B rules"] == "rules"
+    assert differ["S state", "B rules"] == "rules"
+    assert differ["A baseline", "B rules"] == "rules, state_block", "it shows goal and state, too"
+    assert differ["A baseline", "C memory"] == "memory, state_block"
     named = contexts(*wins) | {"S": RunContext.for_condition("C", memory_control="empty").plain}
     other = read_run(write_run(tmp_path / "named", wins, logs=False, conditions=named))
     assert rows(square_table(other))[0]["rules off"]["share"] == 0.0
@@ -247,6 +256,84 @@ def test_the_table_of_repeats(tmp_path: Path) -> None:
     assert outcomes(read_run(tmp_path), "D") == KNOWN[1:]
 
 
+def test_every_table_takes_all_repeats_and_each_task_once(tmp_path: Path) -> None:
+    """By the first repeat A and B are equal; by all three B wins more often."""
+    ends = {
+        "A": [[True, False, False], [False, False, False], [True, True, True], [False] * 3],
+        "B": [[True, True, True], [False, True, True], [True, True, True], [False, False, True]],
+    }
+    run = write_repeats(tmp_path, ends)
+    report = build_report(run)
+    tables = {table.id: table.as_json() for table in report.tables}
+    first, second = tables["main"]["rows"]
+    assert (first["played"], first["won"], first["not played"]) == (12, 4, 0)
+    assert first["success rate"]["share"] == pytest.approx(1 / 3)
+    assert second["success rate"]["share"] == pytest.approx(3 / 4)
+    low, high = (second["success rate"][side] for side in ("low", "high"))
+    shares = [1, 2 / 3, 1, 1 / 3]
+    bootstrapped = mean_interval(shares)
+    assert bootstrapped and (low, high) == (bootstrapped.low, bootstrapped.high), "over tasks"
+    assert second["gain over A"]["points"] == pytest.approx(100 * (3 / 4 - 1 / 3))
+    (pair,) = tables["pairs"]["rows"]
+    assert (pair["first won more often"], pair["second won more often"], pair["tasks"]) == (0, 3, 4)
+    # All three differences are upwards: 2 of the 2^3 sign patterns are as far out.
+    assert pair["permutation p"] == pytest.approx(2 / 2**3)
+    types = {row[""]: row["B rules"]["share"] for row in tables["types"]["rows"]}
+    assert sorted(types.values())[:2] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert types["all"] == pytest.approx(3 / 4)
+    assert conditions_plot(run).count('cx="33.3%"') == 1 == conditions_plot(run).count('cx="75.0%"')
+    assert "+41.7 points" in " ".join(report.verdict)
+    notes = " ".join(tables["main"]["notes"])
+    assert notes.count("each task counts once, with the mean over its repeats") == 1
+    assert "first repeat" not in report.as_markdown()
+
+
+def test_a_repeat_that_is_missing_or_broken_leaves_its_task_in(tmp_path: Path) -> None:
+    run = write_repeats(tmp_path, {"A": [[True, False, True, False], [False]]})
+    broken = episode("A", 1, False, repeat=2, failure_mode="model_error", error="gone")
+    with (tmp_path / "episodes.jsonl").open("a") as out:
+        out.write(json.dumps(broken) + "\n")
+    (row,) = rows(main_table(run := read_run(tmp_path)))
+    assert (row["played"], row["won"], row["errors"], row["not played"]) == (5, 2, 1, 2)
+    assert row["success rate"]["share"] == pytest.approx((1 / 2 + 0) / 2)
+    assert not run.complete
+
+
+def test_tasks_that_were_won_always_or_never_have_wilsons_interval(tmp_path: Path) -> None:
+    """Over the two tasks, not over the four episodes."""
+    run = write_repeats(tmp_path, {"A": [[True, True], [True, True]]})
+    (row,) = rows(main_table(run))
+    interval = wilson(2, 2)
+    assert interval and row["success rate"]["low"] == pytest.approx(interval.low)
+
+
+class Ended:
+    """An episode that somebody's agent has played."""
+
+    job: Job
+
+    def __init__(self, line: dict[str, Any]) -> None:
+        self.line = line
+
+    def result(self) -> tuple[EpisodeLine, bytes]:
+        return EpisodeLine(**self.line, repeat=self.job.repeat), b""
+
+
+def test_an_agent_of_ones_own_that_plays_a_task_twice_has_two_episodes(tmp_path: Path) -> None:
+    """Nobody planned them, so no other task lacks a second one."""
+    task = get_environment("alfworld").tasks("generated_unseen", 2)
+    context = RunContext.for_condition("A")
+    for number, won in ((0, True), (1, True), (0, False)):
+        ended: Any = Ended({**episode("A", number, won), "task": task[number]["id"]})
+        job = join_run(tmp_path, task[number], context, ended=ended)
+    assert job.repeat == 2
+    run = read_run(tmp_path)
+    assert run.complete and (run.planned, run.done) == (3, 3)
+    (row,) = rows(main_table(run))
+    assert (row["played"], row["won"], row["not played"]) == (3, 2, 0)
+    assert row["success rate"]["share"] == pytest.approx((1 / 2 + 1) / 2)
+
+
 def test_the_table_of_trials(tmp_path: Path) -> None:
     """Won at once, won in the second trial, never won."""
     write_run(tmp_path, {"D": [True, False, False]}, settings={"trials": 3})
@@ -350,6 +437,56 @@ def test_a_pair_says_in_what_it_differs(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert pairs[3]["second - first"]["points"] == -75
     assert pairs[3]["McNemar p"] == pytest.approx(2 / 2**6)
+
+
+def test_a_pair_names_code_and_files_by_content(tmp_path: Path) -> None:
+    """Stages, a model and a method of one's own, manuals and memories; a path alone is nothing."""
+    plain = RunContext.for_condition("D").plain
+    settings: dict[str, dict[str, Any]] = {
+        "ours": plain,
+        "mine": plain,
+        "yours": plain,
+        "mended": plain,
+        "moved": {**plain, "memory_file": "elsewhere.jsonl", "rules_dir": "elsewhere"},
+        "other memory": {**plain, "memory_file": "elsewhere.jsonl"},
+        "other manual": {**plain, "rules_dir": "elsewhere"},
+        "fewer rules": {**plain, "without_rules": "U-1"},
+        "edited rules": plain,
+    }
+
+    def stages(path: str, digest: str) -> dict[str, dict[str, str]]:
+        return {"nodes scf": {"path": path, "hash": digest}}
+
+    swapped = {
+        "mine": stages("own:stages", "1" * 12), "mended": stages("own:stages", "2" * 12),
+        "yours": stages("other:stages", "1" * 12),
+    }  # fmt: skip
+    hashes = {
+        "rules": "r" * 64,
+        "rules_of": {"other manual": "s" * 64, "fewer rules": "t" * 64, "edited rules": "u" * 64},
+        "memory": {**dict.fromkeys(settings, "m" * 64), "other memory": "n" * 64},
+    }
+    wins = {label: [True, False] for label in settings}
+    run = read_run(write_run(tmp_path / "run", wins, logs=False, conditions=settings,
+                             swapped=swapped, hashes=hashes))  # fmt: skip
+    found = {(row["first"], row["second"]): row["differ in"] for row in rows(pair_table(run))}
+    assert {name: found["ours", name] for name in list(settings)[1:]} == {
+        "mine": "nodes (ours | scf from own:stages)",
+        "yours": "nodes (ours | scf from other:stages)",
+        "mended": "nodes (ours | scf from own:stages)",
+        "moved": "",
+        "other memory": f"memory_file ({'m' * 8} | {'n' * 8})",
+        "other manual": f"rules_dir ({'r' * 8} | {'s' * 8})",
+        "fewer rules": "without_rules",
+        "edited rules": f"manual ({'r' * 8} | {'u' * 8})",
+    }
+    assert found["mine", "yours"] == "nodes (scf from own:stages | scf from other:stages)"
+    only = "nodes (scf from own:stages 11111111 | scf from own:stages 22222222)"
+    assert found["mine", "mended"] == only
+    own = {"model": {"path": "own:make", "hash": "1" * 12}}
+    edited = {"model": {"path": "own:make", "hash": "2" * 12}}
+    assert code_differences(own, edited) == {"model code": "own:make: 11111111 | 22222222"}
+    assert code_differences(own, own) == {}
 
 
 def test_names_of_tasks_that_tell_goal_types_apart_have_a_table(tmp_path: Path) -> None:

@@ -83,3 +83,13 @@ def test_scores_have_their_own_test(tmp_path: Path) -> None:
     scores = {("D", number): {"score": 40.0 + number} for number in range(TASKS)}
     run = run_of(tmp_path, wins, env="scienceworld", lines=scores, logs=False)
     assert "Memory adds 59.5 points of score to rules (D over B), p < 0.0001." in verdict(run)
+
+
+def test_code_of_ones_own_is_one_change(tmp_path: Path) -> None:
+    """However many stages it swaps, it is compared with the arm that it varies."""
+    conditions = contexts("A", "D") | {"mine": contexts("D")["D"]}
+    code = {"path": "own:stages", "hash": "1" * 12}
+    wins = {"A": first(4), "D": first(20), "mine": first(30)}
+    swapped = {"mine": {"nodes llm_call, scf": code}}
+    run = run_of(tmp_path, wins, logs=False, conditions=conditions, swapped=swapped)
+    assert ("D", "mine") in [(pair.first, pair.second) for pair in comparisons(run)]
