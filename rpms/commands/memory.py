@@ -72,9 +72,22 @@ def show(
 
 @memory_app.command()
 def check(file: FileArgument) -> None:
-    """Validate every line; the first mistake is reported with its line number."""
-    from rpms.memory_store import read_snapshot
+    """Validate every line, and find entries that were not earned or say nothing.
 
-    header, _ = read_snapshot(file)
+    The first line that cannot be read is an error. Entries that contradict how the episode ended,
+    repeat a step, or name what only another task has are listed; the exit status is 1 then.
+    """
+    from rpms.envs import get_environment
+    from rpms.memory_store import read_snapshot
+    from rpms.nodes.memories.checking import unearned
+
+    header, entries = read_snapshot(file)
+    lines = {entry.id: number for number, entry in enumerate(entries, start=2)}
+    found = list(unearned(entries, get_environment(header.env)))
+    for entry, problem in found:
+        say(f"{file}:{lines[entry.id]}: {entry.id}: {problem}")
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
-    tell(f"{file}: ok, {quantity(header.entries, 'entry')} ({counts})")
+    state = f"{quantity(len(found), 'problem')} in" if found else "ok,"
+    tell(f"{file}: {state} {quantity(header.entries, 'entry')} ({counts})")
+    if found:
+        raise typer.Exit(1)

@@ -36,7 +36,7 @@ class _Recorded(_Entry):
 class Success(_Recorded):
     """A success snippet: the actions from a state of the hand to one reached sub-goal.
 
-    ``solves`` says that the last of them won the episode.
+    ``won`` says that the episode was won in the end, ``solves`` that the last of them won it.
     """
 
     type: Literal["success"]
@@ -45,6 +45,7 @@ class Success(_Recorded):
     actions: list[str] = Field(min_length=1)
     lifted: list[str] = []
     outcome: dict[str, Any] = {}
+    won: bool = False
     solves: bool = False
     success_count: int = Field(default=1, ge=1)
 

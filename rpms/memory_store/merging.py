@@ -86,7 +86,7 @@ def _add(entry: Data, other: Data) -> Data:
 
 def _example(data: Data) -> str:
     """Orders entries by the home they were recorded in, which says nothing about their worth."""
-    left_out = {"id", "uses", "kinds", "objects", "confidence", "manual", "solves", *_COUNTS}
+    left_out = {"id", "uses", "kinds", "objects", "confidence", "manual", "solves", "won", *_COUNTS}
     example = {name: value for name, value in data.items() if name not in left_out}
     return json.dumps(example, sort_keys=True, ensure_ascii=False)
 
@@ -110,7 +110,7 @@ def _sum(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]
 
 _ADDED: dict[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "objects": _sum, "manual": or_,
-    "solves": or_,
+    "solves": or_, "won": or_,
 }  # fmt: skip
 
 

@@ -117,10 +117,13 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
                     began = beliefs[played.index(way[0], start.played)]
                 signed["state_signature"] = env.print_state(began)
                 way = without_repeats(way)
-                if record["success"] or not any(_answers(manual, action) for action in way):
-                    solves = record["success"] and number == len(record["history"])
+                if record["success"] or not any(gives_answer(manual, action) for action in way):
+                    ended = {
+                        "won": record["success"],
+                        "solves": record["success"] and number == len(record["history"]),
+                    }
                     yield from _snippet(
-                        manual, env, step, began, way, signed=signed, own=own, solves=solves
+                        manual, env, step, began, way, signed=signed, own=own, ended=ended
                     )
             by_sub_goal = Start(belief, len(played))
         if bool(before["holding"]) != bool(belief["holding"]):
@@ -166,7 +169,7 @@ def _snippet(
     actions: list[str],
     signed: Mapping[str, str],
     own: Mapping[str, str],
-    solves: bool,
+    ended: Mapping[str, bool],
 ) -> Iterator[dict[str, Any]]:
     gamma = env.read_signature(signed["goal_signature"])
     lifted = lift(manual, gamma, actions, own, env.individual)
@@ -186,11 +189,11 @@ def _snippet(
         "actions": actions,
         "lifted": lifted,
         "outcome": {name: bindings.get("object", "")},
-        "solves": solves,
+        **ended,
     }
 
 
-def _answers(manual: Manual, action: str) -> bool:
+def gives_answer(manual: Manual, action: str) -> bool:
     """Whether an action gives an answer that cannot be taken back."""
     matched = match_action(manual, action)
     return matched is not None and bool(matched[0].verified)

@@ -64,7 +64,7 @@ def lift(
             if text in own:
                 filled[parameter] = f"{{{own[text]}}}"
                 continue
-            if individual(text):
+            if individual(text) and text.lower() != goal.object:
                 return None
             if kinds[parameter] == text:
                 filled[parameter] = _named(text, goal)

@@ -1,0 +1,46 @@
+"""Entries of a memory that were not earned, or that say nothing: for ``rpms memory check``.
+
+Learning makes none of them; a file of an earlier version, or one edited by hand, may hold some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rpms.envs import Environment
+from rpms.memory_store import Entry
+from rpms.memory_store.entries import CriticalFailure, Schema, Success
+from rpms.nodes.manual import load_manual
+from rpms.nodes.memories.lessons import gives_answer
+from rpms.nodes.memories.roles import blanks
+from rpms.rules import match_action
+from rpms.vocabulary.recall import BLANK
+
+
+def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry, str]]:
+    """Each entry that should not be recalled as it is, and what is wrong with it."""
+    manual = load_manual(env.name)
+    fatal = {
+        (entry.goal_signature, entry.lifted or entry.failed_action): entry.id
+        for entry in entries
+        if isinstance(entry, CriticalFailure)
+    }
+    for entry in entries:
+        if isinstance(entry, Schema) and not (entry.preconditions or entry.effects):
+            yield entry, "it says neither what the action needs nor what it does"
+        if not isinstance(entry, Success):
+            continue
+        steps = entry.lifted or entry.actions
+        if ended := fatal.get((entry.goal_signature, steps[-1])):
+            yield entry, f"its last action ended an episode with the same goal badly ({ended})"
+        if repeated := [a for a, b in zip(steps, steps[1:], strict=False) if a == b]:
+            yield entry, f"'{repeated[0]}' stands twice in a row"
+        if not entry.won and any(gives_answer(manual, action) for action in entry.actions):
+            yield entry, "it gives an answer that a lost episode gave"
+        for step in entry.lifted:
+            plain = BLANK.sub("", step) if blanks(step) else step
+            matched = match_action(manual, step)
+            names = matched[1].values() if matched else [plain]
+            if foreign := [n for n in names if not blanks(n) and env.individual(n)]:
+                yield entry, f"'{foreign[0]}' means another thing in another task"
+                break
