@@ -16,6 +16,7 @@ from typing import Any
 from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
 from rpms.envs.scienceworld import goals, tasks, truth
+from rpms.envs.scienceworld.things import TASK
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
 from rpms.vocabulary.naming import find
@@ -67,6 +68,8 @@ _LOOSE = [
     )
 ]  # fmt: skip
 _ARTICLE = re.compile(r"\b(?:the|a|an) (?=\w)", re.I)
+# Names that mean another thing in another task.
+_OF_ONE_TASK = re.compile(r"\b(?:box|inclined plane|unknown substance)\b")
 
 
 def read_action(text: str) -> str:
@@ -201,6 +204,14 @@ class ScienceWorld(Environment):
         from rpms.envs.scienceworld.simulator import ScienceWorldGame
 
         return ScienceWorldGame()
+
+    def individual(self, name: str) -> bool:
+        """Each task has boxes, planes and unknown substances of its own."""
+        return _OF_ONE_TASK.search(name.lower()) is not None
+
+    def players(self, belief: Belief) -> dict[str, str]:
+        """The box that the task names, if it is the only one, and the room it is in."""
+        return goals.roles_of(belief["flags"].get(TASK, ""))
 
     def compat_key(self, printed: str) -> str:
         """The room, which ``compat`` compares; entries without one are told apart as usual."""

@@ -558,3 +558,20 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
         about = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
     return SubGoal(name=step.name, target=target, progress=progress, about=about)
+
+
+_BOX_ROOM = re.compile(r"move it to the (\w+ box) in the ([\w ]+)\.")
+
+
+def roles_of(sentence: str) -> dict[str, str]:
+    """Who plays a part in a task, by the sentence alone: its one box, and the rooms it names.
+
+    Where the answer is one of several boxes, which one it is depends on what is found out.
+    """
+    text = _plain(sentence)
+    roles = {}
+    if room := _ROOM.search(text):
+        roles["the room that the task names"] = room["r"]
+    if box := _BOX_ROOM.search(text):
+        roles |= {"the task's box": box[1], "the box's room": box[2]}
+    return roles

@@ -6,6 +6,7 @@ Learning makes none of them; a file of an earlier version, or one edited by hand
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rpms.envs import Environment
 from rpms.memory_store import Entry
@@ -14,7 +15,6 @@ from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.lessons import gives_answer
 from rpms.nodes.memories.roles import blanks
 from rpms.rules import match_action
-from rpms.vocabulary.recall import BLANK
 
 
 def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry, str]]:
@@ -33,14 +33,13 @@ def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry
         steps = entry.lifted or entry.actions
         if ended := fatal.get((entry.goal_signature, steps[-1])):
             yield entry, f"its last action ended an episode with the same goal badly ({ended})"
-        if repeated := [a for a, b in zip(steps, steps[1:], strict=False) if a == b]:
+        if repeated := [a for a, b in pairwise(steps) if a == b]:
             yield entry, f"'{repeated[0]}' stands twice in a row"
         if not entry.won and any(gives_answer(manual, action) for action in entry.actions):
-            yield entry, "it gives an answer that a lost episode gave"
+            yield entry, "it gives an answer, and its episode is not marked as won"
         for step in entry.lifted:
-            plain = BLANK.sub("", step) if blanks(step) else step
             matched = match_action(manual, step)
-            names = matched[1].values() if matched else [plain]
+            names = matched[1].values() if matched else ()
             if foreign := [n for n in names if not blanks(n) and env.individual(n)]:
                 yield entry, f"'{foreign[0]}' means another thing in another task"
                 break

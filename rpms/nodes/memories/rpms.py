@@ -21,6 +21,7 @@ from langgraph.store.base import BaseStore
 from rpms.envs import get_environment
 from rpms.memory_store import (
     Candidate,
+    Entry,
     MemoryIndex,
     controlled,
     load_from_store,
@@ -112,8 +113,8 @@ class RpmsMemory(MemoryMethod):
     async def learn(
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
     ) -> Learned:
-        """By replaying the episodes on paper; nobody is asked."""
-        return Learned(learn(records, manual))
+        """By replaying the episodes on paper; nobody is asked. What says nothing is left out."""
+        return Learned([entry for entry in learn(records, manual) if _says_something(entry)])
 
     async def carry(
         self,
@@ -127,6 +128,10 @@ class RpmsMemory(MemoryMethod):
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*known, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
+
+
+def _says_something(entry: Entry) -> bool:
+    return entry.type != "schema" or bool(entry.preconditions or entry.effects)
 
 
 def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
