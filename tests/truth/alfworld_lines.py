@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from rpms.nodes.manual import load_manual
 from rpms.rules import match_action
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
@@ -12,6 +13,8 @@ from tests.truth.playing import Moment
 from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, said, true_always
 
 NAME = r"[a-z]+ \d+"
+# The whole manual judges what memory has learned, also where a run has no rules.
+MANUAL = load_manual("alfworld")
 
 
 def truth_of(moment: Moment, *names: str) -> Belief:
@@ -173,7 +176,9 @@ def rejected(moment: Moment, match: re.Match[str]) -> Iterator[str]:
         yield "it was not the last action, or it was carried out"
     turns = history[len(history) - len(moment.state["ineffective"]) :]
     times = sum(turn["failed"] and turn["action"] == match["action"] for turn in turns)
-    printed = {None: 1, " twice": 2}.get(match["times"]) or int(re.findall(r"\d+", match["times"])[0])
+    printed = {None: 1, " twice": 2}.get(match["times"]) or int(
+        re.findall(r"\d+", match["times"])[0]
+    )
     yield from is_so(times == printed, f"it was rejected {times} times")
     yield from reason_faults(moment, match["action"], match["reason"])
 
@@ -182,8 +187,8 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
     """What is false in the reason for a rejection, or for a veto."""
     truth = truth_of(moment, *listed(action))
     spot = {
-        rf"({NAME}) is at this very spot: examine or open ({NAME}) from here": lambda m, found: is_so(
-            found[1] in here(m), f"{found[1]} is not at this spot"
+        rf"({NAME}) is at this very spot: examine or open ({NAME}) from here": lambda m, found: (
+            is_so(found[1] in here(m), f"{found[1]} is not at this spot")
         )
     }
     yield from rejection_faults(moment, action, reason, truth, fact_fault, spot)
@@ -199,8 +204,10 @@ def fact_fault(moment: Moment, fact: str) -> str:
     if match := re.fullmatch(r"you hold (.+)", fact):
         truly = ", ".join(truth["holding"]) or "nothing"
         return "" if match[1] == truly else f"truly holding {truly}"
-    if match := re.fullmatch(rf"(.+) is (open|closed)", fact):
-        return "" if truth["containers"].get(match[1]) == match[2] else f"{match[1]} is not {match[2]}"
+    if match := re.fullmatch(r"(.+) is (open|closed)", fact):
+        return (
+            "" if truth["containers"].get(match[1]) == match[2] else f"{match[1]} is not {match[2]}"
+        )
     if match := re.fullmatch(r"(.+) has no door", fact):
         return "" if match[1] not in truth["containers"] else f"{match[1]} has a door"
     if match := re.fullmatch(rf"({NAME}) was last seen at ({NAME})", fact):
@@ -240,10 +247,13 @@ def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return true_always(moment, match)
 
 
-@kind("memory", r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(true of \d+% of its uses\))?")
+@kind(
+    "memory",
+    r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(true of \d+% of its uses\))?",
+)
 def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     """What memory noticed must be so by the game's rules, or follow from them."""
-    matched = match_action(MANUAL_OF(moment), match[1])
+    matched = match_action(MANUAL, match[1])
     if matched is None:
         yield "no such action"
         return
@@ -253,16 +263,9 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     for words, as_need in ((match[2], True), (match[3], False)):
         taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
         for part in words.split("; ") if words else []:
-            meant = said(part.removesuffix(" still"), named, MANUAL_OF(moment), as_need)
+            meant = said(part.removesuffix(" still"), named, MANUAL, as_need)
             if not any(p in taught or p.name in follows for p in meant):
                 yield f"'{part}' is not so by the rules of the game"
-
-
-def MANUAL_OF(moment: Moment):  # noqa: ANN201, N802
-    """The whole manual, also where the run has none: the judge of what memory learned."""
-    from rpms.nodes.manual import load_manual
-
-    return load_manual("alfworld")
 
 
 @kind("memory", r"Where one like (\w+) was found in other tasks: (.+)")
@@ -294,7 +297,9 @@ def warning(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 @kind("offered", r"\d+\. (.+?) \((.+)\)")
 def offer(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth, reason = truth_of(moment, *listed(match[1])), match[2]
-    if found := re.match(rf"({NAME}) (?:is|holds the object and is|is the destination and is) closed", reason):
+    if found := re.match(
+        rf"({NAME}) (?:is|holds the object and is|is the destination and is) closed", reason
+    ):
         closed = truth["containers"].get(found[1]) == "closed"
         yield from is_so(closed, f"{found[1]} is not closed")
     if found := re.match(rf"the (?:object was seen|lamp is) at ({NAME})", reason):

@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import PREDICATES, Predicate, evaluate, need, parse_predicate, statement
+from rpms.rules.predicates import PREDICATES, Predicate, evaluate, need, statement
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief
 from tests.truth.playing import Moment
@@ -61,14 +61,20 @@ def true_always(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 
 # What every world prints.
 
-REJECTED = re.compile(r"'(?P<action>.+)' was rejected(?P<times> twice| \d+ times)?: (?P<reason>.+)\.")
+REJECTED = re.compile(
+    r"'(?P<action>.+)' was rejected(?P<times> twice| \d+ times)?: (?P<reason>.+)\."
+)
 NEEDED = re.compile(r"it needs (?P<need>.+?)(?:, and (?P<fact>.+?))?(?=; it needs |$)")
 UNKNOWN_NEED = re.compile(r"it needs (.+), and whether that is so is not known")
 
 
 def rejection_faults(
-    moment: Moment, action: str, reason: str, truth: Belief,
-    fact_fault: Callable[[Moment, str], str], other: Mapping[str, Check] | None = None,
+    moment: Moment,
+    action: str,
+    reason: str,
+    truth: Belief,
+    fact_fault: Callable[[Moment, str], str],
+    other: Mapping[str, Check] | None = None,
 ) -> Iterator[str]:
     """What is false in the reason for a rejection or a veto.
 
@@ -94,8 +100,8 @@ def rejection_faults(
         yield from (f"'{words}' is no need of it" for words in unknown)
         return
     parts = list(NEEDED.finditer(reason))
-    if not parts:
-        yield "the reason cannot be read"
+    if not parts:  # a bare statement is a claim about the state
+        yield from filter(None, (fact_fault(moment, fact) for fact in reason.split("; ")))
     for part in parts:
         predicate = needs.get(part["need"])
         if predicate is None:
@@ -114,7 +120,10 @@ def printed_needs(manual: Manual, action: str, words: str) -> tuple[ActionRule, 
 
 def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate]:
     """Every predicate that can be said of some names, to find what a line says."""
-    own = {**dict.fromkeys(manual.world.affordances, 1), **dict.fromkeys(manual.world.predicates, 1)}
+    own = {
+        **dict.fromkeys(manual.world.affordances, 1),
+        **dict.fromkeys(manual.world.predicates, 1),
+    }
     arities = {**{name: arity for name, (arity, _) in PREDICATES.items()}, **own}
     for (name, arity), positive in product(arities.items(), (True, False)):
         for chosen in product(names, repeat=arity):

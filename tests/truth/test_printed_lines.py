@@ -6,8 +6,15 @@ true at that step; a line that nobody can check is a fault, too.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
+
+import pytest
+
 from rpms.envs import get_environment
 from rpms.envs.base import Task
+from rpms.rules import Manual, check_action, match_action
+from rpms.rules.predicates import parse_predicate, statement
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from tests.truth import alfworld_lines
@@ -28,25 +35,71 @@ ARMS: dict[str, RunContext] = {
 }
 
 
-def one_of_each_type(env: str, split: str) -> list[Task]:
+def one_of_each_type(env: str, split: str, count: int = 12) -> list[Task]:
     world, chosen = get_environment(env), dict[str, Task]()
-    for task in world.tasks(split, 12):
-        chosen.setdefault(world.parse_goal(task["goal"])["type"], task)
+    for task in world.tasks(split, count):
+        chosen.setdefault(world.task_name(task), task)
     return list(chosen.values())
+
+
+def alfworld_faults(
+    task: Task, context: RunContext, player: str, steps: int = 16
+) -> Iterator[list[str]]:
+    """What is false at each step of an episode."""
+    before: Belief | None = None
+    for moment in play("alfworld", task, context, player, steps):
+        yield [
+            *false_lines(moment, alfworld_lines.KINDS),
+            *one_voice_faults(moment),
+            *alfworld_lines.needs_hold(moment, before),
+        ]
+        before = alfworld_lines.truth_of(moment)
 
 
 def test_alfworld_prints_no_false_line() -> None:
     """Some thousand steps: every goal type, condition, form of memory and player."""
-    faults, steps = list[str](), 0
-    for task in one_of_each_type("alfworld", "generated_seen"):
-        for context in ARMS.values():
-            for player in PLAYERS:
-                before: Belief | None = None
-                for moment in play("alfworld", task, context, player, steps=20):
-                    steps += 1
-                    faults += false_lines(moment, alfworld_lines.KINDS)
-                    faults += one_voice_faults(moment)
-                    faults += alfworld_lines.needs_hold(moment, before)
-                    before = alfworld_lines.truth_of(moment)
-    assert steps > 2000
-    assert faults == []
+    steps = [
+        faults
+        for task in one_of_each_type("alfworld", "generated_seen")
+        for context in ARMS.values()
+        for player in PLAYERS
+        for faults in alfworld_faults(task, context, player)
+    ]
+    assert len(steps) > 2000
+    assert [fault for faults in steps for fault in faults] == []
+
+
+def old_reason(manual: Manual, action: str, belief: Belief) -> str:
+    """The words that were printed once: what was missing, in the form of a fact."""
+    matched = match_action(manual, action)
+    names = matched[1] if matched else {}
+    violated = check_action(manual, action, belief).violated_predicates
+    return "; ".join(statement(parse_predicate(text), names, manual.world) for text in violated)
+
+
+def test_a_need_printed_as_a_fact_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is worth something: put the old words back, and it fails."""
+    task, context = one_of_each_type("alfworld", "generated_seen")[0], ARMS["B"]
+    stage = importlib.import_module("rpms.nodes.rule_assembly")
+    monkeypatch.setattr(stage, "explain_rejection", old_reason)
+    faults = [fault for found in alfworld_faults(task, context, "anything") for fault in found]
+    assert any("was rejected" in fault and "truly at" in fault for fault in faults)
+
+
+def test_a_belief_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that outlives the change that ended it is a false line."""
+    world = get_environment("alfworld")
+    update = world.update_belief
+
+    def stale(previous: Belief, action: str, observation: str) -> Belief:
+        after = update(previous, action, observation)
+        return {**after, "containers": {**after["containers"], **previous["containers"]}}
+
+    monkeypatch.setattr(type(world), "update_belief", staticmethod(stale))
+    faults = [
+        fault
+        for task in one_of_each_type("alfworld", "generated_seen")
+        for found in alfworld_faults(task, ARMS["S"], "procedure")
+        for fault in found
+    ]
+    assert any("Closed: " in fault for fault in faults)
