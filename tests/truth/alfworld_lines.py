@@ -81,15 +81,16 @@ def states(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 @kind("state", r"Seen: (.+)")
 def seen(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     pairs = re.findall(rf"({NAME}) at ({NAME})", match[1])
-    return [f"{thing} is not at {place}" for thing, place in pairs
-            if not inside(moment, thing, place)] + ([] if pairs else ["nothing is listed"])  # fmt: skip
+    wrong = [pair for pair in pairs if not inside(moment, *pair)]
+    return [f"{thing} is not at {place}" for thing, place in wrong]
 
 
 @kind("state", r"Searched: (.+)")
 def searched(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     texts = "\n".join(turn["observation"] for turn in moment.state["history"])
-    return [f"{p} was never shown" for p in listed(match[1])
-            if f"On the {p}, you see" not in texts and f"{p} is open. In it" not in texts]  # fmt: skip
+    shown = {p for p in listed(match[1])
+             if f"On the {p}, you see" in texts or f"{p} is open. In it" in texts}  # fmt: skip
+    return [f"{p} was never shown" for p in listed(match[1]) if p not in shown]
 
 
 @kind("state", r"Rejected here \((.+)\): (.+)")

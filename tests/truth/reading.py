@@ -1,17 +1,18 @@
 """Reading printed lines back: patterns for each kind of line, and what must be true of it.
 
-A world's checks are a list of ``Kind``: where such a line stands, what it looks like, and a function
-that says what is false about it. Every printed line must be of some kind: a line that nobody can
-hold against the truth is a fault of its own.
+A world's checks are a list of ``Kind``: where such a line stands, what it looks like, and a
+function that says what is false about it. Every printed line must be of some kind: a line that
+nobody can hold against the truth is a fault of its own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import NamedTuple
 
+from rpms.policy import serving_actions
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import PREDICATES, Predicate, evaluate, need, statement
 from rpms.rules.schema import ActionRule
@@ -141,13 +142,11 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
     shown = [recall for recall in moment.recalls if not recall["dropped_by"]]
     memory = moment.blocks.memory
     advised = {a for r in shown if r["entry"]["type"] == "success" for a in r["advice"]["printed"]}
-    avoided = {a for a in re.findall(r"AVOID[^:]*: (.+)", memory)}
-    avoided |= {a for a in re.findall(r"Danger: .*, '(.+)' was wrong", memory)}
-    avoided |= {a for a in re.findall(r"In a similar task '(.+)' was rejected", memory)}
+    against = (r"AVOID[^:]*: (.+)", r"Danger: .*, '(.+)' was wrong",
+               r"In a similar task '(.+)' was rejected")  # fmt: skip
+    avoided = {action for pattern in against for action in re.findall(pattern, memory)}
     yield from (f"for and against '{action}'" for action in sorted(advised & avoided))
     if moment.context.rules and moment.context.arbitration == "hard+soft":
-        from rpms.policy import serving_actions
-
         demanded = {choice["action"] for choice in serving_actions(moment.now)}
         if moment.context.memory_form == "grounded":
             yield from (f"against what is demanded: '{a}'" for a in sorted(demanded & avoided))
@@ -158,10 +157,10 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
                 yield f"a warning about '{action}' on an entry that prints {sorted(printed)}"
         steps = recall["advice"]["printed"]
         if recall["entry"]["type"] == "success":
-            yield from (f"'{a}' twice in a row" for a, b in zip(steps, steps[1:]) if a == b)
-        if recall["entry"]["type"] == "schema":
-            if not (recall["advice"]["needs"] or recall["advice"]["then"]):
-                yield f"a schema that says nothing: {steps}"
+            yield from (f"'{a}' twice in a row" for a, b in pairwise(steps) if a == b)
+        told = recall["advice"]["needs"] or recall["advice"]["then"]
+        if recall["entry"]["type"] == "schema" and not told:
+            yield f"a schema that says nothing: {steps}"
     for _, line in moment.lines():
         if re.search(r"\{\w*\}|\bNone\b|: *$| {3,}\S|\(\s*\)|''|, ,|\?$", line.strip()):
             yield f"an empty blank: {line.strip()}"
