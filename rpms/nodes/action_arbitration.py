@@ -87,8 +87,7 @@ def _verify(
     ]
     before = [action for at, action in vetoed if at == step]
     again = proposal in (action for _, action in vetoed)
-    way = find_repair(now.manual, proposal, now.belief)
-    repair = way.words if way else ""
+    repair = _advice(now, proposal)
     if state["asked_again"] < context.reasks and not again:
         update = _decide(state, proposal, "asked_again", against, "", repair)
         question = _question(state, against, repair)
@@ -112,12 +111,20 @@ def _fall_back(now: DecisionPoint, proposals: Sequence[str]) -> str:
     """
     actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = now._replace(repeated_here=())
-    ways = (find_repair(now.manual, action, now.belief) for action in actions)
-    steps = [way.playable for way in ways if way and _keeps_hold(now, way.playable)]
+    repairs = (find_repair(now.manual, action, now.belief, now.goal) for action in actions)
+    steps = [way.playable for way in repairs if way and _keeps_hold(now, way.playable)]
     for action in [*actions, *steps]:
         if veto(free, action) is None:
             return action
     return now.manual.domain.idle or proposals[0]
+
+
+def _advice(now: DecisionPoint, proposal: str) -> str:
+    """How a vetoed action can be repaired, in words; empty where its first step is vetoed, too."""
+    way = find_repair(now.manual, proposal, now.belief, now.goal)
+    if way is None or (way.playable and veto(now._replace(repeated_here=()), way.playable)):
+        return ""
+    return way.words
 
 
 def _keeps_hold(now: DecisionPoint, action: str) -> bool:
