@@ -47,13 +47,16 @@ class Wording(Strict, BaseModel):
     ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
     says how a predicate reads where this world says it in its own words, and ``recalled`` how
-    memory says it, with ``{how}`` where "not" or "still" goes.
+    memory says it, with ``{how}`` where "not" or "still" goes. ``facts`` has a sentence for each
+    state that is no adjective: ``sim missing`` -> ``the SIM card is missing``, with ``{0}`` for the
+    thing; one for its contrary begins with "not".
     """
 
     anything: frozenset[str] = frozenset()
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
+    facts: dict[str, str] = {}
     recalled: dict[str, str] = {}
 
 
@@ -102,6 +105,14 @@ def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> di
         elif names.setdefault(argument, value) != value:
             return None
     return names
+
+
+def fact_sentence(predicate: Predicate, names: Sequence[str], world: World) -> str:
+    """What a world says of a state in a sentence of its own; empty where it has none."""
+    if predicate.name not in ("state", "seen"):
+        return ""
+    sentence = world.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
+    return sentence.format(*names)
 
 
 def around(belief: Belief, thing: str) -> Iterator[str]:
@@ -341,6 +352,8 @@ PHRASES: dict[str, str] = {
 def phrase(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
     """A precondition in words, with names filled in where they are known."""
     names = [bindings.get(name, name) for name in predicate.arguments]
+    if sentence := fact_sentence(predicate, names, world):
+        return sentence
     phrases = {**PHRASES, **world.wording.phrases}
     key = predicate.name if predicate.positive else f"not {predicate.name}"
     if key in phrases:
