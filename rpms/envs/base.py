@@ -148,7 +148,7 @@ class Environment(ABC):
         embodied: whether the agent is somewhere or holds something; a state is more than that else.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
         sub_goal_from_manual: whether ``sub_goal`` reads the procedure of Tier 2 or other knowledge
-            of the domain. An agent without rules then has no sub-goal.
+            of the domain. A run without rules then has no sub-goal: its name is empty.
     """
 
     name: str = ""

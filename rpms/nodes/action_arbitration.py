@@ -33,12 +33,20 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
 def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
-    """What judging may look at."""
-    refused = refused_since(state.get("history", []), state["ineffective"])
+    """What judging may look at.
+
+    The guard and the expert have the procedure under every condition; an agent without rules may
+    have no sub-goal of its own.
+    """
+    history = state.get("history", [])
+    refused = refused_since(history, state["ineffective"])
+    sub_goal = state["sub_goal"]
+    if not sub_goal["name"]:
+        sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)
     return DecisionPoint(
         manual=manual_for(state["env"], context),
         goal=state["goal"],
-        sub_goal=state["sub_goal"],
+        sub_goal=sub_goal,
         belief=state["belief"],
         no_effect=state["ineffective"],
         refused={turn["action"] for turn in refused},

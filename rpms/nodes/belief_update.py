@@ -26,14 +26,9 @@ def belief_update(state: EpisodeState) -> EpisodeState:
     ineffective: list[str] = []
     if history and belief == state["belief"]:
         ineffective = [*state["ineffective"], history[-1]["action"]]
-    if env.sub_goal_from_manual and not _has_manual(state):
+    rules = (state.get("settings") or RunContext().plain)["rules"]
+    if env.sub_goal_from_manual and not rules:
         sub_goal = SubGoal(name="", target="", progress=0)
     else:
         sub_goal = env.sub_goal(state["goal"], belief, history)
     return EpisodeState(belief=belief, sub_goal=sub_goal, ineffective=ineffective)
-
-
-def _has_manual(state: EpisodeState) -> bool:
-    """Whether a stage of this run reads the manual: the rules, or the guard that judges by them."""
-    chosen = state.get("settings") or RunContext().plain
-    return bool(chosen["rules"]) or chosen["guard"] != "off"
