@@ -110,7 +110,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         name, split = str(named.get("task", slug(goal))), named.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
         begun = EpisodeState(first_observation=goal, observation=goal, world={})
-        return {**fresh_state(BARE, task), **begun}
+        return {**fresh_state(self.context, task), **begun}
 
     def _take_answer(
         self, answer: ToolMessage, action: str, thought: str, state: EpisodeState
@@ -244,8 +244,13 @@ class Recorder(EpisodeFollower):
 
     def __init__(self, world: str, out: str | PathLike[str], won: Any = None, **more: Any) -> None:
         super().__init__(world, **more)
-        self.out, self.won = Path(out), won or (lambda state: state["sub_goal"]["progress"] >= 100)
+        self.out, self.won = Path(out), won or self._has_reached_goal
         self._live: dict[str, EpisodeRecorder] = {}
+
+    def _has_reached_goal(self, state: Mapping[str, Any]) -> bool:
+        """A measure, so it is taken whether or not the agent itself has a sub-goal."""
+        pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
+        return pointer["progress"] >= 100
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
         """Note what the model is sent, and how long it takes."""

@@ -130,7 +130,8 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
     if event["dropped"]:
         known += f" ({event['dropped']} dropped)"
     where, step = get_environment(env).whereabouts(belief), event["sub_goal"]
-    console.print(f"[dim]{turn['step']:>3}  {where}{step['name']} {step['progress']}%; {known}[/]")
+    pointer = f"{step['name']} {step['progress']}%; " if step["name"] else ""
+    console.print(f"[dim]{turn['step']:>3}  {where}{pointer}{known}[/]")
     if turn["thought"]:
         console.print(f"     [italic]{escape(turn['thought'])}[/]")
     for decision in event["decisions"]:

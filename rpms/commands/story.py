@@ -49,8 +49,9 @@ class Story:
     def tell(self, event: StepEvent) -> None:
         """One step."""
         turn, belief = event["turn"], event["belief"]
-        where = f"{self.env.whereabouts(belief)}sub-goal {event['sub_goal']['name']}"
-        self._line(f"step {turn['step']}", "dim", where)
+        step = event["sub_goal"]["name"]
+        where = f"{self.env.whereabouts(belief)}{f'sub-goal {step}' if step else ''}"
+        self._line(f"step {turn['step']}", "dim", where.removesuffix("; "))
         for decision in event["decisions"]:
             if decision["verdict"] != "accepted":
                 reason = decision["reason"] + (f"; {decision['mend']}" if decision["mend"] else "")

@@ -147,6 +147,8 @@ class Environment(ABC):
         nowhere: what the agent reads of where it is while that is no place.
         embodied: whether the agent is somewhere or holds something; a state is more than that else.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
+        sub_goal_from_manual: whether ``sub_goal`` reads the procedure of Tier 2 or other knowledge
+            of the domain. A run without rules then has no sub-goal: its name is empty.
     """
 
     name: str = ""
@@ -159,6 +161,7 @@ class Environment(ABC):
     nowhere: str = "unknown"
     embodied: bool = True
     lists_actions: bool = False
+    sub_goal_from_manual: bool = False
 
     @property
     def max_live(self) -> int | None:

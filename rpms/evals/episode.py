@@ -130,12 +130,15 @@ class Recorder:
         self._last = perf_counter()
 
     def _begin_step(self, state: EpisodeState) -> None:
-        """A step begins with what is believed."""
+        """A step begins with what is believed, and how far that is: a measure for every arm."""
+        pointer = state["sub_goal"]
+        if self.env.sub_goal_from_manual:
+            pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
         step: dict[str, Any] = {
             "step": state["steps"] + 1,
             "observation": state["observation"],
             "belief": state["belief"],
-            "sub_goal": {n: state["sub_goal"][n] for n in ("name", "target", "progress")},
+            "sub_goal": {n: pointer[n] for n in ("name", "target", "progress")},
             "truth": {},
             "drift": [],
             **UNANSWERED,

@@ -1,14 +1,15 @@
 """M_cand: entries whose goal signature is near enough to the goal's (Eq. 4).
 
 d_gamma is exact on the type and goes by meaning on the rest: 0.6 for the object and 0.4 for the
-destination, each counted whole for the same word (a plural or a slip of the pen is the same word),
-as 0.8 for a word of the same category, and as nothing otherwise. With theta = 0.6:
+destination, each counted whole for the same kind (the same words; a plural, a number or a letter
+makes no difference), as 0.8 for a kind of the same category, and as nothing otherwise. With
+theta = 0.6:
 
     heat a mug, put it in a cabinet   ~ heat a mug, put it in a cabinet     1.00   recalled
                                       ~ heat a cup, put it in a cabinet     0.88   recalled
                                       ~ heat a mug, put it on a desk        0.60   recalled
                                       ~ heat an egg, put it in a cabinet    0.40   left
-    a pot is no potato, and a pan no pen: likeness of spelling alone counts for nothing.
+    a pot is no potato, and a non-living thing no living thing: spelling alone counts for nothing.
 
 An entry's weight multiplies its score, for the threshold and for the rank.
 
@@ -24,16 +25,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rapidfuzz import fuzz
-
 from rpms.memory_store.entries import ADAPTER, Entry, Finds, Schema, Success
 from rpms.vocabulary.goal import PAPER, GoalSignature, Keys
+from rpms.vocabulary.naming import same_kind
 
 OBJECT_SHARE, DESTINATION_SHARE = 0.6, 0.4
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
-# Spelled this much alike, two words are one: mug, mugs.
-SAME_WORD = 85
 # What fits this home and this moment is chosen among this many times k of each kind.
 CHOICE = 3
 
@@ -71,10 +69,8 @@ class MemoryIndex:
         """
         self._read_goal = lru_cache(maxsize=65536)(keys.goal)
         self._compat = lru_cache(maxsize=65536)(keys.compat)
-        self._categories: dict[str, frozenset[str]] = defaultdict(frozenset)
-        for name, kinds in (categories or {}).items():
-            for kind in kinds:
-                self._categories[kind] |= {name}
+        self._listed = {name: tuple(kinds) for name, kinds in (categories or {}).items()}
+        self._categories: dict[str, frozenset[str]] = {}
         self._rows: list[bytes] = []
         self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
         self._weights: dict[GoalSignature, Counter[float]] = defaultdict(Counter)
@@ -173,8 +169,8 @@ class MemoryIndex:
         """
         held = self._held.get(kind)
         if not held:
-            mine, held = self._categories[kind], Counter()
-            for other in [other for other in self._held if self._categories[other] & mine]:
+            mine, held = self._categories_of(kind), Counter()
+            for other in [other for other in self._held if self._categories_of(other) & mine]:
                 held |= self._held[other]  # the most that any of them had: together is not known
         return {place: (count, self._looked[place]) for place, count in held.items()}
 
@@ -186,9 +182,19 @@ class MemoryIndex:
         return alike + DESTINATION_SHARE * self._alike(goal.destination, other.destination)
 
     def _alike(self, word: str, other: str) -> float:
-        if word == other or fuzz.ratio(word, other) >= SAME_WORD:
+        if same_kind(word, other):
             return 1.0
-        return SAME_CATEGORY if self._categories[word] & self._categories[other] else 0.0
+        return SAME_CATEGORY if self._categories_of(word) & self._categories_of(other) else 0.0
+
+    def _categories_of(self, word: str) -> frozenset[str]:
+        """The categories that list a kind."""
+        if word not in self._categories:
+            self._categories[word] = frozenset(
+                name
+                for name, kinds in self._listed.items()
+                if any(same_kind(word, kind) for kind in kinds)
+            )
+        return self._categories[word]
 
     def _find(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         most = CHOICE * k

@@ -33,12 +33,20 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
 def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
-    """What judging may look at."""
-    refused = refused_since(state.get("history", []), state["ineffective"])
+    """What judging may look at.
+
+    The guard and the expert have the procedure under every condition; an agent without rules may
+    have no sub-goal of its own.
+    """
+    history = state.get("history", [])
+    refused = refused_since(history, state["ineffective"])
+    sub_goal = state["sub_goal"]
+    if not sub_goal["name"]:
+        sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)
     return DecisionPoint(
         manual=manual_for(state["env"], context),
         goal=state["goal"],
-        sub_goal=state["sub_goal"],
+        sub_goal=sub_goal,
         belief=state["belief"],
         no_effect=state["ineffective"],
         refused={turn["action"] for turn in refused},
@@ -87,8 +95,7 @@ def _verify(
     ]
     before = [action for at, action in vetoed if at == step]
     again = proposal in (action for _, action in vetoed)
-    way = find_repair(now.manual, proposal, now.belief)
-    repair = way.words if way else ""
+    repair = _advice(now, proposal)
     if state["asked_again"] < context.reasks and not again:
         update = _decide(state, proposal, "asked_again", against, "", repair)
         question = _question(state, proposal, against, repair)
@@ -112,12 +119,20 @@ def _fall_back(now: DecisionPoint, proposals: Sequence[str]) -> str:
     """
     actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = now._replace(repeated_here=())
-    ways = (find_repair(now.manual, action, now.belief) for action in actions)
-    steps = [way.playable for way in ways if way and _keeps_hold(now, way.playable)]
+    repairs = (find_repair(now.manual, action, now.belief, now.goal) for action in actions)
+    steps = [way.playable for way in repairs if way and _keeps_hold(now, way.playable)]
     for action in [*actions, *steps]:
         if veto(free, action) is None:
             return action
     return now.manual.domain.idle or proposals[0]
+
+
+def _advice(now: DecisionPoint, proposal: str) -> str:
+    """How a vetoed action can be repaired, in words; empty where its first step is vetoed, too."""
+    way = find_repair(now.manual, proposal, now.belief, now.goal)
+    if way is None or (way.playable and veto(now._replace(repeated_here=()), way.playable)):
+        return ""
+    return way.words
 
 
 def _keeps_hold(now: DecisionPoint, action: str) -> bool:

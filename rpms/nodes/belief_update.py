@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from rpms.envs import get_environment
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.goal import SubGoal
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:
     """Read the last turn and the observation; return the new belief and sub-goal.
 
-    A reply without an action never reached the environment, so the belief stays as it was.
+    A reply without an action never reached the environment, so the belief stays as it was. Where
+    sub-goals come from the manual, a run without rules has none.
     """
     env = get_environment(state["env"])
     history = state["history"]
@@ -23,8 +26,9 @@ def belief_update(state: EpisodeState) -> EpisodeState:
     ineffective: list[str] = []
     if history and belief == state["belief"]:
         ineffective = [*state["ineffective"], history[-1]["action"]]
-    return EpisodeState(
-        belief=belief,
-        sub_goal=env.sub_goal(state["goal"], belief, history),
-        ineffective=ineffective,
-    )
+    rules = (state.get("settings") or RunContext().plain)["rules"]
+    if env.sub_goal_from_manual and not rules:
+        sub_goal = SubGoal(name="", target="", progress=0)
+    else:
+        sub_goal = env.sub_goal(state["goal"], belief, history)
+    return EpisodeState(belief=belief, sub_goal=sub_goal, ineffective=ineffective)

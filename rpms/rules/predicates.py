@@ -47,13 +47,16 @@ class Wording(Strict, BaseModel):
     ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
     has statements for predicates that this world says in its own words, each with "is" or "are"
-    ("{0} is next door"): the need ("{0} to be next door") is made from it.
+    ("{0} is next door"): the need ("{0} to be next door") is made from it. ``facts`` has such a
+    statement for each state that is no adjective: ``sim missing`` -> ``the SIM card is missing``,
+    with ``{0}`` for the thing; one for its contrary begins with "not".
     """
 
     anything: frozenset[str] = frozenset()
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
+    facts: dict[str, str] = {}
 
 
 class World(NamedTuple):
@@ -101,6 +104,14 @@ def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> di
         elif names.setdefault(argument, value) != value:
             return None
     return names
+
+
+def fact_sentence(predicate: Predicate, names: Sequence[str], world: World) -> str:
+    """What a world says of a state in a sentence of its own; empty where it has none."""
+    if predicate.name not in ("state", "seen"):
+        return ""
+    sentence = world.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
+    return sentence.format(*names)
 
 
 def around(belief: Belief, thing: str) -> Iterator[str]:
@@ -359,6 +370,8 @@ _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
 def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
     """A predicate as a statement, with names filled in where they are known: ``X is closed``."""
     names = [bindings.get(name, name) for name in predicate.arguments]
+    if sentence := fact_sentence(predicate, names, world):
+        return sentence
     statements = {**STATEMENTS, **world.wording.phrases}
     if not predicate.positive and (denied := statements.get(f"not {predicate.name}")):
         return denied.format(*names)
@@ -436,6 +449,16 @@ def contrary(
         closed = (place for place in around(belief, bare_name(names[0]))
                   if belief["containers"].get(place) == "closed")  # fmt: skip
         return next((f"it is in {place}, which is closed" for place in closed), "")
-    if key == "state" and (record := belief["flags"].get(names[0])):
-        return f"{names[0]} is {record}"
+    if key in ("state", "seen", "not state", "not seen"):
+        return _fact_instead(belief, world, names[0], names[1])
     return ""
+
+
+def _fact_instead(belief: Belief, world: World, thing: str, state: str) -> str:
+    """What is on record of a thing in the place of a state: what excludes it, or the state."""
+    record = belief["flags"].get(thing, "")
+    known = record.split(", ") if record else []
+    rivals = {fact for family in world.alternatives if state in family for fact in family}
+    told = [fact for fact in known if fact == state or fact in rivals or not world.alternatives]
+    facts = (Predicate(True, "state", (thing, fact)) for fact in told)
+    return " and ".join(statement(fact, {}, world) for fact in facts)

@@ -1,8 +1,12 @@
 """What would make an infeasible action possible: read off the effects of the other actions.
 
 A precondition that does not hold is met by an action whose effects say it. That action may need
-something itself, so the way there is followed back to what can be done now. It knows Tier 3 and
-the belief and nothing of goals: whether the action is worth the way is not asked here.
+something itself, so the path is followed back to what can be done now.
+
+Advice must be safe to follow. A name is filled in only where a precondition about that very
+parameter holds of it; else a blank stays. An action that a rule forbids for the goal, that lets go
+of the goal's object, that spoils another precondition of the action, or that cannot be undone is
+withheld, and where nothing else would help, no advice is given.
 """
 
 from __future__ import annotations
@@ -18,18 +22,21 @@ from rpms.rules.predicates import (
     around,
     evaluate,
     parse_predicate,
+    statement,
     unify,
 )
-from rpms.rules.predicates import need as in_words
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import already_done, check_action, match_action
+from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.naming import Truth, bare_name
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.naming import Truth, bare_name, refers_to
 
 # How many actions a way may have: longer ones are plans, and planning is the agent's part.
 LONGEST = 3
 # The beginning of a blank, for a name that the belief does not know.
 BLANK = "<"
+# Predicates that hold of a value whatever it stands for: they do not tell its kind.
+KINDLESS = {"at_most", "hand_empty", "changed", "looked_around", "here_closed"}
 
 Names = Mapping[str, str]
 
@@ -63,30 +70,40 @@ class Repair(NamedTuple):
         return f"{self.kind}: {', then: '.join(self.actions)}"
 
 
-def find_repair(manual: Manual, action: str, belief: Belief) -> Repair | None:
-    """What would repair an action that definitely cannot be done; None for any other."""
+def find_repair(
+    manual: Manual, action: str, belief: Belief, goal: GoalSpec | None = None
+) -> Repair | None:
+    """What would repair an action that definitely cannot be done; None for any other.
+
+    None also where something would help that is not safe to advise under this goal.
+    """
     if check_action(manual, action, belief).verdict != "fails":
         return None
     if already_done(manual, action, belief):
         return Repair("done")
-    planner = Planner(manual, belief)
-    if way := planner.way_to(action, ()):
-        return Repair("first", tuple(way))
+    planner = Planner(manual, belief, goal)
+    if path := planner.path_to(action, ()):
+        return Repair("first", tuple(path))
     for other in planner.to_the_same_end(action):
-        way = planner.way_to(other, (action,))
-        if way is not None and len(way) < LONGEST:
-            return Repair("instead", (*way, other))
-    return Repair("never", lacking=planner.lacking(action))
+        path = planner.path_to(other, (action,))
+        if path is not None and len(path) < LONGEST:
+            return Repair("instead", (*path, other))
+    lacking = planner.lacking(action)
+    return Repair("never", lacking=lacking) if lacking else None
 
 
 class Planner:
     """Follows the needs of an action back to what can be done now."""
 
-    def __init__(self, manual: Manual, belief: Belief) -> None:
-        """What is possible, and what is so."""
-        self.manual, self.belief = manual, belief
+    def __init__(self, manual: Manual, belief: Belief, goal: GoalSpec | None = None) -> None:
+        """What is possible, what is so, and what it is for.
 
-    def way_to(self, action: str, before: tuple[str, ...]) -> list[str] | None:
+        ``withheld`` tells that an action would help which is not advised.
+        """
+        self.manual, self.belief, self.goal = manual, belief, goal
+        self.withheld = False
+
+    def path_to(self, action: str, before: tuple[str, ...]) -> list[str] | None:
         """What has to be done until nothing definitely speaks against an action; None: no way.
 
         ``before`` holds the actions that this one is needed for.
@@ -95,17 +112,18 @@ class Planner:
         if matched is None or not self.manual.knows(matched[0]):
             return None
         rule, names = matched
-        ways = [self._way_for(n, names, (*before, action)) for n in self._failing(rule, names)]
-        if None in ways:  # one need that nothing meets makes all the others pointless
+        paths = [self._path_for(n, names, (*before, action)) for n in self._failing(rule, names)]
+        if None in paths:  # one need that nothing meets makes all the others pointless
             return None
-        return next((way for way in ways if way), [])
+        return next((path for path in paths if path), [])
 
     def lacking(self, action: str) -> str:
-        """The first need of an action that nothing meets."""
+        """The first need that nothing meets, not even what is withheld; empty if there is none."""
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
-            if self._way_for(need, names, (action,)) is None:
-                return in_words(need, names, self.manual.world)
+            self.withheld = False
+            if self._path_for(need, names, (action,)) is None and not self.withheld:
+                return statement(need, names, self.manual.world)
         return ""
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
@@ -118,14 +136,17 @@ class Planner:
             if need.name == "in" and need.arguments[1] in names:
                 thing, place = need.about(names).arguments
                 where = self.belief["last_seen"].get(thing)
-                if where not in (None, place):
-                    yield rule.syntax.format(**{**names, need.arguments[1]: where})
+                there = rule.syntax.format(**{**names, need.arguments[1]: where})
+                if where not in (None, place) and self._is_safe(there, ()):
+                    yield there
         goals = {effect.about(names) for effect in rule.outcomes}
         for other in self.manual.actions:
             if other is rule or not other.printed or set(other.parameters) - set(rule.parameters):
                 continue
             if goals and goals <= {effect.about(names) for effect in other.outcomes}:
-                yield other.syntax.format(**names)
+                same = other.syntax.format(**names)
+                if self._is_safe(same, ()):
+                    yield same
 
     def _truth(self, predicate: Predicate, names: Names) -> Truth:
         return evaluate(predicate, self.belief, self.manual.world, names)
@@ -135,9 +156,13 @@ class Planner:
         needs = [p for p in rule.needs if not any(BLANK in a for a in p.about(names).arguments)]
         return [need for need in needs if self._truth(need, names) is False]
 
-    def _way_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
-        """The actions that bring a need about; None where none does."""
+    def _path_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
+        """The actions that bring a need about; None where none does.
+
+        The best has the fewest blanks, then the fewest actions, then the fewest names chosen.
+        """
         if len(before) > LONGEST:
+            self.withheld = True
             return None
         need = need.about(names)
         composed = self.manual.world.predicates
@@ -147,19 +172,24 @@ class Planner:
                 failing = [
                     p for p in map(parse_predicate, choice) if self._truth(p, inner) is False
                 ]
-                ways = [self._way_for(part, inner, before) for part in failing]
-                if ways and None not in ways:
-                    return ways[0]
+                paths = [self._path_for(part, inner, before) for part in failing]
+                if paths and None not in paths:
+                    return paths[0]
             return None
-        best: list[str] | None = None
+        best: tuple[tuple[int, int, int], list[str]] | None = None
         for fact in self._facts(need):
-            for action in self._achievers(fact, before):
-                way = self.way_to(action, before)
-                if way is None or len(way) >= LONGEST:
+            for action, chosen in self._achievers(fact, before):
+                path = self.path_to(action, before)
+                if path is None:
                     continue
-                if best is None or len(way) + 1 < len(best):
-                    best = [*way, action]
-        return best
+                if len(path) >= LONGEST:
+                    self.withheld = True
+                    continue
+                path = [*path, action]
+                cost = (sum(step.count(BLANK) for step in path), len(path), chosen)
+                if best is None or cost < best[0]:
+                    best = cost, path
+        return best[1] if best else None
 
     def _facts(self, need: Predicate) -> Iterator[Predicate]:
         """The facts that effects speak of, any one of which would meet a need."""
@@ -178,11 +208,19 @@ class Planner:
             away = [fact for fact in there if self._truth(fact, {}) is False]
             shut = [place for place in places if doors.get(place) == "closed"]
             yield from away or [Predicate(True, "open", (place,)) for place in shut[-1:]]
+        elif name == "seen":  # an action brings the fact about, and its answer shows it
+            yield need._replace(name="state")
+        elif name in ("not seen", "not state"):
+            thing, state = need.arguments
+            yield need._replace(name="state")
+            for family in self.manual.world.alternatives:
+                others = sorted(family - {state}) if state in family else []
+                yield from (Predicate(True, "state", (thing, other)) for other in others)
         elif name != "not at":  # to go away is no aim
             yield need
 
-    def _achievers(self, fact: Predicate, before: tuple[str, ...]) -> Iterator[str]:
-        """The actions with this effect, their other names filled in from the belief.
+    def _achievers(self, fact: Predicate, before: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+        """The actions with this effect, and how many of their names were chosen for them.
 
         One that needs what the action before it is to achieve comes too late to be of use. What the
         list of actions leaves out is not advised.
@@ -191,21 +229,72 @@ class Planner:
         effects = [effect.about(names) for effect in later.outcomes] if later else []
         goals = {effect for effect in effects if self._truth(effect, {}) is not True}
         for rule in self.manual.actions:
-            if not rule.printed or not self.manual.knows(rule):
+            if not self.manual.knows(rule):
                 continue
             for effect in rule.outcomes:
                 bound = unify(effect, fact, rule.parameters)
                 if bound is None or goals & {need.about(bound) for need in rule.needs}:
                     continue
                 action = self._complete(rule, bound, before[0])
-                if action not in before:
-                    yield action
+                if action in before:
+                    continue
+                if rule.printed and not rule.verified and self._is_safe(action, before):
+                    yield action, len(rule.parameters) - len(bound)
+                else:
+                    self.withheld = True
+
+    def _is_safe(self, action: str, before: tuple[str, ...]) -> bool:
+        """Whether an action does no harm: to the goal, and to what the actions after it need."""
+        rule, names = match_action(self.manual, action) or (None, {})
+        if rule is None:
+            return False
+        effects = [effect.about(names) for effect in rule.outcomes]
+        if self.goal is not None:
+            if forbidden_by(self.manual, action, self.goal, self.belief):
+                return False
+            kind = self.goal["object"]
+            loses = (e.arguments[0] for e in effects if not e.positive and e.name == "holding")
+            if kind and any(refers_to(name, kind) for name in loses):
+                return False
+        needs = (need for later in before for need in self._needs(later))
+        held = [need for need in needs if self._truth(need, {}) is True]
+        return not any(self._spoils(effect, need) for effect in effects for need in held)
+
+    def _needs(self, action: str) -> list[Predicate]:
+        rule, names = match_action(self.manual, action) or (None, {})
+        return [need.about(names) for need in rule.needs] if rule else []
+
+    def _spoils(self, effect: Predicate, need: Predicate) -> bool:
+        """Whether an effect makes untrue what holds: its contrary, or a state that excludes it.
+
+        One can always walk back: being elsewhere spoils nothing.
+        """
+        if effect == need._replace(positive=not need.positive):
+            return True
+        if need.name == "seen":
+            need = need._replace(name="state")
+        if {effect.name, need.name} == {"open", "closed"} and effect.positive and need.positive:
+            return effect.arguments == need.arguments
+        return (
+            effect.positive
+            and need.positive
+            and (effect.name, need.name) == ("state", "state")
+            and effect.arguments[0] == need.arguments[0]
+            and self._exclude(effect.arguments[1], need.arguments[1])
+        )
+
+    def _exclude(self, state: str, other: str) -> bool:
+        """Whether a thing cannot be in both states."""
+        families = self.manual.world.alternatives
+        if not families:  # a thing has one state
+            return state != other
+        return state != other and any({state, other} <= family for family in families)
 
     def _complete(self, rule: ActionRule, names: Names, aim: str) -> str:
         """The action with every name; where the belief does not know one, with a blank for it.
 
-        Only a name that is known to fit is filled in, or one that fits once the agent is there. The
-        nearest at hand comes first.
+        Only a name that is known to fit is filled in, or one that fits once the agent is there: a
+        precondition about that parameter tells its kind. The nearest at hand comes first.
         """
         missing = [name for name in rule.parameters if name not in names]
         belief, (_, aimed_at) = self.belief, match_action(self.manual, aim) or (None, {})
@@ -217,8 +306,22 @@ class Planner:
             bound = {**names, **dict(zip(missing, values, strict=True))}
             truths = {need: self._truth(need, bound) for need in concerned}
             away = [need for need, truth in truths.items() if truth is not True]
-            if all(need.name == "at" and truths[need] is False for need in away):
+            if not all(need.name == "at" and truths[need] is False for need in away):
+                continue
+            if all(self._of_its_kind(rule, name, bound[name], truths) for name in missing):
                 fitting.setdefault(rule.syntax.format(**bound), len(away))
         if fitting:
             return min(fitting, key=fitting.__getitem__)
         return rule.syntax.format(**names, **{name: f"<{name}>" for name in missing})
+
+    def _of_its_kind(
+        self, rule: ActionRule, parameter: str, value: str, truths: Mapping[Predicate, Truth]
+    ) -> bool:
+        """Whether a value is known to be what a parameter stands for."""
+        if parameter in rule.places and value in self.belief["places"]:
+            return True
+        return any(
+            truth is True and need.positive and need.name not in KINDLESS
+            for need, truth in truths.items()
+            if parameter in need.arguments
+        )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, contrary, evaluate, need, parse_predicate
+from rpms.rules.predicates import Predicate, World, contrary, evaluate, need, parse_predicate
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -232,10 +232,10 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
     rule, bindings = matched
     belief["visible"] = []
     for outcome in rule.outcomes:
-        _apply(belief, *outcome.about(bindings))
+        _apply(belief, manual.world, *outcome.about(bindings))
 
 
-def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) -> None:
+def _apply(belief: Belief, world: World, positive: bool, name: str, names: tuple[str, ...]) -> None:
     if name == "at":
         belief["location"] = names[0]
         belief["reachable"] = []
@@ -254,9 +254,21 @@ def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) ->
         elif belief["last_seen"].get(names[0]) == names[1]:
             del belief["last_seen"][names[0]]
     elif name == "state":
-        belief["flags"][names[0]] = names[1]
+        _note(belief, world, names[0], names[1], positive)
     elif name == "activated":
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
+
+
+def _note(belief: Belief, world: World, thing: str, state: str, positive: bool) -> None:
+    """A fact in the place of those that it excludes, or no more; a thing may have several."""
+    rivals = {other for family in world.alternatives if state in family for other in family}
+    known = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
+    # Without a table of what excludes what, a thing has one state at a time.
+    kept = [fact for fact in known if fact not in rivals | {state}] if world.alternatives else []
+    facts = [*kept, state] if positive else [fact for fact in known if fact != state]
+    belief["flags"].pop(thing, None)
+    if facts:
+        belief["flags"][thing] = ", ".join(facts)
 
 
 def forbidden_by(

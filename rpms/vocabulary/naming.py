@@ -21,6 +21,8 @@ Truth = bool | None
 # What follows tells where a thing is, what it contains or where a door leads, not what it is.
 _TAIL = re.compile(r" (?:in|on|containing|to) | \(")
 _WORD = re.compile(r"[^\W\d]+")
+# A word behind a name that says how old the thing is, not that it is something else.
+_AGES = ("egg", "seed", "plant", "tree")
 _SMALL_WORDS = {"a", "an", "the", "in", "on", "to", "of", "with", "containing"}
 
 
@@ -53,10 +55,54 @@ def same_thing(phrase: str, name: str) -> bool:
 def refers_to(phrase: str, thing: str) -> bool:
     """Whether a phrase may mean a thing: ``liquid tin`` or ``tin in cup`` for ``tin``.
 
-    The container of a thing is not the thing: ``cup containing tin`` does not mean it.
+    The container of a thing is not the thing: ``cup containing tin`` does not mean it. In English
+    the last word says what a thing is, so a ``tin cup`` is no ``tin``. Behind the name may stand a
+    label, a description (``with a steel surface``) or the age of what lives (``blue jay egg``).
     """
     spoken, meant = bare_name(phrase), bare_name(thing)
-    return f" {meant} " in f" {spoken} " or f" {meant}".endswith(f" {spoken}")
+    if f" {meant}".endswith(f" {spoken}"):
+        return True
+    _, named, behind = f" {spoken} ".partition(f" {meant} ")
+    first, *more = behind.split() or [""]
+    return bool(named) and (
+        first in ("", "with") or (not more and (_labels(first) or first in _AGES))
+    )
+
+
+def _labels(word: str) -> bool:
+    """Whether a word tells individuals of one kind apart: a number or a single letter."""
+    return word.isdigit() or len(word) == 1
+
+
+@lru_cache(maxsize=65536)
+def same_kind(name: str, other: str) -> bool:
+    """Whether two names mean one kind of thing: the same words, a plural or a label aside.
+
+    Each word counts: ``non-living thing`` is no ``living thing``, ``red-orange paint`` no ``orange
+    paint``. ``unknown substance b`` and ``unknown substance c`` are two of one kind.
+    """
+    words, others = _kind_words(name), _kind_words(other)
+    return len(words) == len(others) and all(map(_same_word, words, others))
+
+
+def _kind_words(name: str) -> list[str]:
+    words = name.lower().split()
+    return [word for word in words if not _labels(word)] or words
+
+
+def _same_word(word: str, other: str) -> bool:
+    return word == other or other in _plurals(word) or word in _plurals(other)
+
+
+def _plurals(word: str) -> tuple[str, ...]:
+    """How a word may be written in the plural."""
+    if word.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return (f"{word}es", f"{word}s")
+    if word.endswith("y"):
+        return (f"{word[:-1]}ies", f"{word}s")
+    if word.endswith(("f", "fe")):
+        return (f"{word.removesuffix('e')[:-1]}ves", f"{word}s")
+    return (f"{word}s",)
 
 
 def find_name(phrase: str, names: Iterable[str]) -> str | None:

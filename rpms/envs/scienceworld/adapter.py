@@ -139,6 +139,7 @@ class ScienceWorld(Environment):
     # The order of the paper's listing for this world: state, objective, rules, memory.
     blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
     graded = True
+    sub_goal_from_manual = True
     # family:verb:target; the verb tells goals of a family apart, not the destination.
     signature = ("type", "destination", "object")
     learning_split = "train_mini"

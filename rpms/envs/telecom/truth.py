@@ -38,7 +38,9 @@ def true_facts(env: Any) -> dict[str, list[str]]:
                                          "nothing awaiting"]}  # fmt: skip
     customer = env.tools.get_customer_by_phone(around.phone_number)
     for bill in env.tools.get_bills_for_customer(customer.customer_id, 1000):
-        facts[bill.bill_id] = ["a bill", f"bill {bill.status.value.lower()}"]
+        facts[bill.bill_id] = [
+            "a bill", f"bill {bill.status.value.lower()}", f"amount {bill.total_due}"
+        ]  # fmt: skip
     overdue = any("bill overdue" in known for known in facts.values())
     facts["account"].append("bills overdue" if overdue else "nothing overdue")
     for name in customer.line_ids:
@@ -54,6 +56,8 @@ def true_facts(env: Any) -> dict[str, list[str]]:
             "of the ticket" if own else "of another number",
             "refuelled" if line.data_refueling_gb else "not refuelled",
             f"usage {'exceeded' if usage['data_used_gb'] >= limit else 'within'}",
+            f"number {line.phone_number}",
+            f"plan {line.plan_id}",
         ]
         if own:
             facts["account"].append(facts[name][3])
