@@ -44,7 +44,7 @@ from rpms.nodes.memories.method import (
     RecallRequest,
 )
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import parse_predicate, statement
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
@@ -168,10 +168,11 @@ def covered(recalled: Recall, rules: PrintedRules) -> Recall:
     if rule is None or rule.id not in rules.ids:
         return recalled
     if entry["type"] == "schema":
-        told = _within(entry["preconditions"], rule.preconditions)
-        told = told and _within(entry["effects"], rule.effects)
+        told = _within(entry["preconditions"], rule.preconditions, rules.manual)
+        told = told and _within(entry["effects"], rule.effects, rules.manual)
     else:
-        told = bool(entry["violated"]) and _within(entry["violated"], rule.preconditions)
+        told = bool(entry["violated"])
+        told = told and _within(entry["violated"], rule.preconditions, rules.manual)
     reason = f"[{rule.id}] says so already"
     return drop(recalled, "covered", reason, rule.id) if told else recalled
 
@@ -181,9 +182,14 @@ def covered(recalled: Recall, rules: PrintedRules) -> Recall:
 _FOLLOWS = ("here", "visible", "hand_empty", "holding")
 
 
-def _within(noticed: Iterable[str], taught: Iterable[str]) -> bool:
-    """Whether a rule says all that was noticed, or what that follows from."""
-    new = {*noticed} - {*taught}
+def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bool:
+    """Whether a rule says all that was noticed, in the same words, or what that follows from."""
+
+    def words(text: str) -> str:
+        return statement(parse_predicate(text), {}, manual.world)
+
+    said = {words(text) for text in taught}
+    new = [text for text in noticed if words(text) not in said]
     return all(parse_predicate(text).name in _FOLLOWS for text in new)
 
 
