@@ -187,6 +187,12 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                 problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
                 advice = "a thing is named as there, or with a number (box 1)"
                 yield "environment", rule.id, f"{problem}; {advice}"
+    used = {predicate.name for rule in manual.actions for predicate in rule.needs}
+    needed = {n: w for n, w in env.wording.phrases.items() if n.removeprefix("not ") in used}
+    for name, words in {**needed, **env.wording.facts}.items():
+        if not re.search(r"\b(?:is|are)\b", words):
+            advice = "write a statement with 'is' or 'are': what an action needs is made from it"
+            yield "environment", "wording", f"'{name}' reads '{words}'; {advice}"
     for situation in env.situations:
         for predicate in map(parse_predicate, situation.when):
             if predicate.name not in {*known, *SITUATIONAL}:
