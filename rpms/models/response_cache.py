@@ -37,7 +37,7 @@ log = logging.getLogger("rpms")
 
 REPLAYED = "rpms_replayed"
 """Set in the response metadata of a reply that came from here."""
-BUSY_S = 30.0
+BUSY_S, BUSY_PAUSE_S = 30.0, 0.02
 PAUSE_S = 10.0
 """Before a server that did not answer is asked for its models again: others wait meanwhile."""
 _warned: set[str] = set()
@@ -93,11 +93,7 @@ class ResponseCache(BaseCache):
             self._database = sqlite3.connect(
                 file, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
-            self._database.execute("PRAGMA journal_mode=WAL")
-            # A power cut may lose the last replies, never the file.
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.execute(_REPLIES)
-            self._database.execute(_WEIGHTS)
+            self._prepare()
         except (OSError, sqlite3.Error) as error:
             if _is_full(error):
                 self._go_on_without(error)
@@ -106,6 +102,25 @@ class ResponseCache(BaseCache):
                 f"cannot use the response cache {file}: {error}; set RPMS_RESPONSE_CACHE to "
                 "another file, or give --no-cache"
             ) from error
+
+    def _prepare(self) -> None:
+        """Make the tables; wait while another process does so.
+
+        SQLite itself does not wait where two processes switch a new file to the log at once.
+        """
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                # A power cut may lose the last replies, never the file.
+                self._database.execute("PRAGMA synchronous=NORMAL")
+                self._database.execute(_REPLIES)
+                self._database.execute(_WEIGHTS)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(BUSY_PAUSE_S)
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """The reply to a prompt, marked as replayed; None when it was never asked."""
