@@ -275,7 +275,7 @@ class RunContext:
     system_prompt: Annotated[SystemPrompt, Setting(
         "System prompt", "protocol",
         "Whose instructions and list of actions: ours, or the paper's listing where the "
-        "environment has it (ALFWorld).",
+        "environment has it.",
     )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "protocol",
