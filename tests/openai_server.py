@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -49,6 +49,12 @@ class OpenAIServer:
         self.headers: list[dict[str, str]] = []
         self.stopped = threading.Event()
         self.url = ""
+        self.models: list[dict[str, Any]] | None = None
+        """What it lists under /models; None for a server that has no such list."""
+        self.listings = 0
+        self.listing = threading.Event()
+        """Cleared, requests for the list wait until it is set."""
+        self.listing.set()
 
     def plays(self, *answers: Answer | str) -> None:
         self.rule = None
@@ -70,11 +76,15 @@ class OpenAIServer:
 
 
 @contextmanager
-def serving() -> Iterator[OpenAIServer]:
-    state = OpenAIServer()
+def serving(port: int = 0) -> Iterator[OpenAIServer]:
+    state, connections = OpenAIServer(), list[socket.socket]()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -103,6 +113,20 @@ def serving() -> Iterator[OpenAIServer]:
             except OSError:
                 self.close_connection = True  # the client gave up waiting
 
+        def do_GET(self) -> None:
+            state.listings += 1
+            state.listing.wait(30)
+            listed = state.models is not None and self.path.endswith("/models")
+            data = json.dumps({"object": "list", "data": state.models} if listed else {}).encode()
+            try:
+                self.send_response(200 if listed else 404)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+            except OSError:
+                self.close_connection = True  # the client gave up waiting
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
@@ -112,7 +136,7 @@ def serving() -> Iterator[OpenAIServer]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             pass  # a client that hangs up is part of the script
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     state.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -124,6 +148,9 @@ def serving() -> Iterator[OpenAIServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+        for connection in connections:  # a client would go on talking to a server that is gone
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def hang_up(connection: socket.socket) -> None:

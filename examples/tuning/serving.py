@@ -6,6 +6,7 @@ tried on an H200 and took seven times as long: it leaves the fast attention kern
 
 from __future__ import annotations
 
+import hashlib
 import json
 import queue
 import threading
@@ -18,6 +19,8 @@ WAIT_S = 0.03
 MOST = 320
 """Prompts in one batch at most, and below that as many tokens as fit."""
 REPLY_TOKENS = 256
+NAME = "tuned"
+"""Its name in the list of models; requests may use any other."""
 
 
 @dataclass
@@ -100,10 +103,13 @@ class Generator:
 
 
 def answer_requests(loaded: Any, port: int, tokens: int) -> None:
-    """Answer ``/v1/chat/completions`` on this machine until interrupted."""
+    """Answer ``/v1/chat/completions`` and ``/v1/models`` on this machine until interrupted."""
     from tuning.data import encode, render
 
     waiting: queue.Queue[Question] = queue.Queue()
+    # By the digest a client can tell this tuning from the last one under the same address.
+    entry = {"id": NAME, "object": "model", "created": 0, "owned_by": "examples/tune.py",
+             "digest": weights_digest(loaded.model)}  # fmt: skip
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -118,8 +124,18 @@ def answer_requests(loaded: Any, port: int, tokens: int) -> None:
             question = Question(encode(loaded.tokenizer, text), int(most))
             waiting.put(question)
             question.ready.wait()
-            data = json.dumps(completion(question, str(body.get("model", "")))).encode()
-            self.send_response(500 if question.error else 200)
+            reply = completion(question, str(body.get("model", "")))
+            self.send(500 if question.error else 200, reply)
+
+        def do_GET(self) -> None:
+            found = self.path.rstrip("/").endswith("/models")
+            error = {"error": {"message": f"no {self.path} here", "type": "not_found"}}
+            models = {"object": "list", "data": [entry]}
+            self.send(*((200, models) if found else (404, error)))
+
+        def send(self, status: int, body: dict[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -133,6 +149,17 @@ def answer_requests(loaded: Any, port: int, tokens: int) -> None:
     with Server(("127.0.0.1", port), Handler) as server:
         print(f"serving http://127.0.0.1:{server.server_port}/v1", flush=True)
         server.serve_forever()
+
+
+def weights_digest(model: Any) -> str:
+    """A checksum of all weights: some seconds for each billion of them."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def completion(question: Question, model: str) -> dict[str, Any]:

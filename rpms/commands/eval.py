@@ -15,6 +15,7 @@ from rpms.commands.options import (
     SplitOption,
     WorkersOption,
     choose,
+    given,
     limit_option,
     print_json,
     refuse_empty,
@@ -75,6 +76,7 @@ def evaluate(
     budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
     engine: EngineOption = "",
     as_json: JsonOption = False,
+    command_line: typer.Context,
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
@@ -83,10 +85,13 @@ def evaluate(
     from rpms.evals.evaluate import ExecutionOptions
     from rpms.evals.evaluate import evaluate as run_all
 
+    # What a protocol decides is passed on only if it was typed, be it the default.
+    asked = {"split": split, "trials": trials, "repeats": repeats}
+    asked = {name: value for name, value in asked.items() if name in given(command_line)}
     selection = TaskSelection(
-        env=env, split=split, protocol=protocol, limit=limit, spread=spread,
-        tasks=list(listed(tasks)), types=list(listed(types)), trials=trials, repeats=repeats,
-    )  # fmt: skip
+        env=env, protocol=protocol, limit=limit, spread=spread, tasks=list(listed(tasks)),
+        types=list(listed(types)),
+    ).model_copy(update=asked)  # fmt: skip
     selection, arms = choose_arms(selection, settings, conditions, preset, arm or (), plan)
     report = run_all(
         arms, out=out, **selection.model_dump(exclude={"protocol"}), truth=truth,

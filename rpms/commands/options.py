@@ -16,6 +16,8 @@ from rpms.vocabulary.output import say
 
 SETTINGS = "settings"
 """What a command calls the parameter that its settings are handed over in."""
+LINE = "command_line"
+"""What a command calls the parameter that tells which options were typed, if it has one."""
 AGAIN = " May be given again."
 
 
@@ -64,14 +66,20 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
         ]
 
         @wraps(command)
-        def run(**values: Any) -> None:
+        def run(*, command_line: typer.Context, **values: Any) -> None:
             typed = {declared.name: values.pop(declared.name) for declared in chosen}
             for declared in chosen:
                 if declared.setting.many:
                     typed[declared.name] = ",".join(typed[declared.name] or ())
-            command(**values, **{SETTINGS: RunContext(**typed)})
+            # Only what was typed counts as named, be it the default: a protocol refuses that.
+            named = {name: typed[name] for name in given(command_line) if name in typed}
+            if LINE in own.parameters:
+                values[LINE] = command_line
+            command(**values, **{SETTINGS: RunContext(**named)})
 
         parameters: list[Parameter] = []
+        if LINE not in own.parameters:  # Typer fills in one parameter of this kind
+            parameters = [Parameter(LINE, Parameter.KEYWORD_ONLY, annotation=typer.Context)]
         for parameter in own.parameters.values():
             parameters += map(_parameter, chosen) if parameter.name == SETTINGS else [parameter]
         parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
@@ -80,6 +88,12 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
         return run
 
     return decorate
+
+
+def given(command_line: typer.Context) -> list[str]:
+    """The parameters that the user gave himself, whatever their values."""
+    sources = {name: command_line.get_parameter_source(name) for name in command_line.params}
+    return [name for name, source in sources.items() if source and "DEFAULT" not in source.name]
 
 
 def _parameter(declared: Declaration) -> Parameter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isfunction, signature
 from os import PathLike, fspath
@@ -20,7 +20,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from rpms.evals.conditions import letters, preset_contexts
-from rpms.evals.protocol_card import agree, apply_protocol
+from rpms.evals.protocol_card import agree, apply_protocol, check_arms, load_protocols
 from rpms.graph.build import Node
 from rpms.models.opening import is_own
 from rpms.rules.loader import checked
@@ -162,6 +162,20 @@ def choose_arms(
     plan: Path | None = None,
 ) -> tuple[TaskSelection, dict[str, Variant]]:
     """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
+    selection, variants = _chosen_arms(selection, base, conditions, preset, arms, plan)
+    if name := selection.protocol:
+        check_arms(name, {label: variant.settings() for label, variant in variants.items()})
+    return selection, variants
+
+
+def _chosen_arms(
+    selection: TaskSelection,
+    base: RunContext,
+    conditions: str,
+    preset: str,
+    arms: Sequence[str],
+    plan: Path | None,
+) -> tuple[TaskSelection, dict[str, Variant]]:
     if conditions and preset:
         raise RpmsError("give either --conditions or --preset")
     if plan is not None and (conditions or preset or arms):
@@ -171,8 +185,10 @@ def choose_arms(
         tasks = written.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
         selection = selection.model_copy(update=tasks)
         base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
+    fixed: Collection[str] = ()
     if selection.protocol:
         selection, base = _under_protocol(selection, base)
+        fixed = load_protocols()[selection.protocol].set  # the same for all arms, on the card
     if written is not None:
         return selection, {
             label: make_arm(fields, base, f"{plan}: arm '{label}'")
@@ -180,9 +196,9 @@ def choose_arms(
         }
     contexts: dict[str, RunContext] = {}
     if preset:
-        contexts = preset_contexts(preset, base)
+        contexts = preset_contexts(preset, base, fixed)
     elif conditions or not arms:
-        contexts = letters(condition_names(conditions) or ABLATION, base)
+        contexts = letters(condition_names(conditions) or ABLATION, base, fixed)
     variants = {label: Variant(context) for label, context in contexts.items()}
     for label, variant in (parse_arm(text, base) for text in arms):
         if label in variants:
@@ -197,7 +213,7 @@ def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSel
     rules: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
     if protocol.split:
         rules["split"] = protocol.split
-    agree(selection.protocol, rules, selection.model_dump(), TaskSelection().model_dump())
+    agree(selection.protocol, rules, selection.model_dump(include=selection.model_fields_set))
     return selection.model_copy(update=rules), context
 
 

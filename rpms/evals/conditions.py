@@ -28,13 +28,14 @@ from rpms.vocabulary.spelling import Strict, offer
 # Settings of the card, see evals/protocol_card.py; every other one belongs into the label.
 ON_THE_CARD = frozenset({
     "model", "base_url", "timeout_s", "patience_s", "context_tokens", "max_steps", "max_tokens",
-    "temperature", "seed", "constrain", "memory_file", "examples", "action_list",
+    "temperature", "seed", "constrain", "memory_file", "examples", "action_list", "system_prompt",
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
     "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method", "writer",
-               "memory_control", "memory_form", "theta", "k", "ceiling", "memory_ceiling"),
-    "rules": ("arbitration", "note_conflicts"),
+               "memory_control", "memory_form", "memory_types", "theta", "k", "ceiling",
+               "memory_ceiling"),
+    "rules": ("rules_scope", "arbitration", "note_conflicts"),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
@@ -76,6 +77,7 @@ def true_label(
     """
     letter = letter or context.condition
     usual = RunContext.for_condition(letter).plain
+    context = context.with_(history=context.turns_shown)
     departures = {
         name: value
         for name, value in effective(context.plain).items()
@@ -164,17 +166,22 @@ def read_presets(file: Path) -> dict[str, Preset]:
     return presets
 
 
-def letters(conditions: Sequence[str], base: RunContext) -> dict[str, RunContext]:
+def letters(
+    conditions: Sequence[str], base: RunContext, fixed: Collection[str] = ()
+) -> dict[str, RunContext]:
     """Conditions such as ``B`` or ``B+verify``, with the run's other settings.
 
-    The labels tell what departs.
+    The labels tell what departs, but for the ``fixed`` settings: a protocol has them for all.
     """
     contexts = (base.under(name) for name in conditions)
-    return _with_controls({true_label(context): context for context in contexts})
+    known = {*fixed} - {"guard"}
+    return _with_controls({true_label(context, known=known): context for context in contexts})
 
 
-def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
-    """The conditions of a sweep with the run's other settings."""
+def preset_contexts(
+    name: str, base: RunContext, fixed: Collection[str] = ()
+) -> dict[str, RunContext]:
+    """The conditions of a sweep with the run's other settings; ``fixed`` as for ``letters``."""
     contexts: dict[str, RunContext] = {}
     preset = find_preset(name)
     for line in preset.conditions:
@@ -184,7 +191,7 @@ def preset_contexts(name: str, base: RunContext) -> dict[str, RunContext]:
         context = context.with_(**{setting: preset.set[setting] for setting in shared})
         # What the whole run was given besides is not in the sweep's own label.
         letter, plus, _ = line.condition.partition("+")
-        known = {*line.set, "guard"} if plus else line.set
+        known = {*line.set, *({*fixed} - {"guard"}), *(["guard"] if plus else [])}
         contexts[true_label(context, letter, line.label, known)] = context
     return _with_controls(contexts)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
+from langchain_core.language_models import BaseChatModel
+
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.arms import Arm, Variant, as_variant, load_stages
 from rpms.evals.conditions import letters
@@ -23,7 +25,7 @@ from rpms.evals.workers import RayPool
 from rpms.graph.build import build_graph
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import open_chat, reply_cache
+from rpms.nodes.chat import open_chat, reply_cache, warn_of_doubts
 from rpms.nodes.context_budget import prompt_room
 from rpms.nodes.manual import manual_for
 from rpms.nodes.memories import check_memory, check_trials
@@ -212,8 +214,9 @@ def _complain(run: RunSession, out: str) -> None:
 
 def _check(plan: RunPlan) -> None:
     """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
+    chats = list[BaseChatModel]()
     for label, context in plan.conditions.items():
-        open_chat(plan.env, context, reply_cache(context, plan.cache))
+        chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))
         prompt_room(plan.env, context)
         manual_for(plan.env, context)
         check_shown(plan.env, context)
@@ -222,3 +225,4 @@ def _check(plan: RunPlan) -> None:
             check_trials(plan.env, context)
         if paths := plan.nodes.get(label):
             build_graph(load_stages(paths))
+    warn_of_doubts(chats)

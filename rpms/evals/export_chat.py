@@ -234,7 +234,7 @@ def export_expert(
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judging(env, split)
     mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
-    _check_turns(per, (variant.context.history for _, variant in mix))
+    _check_turns(per, (variant.context.turns_shown for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
     if not limit and len(tasks) < won:  # a list without end gives more where more are wanted
         tasks = choose_tasks(env, split, won)

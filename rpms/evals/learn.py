@@ -26,7 +26,7 @@ from rpms.evals.run_folder import MANIFEST, Run, read_records, read_run
 from rpms.memory_store import Header, read_header
 from rpms.memory_store.snapshot import OWN
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import reply_cache
+from rpms.nodes.chat import reply_cache, warn_of_doubts
 from rpms.nodes.manual import bare_manual, manual_for
 from rpms.nodes.memories import (
     Learned,
@@ -322,6 +322,7 @@ async def _learn(
     if not can_write(author.model):
         return await method.learn(experience.records, None, **rules), ""
     writer = Writer(env, author, method.name, reply_cache(author, str(default_file())))
+    await asyncio.to_thread(warn_of_doubts, [writer.chat])
     learned = await method.learn(experience.records, writer, **rules)
     return learned, author.model if writer.replies else ""
 

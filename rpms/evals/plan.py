@@ -152,6 +152,10 @@ def make_plan(
     """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
     if not conditions:
         raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
+    # As they are played: a manifest says of the baseline that it showed all turns.
+    conditions = {
+        label: context.with_(history=context.turns_shown) for label, context in conditions.items()
+    }
     chosen = choose_tasks(env, split, limit, spread, tasks, types)
     plan = RunPlan(env, split, chosen, conditions, **options)
     if not (1 <= plan.trials <= MOST_TIMES and 1 <= plan.repeats <= MOST_TIMES):

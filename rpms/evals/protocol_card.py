@@ -21,6 +21,7 @@ from rpms.evals.plan import missing_types
 from rpms.evals.records import Manifest
 from rpms.vocabulary.context import ALL_TURNS, RunContext, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
 from rpms.vocabulary.spelling import Strict, offer
 
 FILE = Path(__file__).with_name("protocols.yaml")
@@ -38,6 +39,7 @@ class NamedProtocol(Strict, BaseModel):
     trials: int = Field(default=1, ge=1)
     repeats: int = Field(default=1, ge=1)
     set: dict[str, Any] = {}
+    ablates: list[str] = []  # settings that its source varies too: an arm may change them
 
 
 @cache
@@ -46,7 +48,7 @@ def load_protocols() -> dict[str, NamedProtocol]:
     data = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     protocols = {str(name): NamedProtocol.model_validate(rules) for name, rules in data.items()}
     for protocol in protocols.values():
-        refuse_unknown(protocol.set)
+        refuse_unknown({**protocol.set, **dict.fromkeys(protocol.ablates)})
     return protocols
 
 
@@ -58,20 +60,39 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedPro
     protocol = protocols[name]
     if env and protocol.env and env != protocol.env:
         raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
-    agree(name, protocol.set, base.plain, RunContext().plain)
+    named = {setting: value for setting, value in base.plain.items() if setting in base.named}
+    agree(name, protocol.set, named, ablates=protocol.ablates)
     return protocol, base.with_(**protocol.set)
 
 
 def agree(
-    name: str, rules: Mapping[str, Any], chosen: Mapping[str, Any], usual: Mapping[str, Any]
+    protocol: str,
+    rules: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    where: str = "",
+    ablates: Collection[str] = (),
 ) -> None:
-    """Refuse what somebody chose himself and the protocol plays otherwise."""
+    """Refuse what was chosen by name and contradicts the protocol, be it a setting's default.
+
+    ``ablates`` are settings that an arm may change though the whole run may not.
+    """
     for setting, value in rules.items():
-        if chosen[setting] not in (usual[setting], value):
+        if setting in chosen and chosen[setting] != value:
+            hint = "leave one out"
+            if setting in ablates:
+                hint += f", or vary it in arms: --arm 'LABEL:{setting}={chosen[setting]}'"
             raise RpmsError(
-                f"--protocol {name} is played with {setting}={value}, not {chosen[setting]}; "
-                "leave one out"
+                f"{where}--protocol {protocol} is played with {setting}={value}, not "
+                f"{chosen[setting]}; {hint}"
             )
+
+
+def check_arms(name: str, arms: Mapping[str, RunContext]) -> None:
+    """Refuse arms that contradict a protocol; the ablations of its source are no contradiction."""
+    protocol = load_protocols()[name]
+    fixed = {s: value for s, value in protocol.set.items() if s not in protocol.ablates}
+    for label, context in arms.items():
+        agree(name, fixed, context.plain, f"arm '{label}': ")
 
 
 UNKNOWN = "not recorded"
@@ -114,11 +135,13 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "action list": joined(
             {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
         ),
+        "system prompt": each("system_prompt"),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),
         "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
         "learning data": joined({label: _sources(manifest, label) for label in readers}),
         "memory": joined({label: memory_of(manifest, label) for label in readers}),
+        "recall": joined({label: _recall(contexts[label]) for label in readers}),
         "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
     }  # fmt: skip
@@ -173,6 +196,15 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
         f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "
         f"{replies} replies"
     )
+
+
+def _recall(context: Mapping[str, Any]) -> str:
+    """How many memories the prompt may hold, and in which form."""
+    k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
+    tokens = context["memory_ceiling"] or context["ceiling"]
+    limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
+    types = "the paper's types" if context["memory_types"] == "paper" else "all types"
+    return f"{context['memory_form']}, {k}, {types}, {limit}"
 
 
 def memory_of(manifest: Manifest, label: str) -> str:

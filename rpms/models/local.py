@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 
+from rpms.models.served_weights import Stamp, stamps
 from rpms.models.weights import catalogue, context_length, pulled, read_metadata
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import expanded, is_file
@@ -160,6 +161,14 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         profile={"max_input_tokens": context},
         **options,
     )
+
+
+def weight_stamps(name: str) -> list[Stamp]:
+    """Date and size of the files behind a name, so that other weights under it are noticed."""
+    requested = parse_name(name)
+    file = find_weights(requested.file)
+    adapter = stamps(str(find_lora(requested.lora, file))) if requested.lora else []
+    return [*stamps(str(file)), *adapter]
 
 
 def _not_installed(model: str) -> RpmsError:

@@ -7,7 +7,8 @@ needs on this machine.
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
@@ -18,6 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from rpms.models import controls, local, sim
 from rpms.models.constrained import constrain
 from rpms.models.response_cache import ResponseCache
+from rpms.models.served_weights import NO_LIST, WeightsId, ask_server
 from rpms.models.weights import catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object, look_here, paths_allowed
@@ -36,7 +38,6 @@ def default_timeout(name: str) -> float:
     return local.LOCAL_TIMEOUT_S if local.is_local(name) else SERVER_TIMEOUT_S
 
 
-@lru_cache(maxsize=8)
 def open_model(
     name: str, temperature: float = 0.0, max_tokens: int = 256, timeout_s: float = SERVER_TIMEOUT_S,
     base_url: str = "", seed: int = 0, cache: str = "", allowed_syntaxes: tuple[str, ...] = (),
@@ -46,6 +47,22 @@ def open_model(
     ``cache`` names a file of earlier replies; what is in there is not asked again. Replies are
     constrained to actions of the ``allowed_syntaxes``; none for free replies.
     """
+    model = _open(name, temperature, max_tokens, timeout_s, base_url, seed, cache, allowed_syntaxes)
+    if isinstance(model.cache, ResponseCache):
+        model.cache.ask_anew()  # the client is the same, the server behind it may not be
+    return model
+
+
+def forget_models() -> None:
+    """Let every model go; the next one is opened anew."""
+    _open.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def _open(
+    name: str, temperature: float, max_tokens: int, timeout_s: float, base_url: str, seed: int,
+    cache: str, allowed_syntaxes: tuple[str, ...],
+) -> BaseChatModel:  # fmt: skip
     if name == "sim":
         return sim.SimPlanner(whim=seed)
     if name in CONTROLS:
@@ -75,14 +92,29 @@ def open_model(
         if provider == "openai" and not os.environ.get(KEYS[provider]):
             options["api_key"] = "none"  # local servers ask for none, the client insists on one
     created = _create(provider, model, options)
+    ask_weights = _weights_of(provider, model, created)
     if allowed_syntaxes:
         created = constrain(created, allowed_syntaxes, f"{name} {base_url}".strip())
     if cache:
         identity: dict[str, Any] = {"model": name, **decoding}
         if allowed_syntaxes:  # the key of earlier versions, so that their replies are found
             identity["held_to"] = allowed_syntaxes
-        created.cache = ResponseCache(Path(cache), identity, max_tokens)
+        served = redact(f"{name} at {base_url}" if base_url else name)
+        created.cache = ResponseCache(Path(cache), identity, max_tokens, served, ask_weights)
     return created
+
+
+def _weights_of(
+    provider: str, model: str, created: BaseChatModel
+) -> Callable[[], WeightsId | None]:
+    """How to learn which weights answer: by the file's date and size, or by the server's list."""
+    if provider == "local":  # as they were when they were loaded
+        weights = WeightsId({"files": local.weight_stamps(model)})
+        return lambda: weights
+    if provider != "openai":
+        return lambda: NO_LIST
+    client = created.root_client  # type: ignore[attr-defined]
+    return partial(ask_server, client, model)
 
 
 def is_own(name: str) -> bool:

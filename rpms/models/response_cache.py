@@ -2,7 +2,11 @@
 
 Greedy decoding of the same prompt is asked for again and again (an ablation run twice, a report
 repeated on another day). The key is everything that decides the reply and nothing else: model,
-address, decoding and prompt. Timeouts, conditions and run folders are not part of it.
+address, weights, decoding and prompt. Timeouts, conditions and run folders are not part of it.
+
+The weights are known by the server's model list (``served_weights.py``), which is asked for when
+the first reply is looked up, in the thread that does so, and not again before the model is opened
+anew. While the server does not answer, no reply is looked up or kept.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +28,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
 from rpms.models.replies import CAPPED, normalize_reply
+from rpms.models.served_weights import WeightsId
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import cache_dir, path_variable
 from rpms.vocabulary.safe_text import valid
@@ -31,9 +37,16 @@ log = logging.getLogger("rpms")
 
 REPLAYED = "rpms_replayed"
 """Set in the response metadata of a reply that came from here."""
-BUSY_S = 30.0
+BUSY_S, BUSY_PAUSE_S = 30.0, 0.02
+PAUSE_S = 10.0
+"""Before a server that did not answer is asked for its models again: others wait meanwhile."""
 _warned: set[str] = set()
-_TABLE = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT NOT NULL)"
+_REPLIES = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT NOT NULL)"
+# Of which weights there are replies under a name and address; both as digests, because an
+# address may hold a key.
+_WEIGHTS = (
+    "CREATE TABLE IF NOT EXISTS weights (served BLOB, weights BLOB, PRIMARY KEY (served, weights))"
+)
 
 
 def default_file() -> Path:
@@ -52,24 +65,35 @@ class ResponseCache(BaseCache):
     the saving: the replies themselves are good.
     """
 
-    def __init__(self, file: Path, identity: Mapping[str, Any], max_tokens: int = 256) -> None:
+    def __init__(
+        self,
+        file: Path,
+        identity: Mapping[str, Any],
+        max_tokens: int = 256,
+        served: str = "",
+        ask_weights: Callable[[], WeightsId | None] = lambda: WeightsId({}),
+    ) -> None:
         """Open (or create) the file.
 
-        ``identity`` is what decides a reply besides the prompt, ``max_tokens`` how long it may be.
+        Args:
+            file: where the replies are.
+            identity: what decides a reply besides the weights and the prompt.
+            max_tokens: how long a reply may be.
+            served: name and address of the model, for messages.
+            ask_weights: which weights answer; None while nobody can tell.
         """
         self._file, self._max_tokens = file, max_tokens
         self._working = True
-        self._identity = json.dumps(identity, sort_keys=True).encode()
-        self._lock = threading.Lock()
+        self._identity, self._served, self._ask_weights = dict(identity), served, ask_weights
+        self._weights: WeightsId | None = None
+        self._next_ask = 0.0
+        self._lock, self._asking = threading.Lock(), threading.Lock()
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(
                 file, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
-            self._database.execute("PRAGMA journal_mode=WAL")
-            # A power cut may lose the last replies, never the file.
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.execute(_TABLE)
+            self._prepare()
         except (OSError, sqlite3.Error) as error:
             if _is_full(error):
                 self._go_on_without(error)
@@ -79,9 +103,30 @@ class ResponseCache(BaseCache):
                 "another file, or give --no-cache"
             ) from error
 
+    def _prepare(self) -> None:
+        """Make the tables; wait while another process does so.
+
+        SQLite itself does not wait where two processes switch a new file to the log at once.
+        """
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                # A power cut may lose the last replies, never the file.
+                self._database.execute("PRAGMA synchronous=NORMAL")
+                self._database.execute(_REPLIES)
+                self._database.execute(_WEIGHTS)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(BUSY_PAUSE_S)
+
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """The reply to a prompt, marked as replayed; None when it was never asked."""
-        rows = self._run("SELECT reply FROM replies WHERE key = ?", self._key(prompt))
+        if (key := self._key(prompt)) is None:
+            return None
+        rows = self._run("SELECT reply FROM replies WHERE key = ?", key)
         try:
             return [_read(stored) for stored in json.loads(rows[0][0])] if rows else None
         except (ValueError, LookupError, TypeError):
@@ -89,14 +134,54 @@ class ResponseCache(BaseCache):
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep a reply; the first one stays."""
+        if (key := self._key(prompt)) is None:
+            return
         stored = json.dumps(
             [self._keep(generation) for generation in return_val], ensure_ascii=False
         )
-        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", self._key(prompt), stored)
+        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, stored)
 
     def clear(self, **kwargs: Any) -> None:
         """Forget every reply in the file, whichever model gave it."""
         self._run("DELETE FROM replies")
+
+    def ask_anew(self) -> None:
+        """Ask for the weights again before the next reply: the model was opened once more."""
+        with self._asking:
+            self._weights, self._next_ask = None, 0.0
+
+    def doubt(self) -> str:
+        """Why a cached reply could be of other weights, in one line; asks the server.
+
+        Empty where it cannot be, and while the server does not answer.
+        """
+        weights = self._known_weights()
+        if weights is None or not weights.doubt:
+            return ""
+        return (
+            f"rpms: {self._served} {weights.doubt}: cached replies may be of other weights under "
+            "the same name; --no-cache asks for every reply anew"
+        )
+
+    def _known_weights(self) -> WeightsId | None:
+        with self._asking:
+            if self._weights is None and time.monotonic() >= self._next_ask:
+                self._weights = self._ask_weights()
+                self._next_ask = time.monotonic() + PAUSE_S
+                if self._weights is not None and self._served:
+                    self._compare(self._weights)
+            return self._weights
+
+    def _compare(self, weights: WeightsId) -> None:
+        """Note the weights of this name; say it once if there are replies of other ones."""
+        row = _digest(self._served), _digest(json.dumps(weights.fields, sort_keys=True))
+        new = self._run("INSERT OR IGNORE INTO weights VALUES (?, ?) RETURNING 1", *row)
+        if new and self._run("SELECT 1 FROM weights WHERE served = ? AND weights != ?", *row):
+            log.warning(
+                "rpms: %s is another model than the cached replies are of, or was started anew: "
+                "they are not used",
+                self._served,
+            )
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
         """What the database answers; nothing once it has failed."""
@@ -116,8 +201,14 @@ class ResponseCache(BaseCache):
             _warned.add(warning)
             log.warning("%s", warning)
 
-    def _key(self, prompt: str) -> bytes:
-        return hashlib.sha256(self._identity + b"\0" + valid(prompt).encode()).digest()
+    def _key(self, prompt: str) -> bytes | None:
+        """None while the weights are not known."""
+        if (weights := self._known_weights()) is None:
+            return None
+        # Where nothing is known of the weights the key is that of earlier versions.
+        told = {"weights": weights.fields} if weights.fields else {}
+        identity = json.dumps({**self._identity, **told}, sort_keys=True)
+        return _digest(f"{identity}\0{valid(prompt)}")
 
     def _keep(self, generation: Generation) -> dict[str, Any]:
         """Text and token counts: all that a stage reads of a reply."""
@@ -125,6 +216,10 @@ class ResponseCache(BaseCache):
         reply = normalize_reply(message or AIMessage(generation.text), self._max_tokens)
         stored = {"content": reply.text, "usage": reply.usage_metadata}
         return {**stored, CAPPED: True} if reply.response_metadata.get(CAPPED) else stored
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _is_full(error: Exception) -> bool:

@@ -21,7 +21,7 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
 from rpms.rules.manual import SITUATION
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.files import read_text
+from rpms.vocabulary.files import is_file, read_text
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, drop, surviving
 from rpms.vocabulary.turn import Choice, Message, refused_since
@@ -58,7 +58,7 @@ def knowledge_blocks(
     and memories were selected by it. With both off they stand alone, or nothing is added.
     ``recalls`` are shown in the place of the state's.
     """
-    if not (context.rules or context.memory or context.state_block):
+    if not context.has_blocks:
         return Blocks("", "", "", "", "", "")
     goal = state["goal"]
     candidates = state["recalls"] if recalls is None else recalls
@@ -196,6 +196,8 @@ def _neutral() -> str:
 
 
 @cache
-def load_system(prompts: Path) -> str:
-    """SysInst of an environment, shared by all conditions."""
-    return read_text(prompts / "system.md", "the system prompt").rstrip("\n")
+def load_system(prompts: Path, version: str = "ours") -> str:
+    """SysInst of an environment, shared by all conditions; ours where it has no other version."""
+    other = prompts / f"system.{version}.md"
+    file = other if is_file(other) else prompts / "system.md"
+    return read_text(file, "the system prompt").rstrip("\n")

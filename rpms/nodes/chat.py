@@ -5,15 +5,20 @@ One way to open it, for every stage that needs it.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import get_environment
 from rpms.models import default_timeout, open_model
+from rpms.models.response_cache import ResponseCache
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
+
+log = logging.getLogger("rpms")
 
 
 def call_s(context: RunContext) -> float:
@@ -49,6 +54,17 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         cache=cache,
         allowed_syntaxes=allowed_syntaxes(env, context),
     )
+
+
+def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:
+    """Say of each server, once, if nobody can know whose replies are in the cache.
+
+    The servers are asked for their models; not to be called on an event loop.
+    """
+    caches = (chat.cache for chat in chats)
+    doubts = [cache.doubt() for cache in caches if isinstance(cache, ResponseCache)]
+    for doubt in dict.fromkeys(filter(None, doubts)):
+        log.warning("%s", doubt)
 
 
 def allowed_syntaxes(env: str, context: RunContext) -> tuple[str, ...]:

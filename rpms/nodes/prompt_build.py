@@ -72,15 +72,15 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     commands = state.get("commands", [])
     history, first = state["history"], state["first_observation"]
     choice = env.prompts, state["goal"]["type"], context.examples
-    if context.history == ALL_TURNS:
+    if context.turns_shown == ALL_TURNS:
         examples = load_examples(*choice)
     else:
-        # The state block then stands for what is left out; the baseline has no such block.
-        recapped = bool(blocks.state) and context.hidden_turns(len(history)) > 0
+        # The state block then stands for what is left out.
+        recapped = context.hidden_turns(len(history)) > 0
         examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
         first = unlisted(first) if recapped else first
     whole = _conversation(
-        system=load_system(env.prompts),
+        system=load_system(env.prompts, context.system_prompt),
         examples=examples,
         opening=[text for text in opening if text],
         first=first,

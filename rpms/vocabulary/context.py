@@ -38,6 +38,8 @@ Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
+MemoryTypes = Literal["paper", "all"]
+SystemPrompt = Literal["ours", "paper"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
 Group = Literal["knowledge", "memory", "protocol", "model"]
 
@@ -49,7 +51,7 @@ PATIENCE_S = 300.0
 
 ALL_TURNS = -1
 CEILING = 1200
-"""Tokens that the knowledge blocks may take together, as in the paper."""
+"""Tokens that the knowledge blocks may take together: the most that the paper reports."""
 
 # The 2x2 ablation of the paper; S, what B, C and D have in common; and E, which goes past it.
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -162,6 +164,11 @@ class RunContext:
         "from (the paper's); roles, as {object} and {destination}; grounded, in the names of this "
         "home.",
     )] = "grounded"
+    memory_types: Annotated[MemoryTypes, Setting(
+        "Memory types", "memory",
+        "paper: successes, failures, critical failures and schemas; all: also where things were "
+        "found before.",
+    )] = "all"
     theta: Annotated[float, Setting(
         "Retrieval threshold", "memory",
         "Least goal similarity of a memory, 0 to 1.",
@@ -175,7 +182,7 @@ class RunContext:
     ceiling: Annotated[int, Setting(
         "Knowledge tokens", "knowledge",
         "What rules, state and memory may take together; memories are left out beyond that. The "
-        "paper has 1200.",
+        "paper reports 800 to 1200 tokens and cuts nothing.",
         ge=0, le=MOST_TOKENS,
     )] = CEILING
     memory_ceiling: Annotated[int, Setting(
@@ -271,10 +278,16 @@ class RunContext:
         "Print what the world would accept beside each observation, as some published runs do; "
         "the paper does not.",
     )] = False
+    system_prompt: Annotated[SystemPrompt, Setting(
+        "System prompt", "protocol",
+        "Whose instructions and list of actions: ours, or the paper's listing where the "
+        "environment has it.",
+    )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "protocol",
         "How many of the last turns the prompt shows; what matters of the others joins the state. "
-        "-1: all, the paper's.",
+        "-1: all, the paper's. Condition A always shows all turns: without a state block nothing "
+        "would stand for the others.",
         ge=ALL_TURNS, le=MOST_STEPS,
     )] = ALL_TURNS
     # fmt: on
@@ -337,9 +350,23 @@ class RunContext:
         letter = self.condition
         return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
 
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the prompt has any knowledge block; the baseline has none."""
+        return self.rules or self.memory or self.state_block
+
+    @property
+    def turns_shown(self) -> int:
+        """``history``, but all turns for the baseline.
+
+        The state block recalls what the turns left out have shown. The baseline has no such block:
+        with fewer turns it would lose against the others for want of memory, not of knowledge.
+        """
+        return self.history if self.has_blocks else ALL_TURNS
+
     def hidden_turns(self, turns: int) -> int:
-        """How many of so many turns ``history`` leaves out of a prompt."""
-        return 0 if self.history == ALL_TURNS else max(0, turns - self.history)
+        """How many of so many turns are left out of a prompt."""
+        return 0 if self.turns_shown == ALL_TURNS else max(0, turns - self.turns_shown)
 
     @cached_property
     def plain(self) -> dict[str, Any]:

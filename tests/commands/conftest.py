@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.models import open_model
+from rpms.models import forget_models
 from tests.command_line import Rpms, in_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,9 +31,9 @@ def rpms(
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(replies))
-    open_model.cache_clear()
+    forget_models()
     yield in_process(monkeypatch, capsys)
-    open_model.cache_clear()
+    forget_models()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
 from tests.commands.runs import histories, keys, lines
 from tests.evals import sample_runs
-from tests.openai_server import Answer, OpenAIServer
+from tests.openai_server import Answer, OpenAIServer, serving
 
 FEW = ("--workers", "0", "--max-steps", "3")
 
@@ -100,6 +100,26 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     assert len(keys(run)) == 15 and {*keys(run)[12:]} == {*keys(run)[:3]}
     latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines(run)}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
+
+
+@pytest.mark.engine
+def test_a_model_that_was_tuned_again_is_asked_again(
+    tmp_path: Path, rpms: Rpms, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Three servers one after the other, under one name and one address; each line once."""
+    port, calls, told = 0, list[int](), list[list[str]]()
+    for number, made in enumerate((1_600_000_000, 1_700_000_000, None)):
+        caplog.clear()
+        with serving(port) as server:
+            port = int(server.url.rpartition(":")[2].removesuffix("/v1"))
+            server.models = [{"id": "m", "created": made}] if made else None
+            assert rpms(*served(server, tmp_path / str(number), "--workers", "1")).code == 0
+            calls.append(len(server.requests))
+        told.append([record.getMessage() for record in caplog.records])
+    assert calls == [12, 12, 12] and [len(lines) for lines in told] == [0, 1, 2]
+    another = f"openai:m at {server.url} is another model than the cached replies are of"
+    assert all(another in lines[0] for lines in told[1:])
+    assert "has no list of models: cached replies may be of other weights" in told[2][1]
 
 
 def test_a_local_model_is_asked_by_one_episode_at_a_time() -> None:

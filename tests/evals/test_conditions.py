@@ -49,7 +49,8 @@ CONTEXTS = st.fixed_dictionaries({name: value_of(name) for name in BEHAVIOUR}).m
 
 
 def behaviour(context: RunContext) -> dict[str, Any]:
-    return {k: v for k, v in effective(context.plain).items() if k not in ON_THE_CARD}
+    played = context.with_(history=context.turns_shown).plain
+    return {k: v for k, v in effective(played).items() if k not in ON_THE_CARD}
 
 
 @given(CONTEXTS, CONTEXTS)
@@ -95,7 +96,7 @@ BASE = RunContext(max_steps=9, model="openai:x")
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
     ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
     ("D", {"fall_back": False}, ["D"]),
-    ("A,D+verify", {"history": 3}, ["A history=3", "D+verify history=3"]),
+    ("A,D+verify", {"history": 3}, ["A", "D+verify history=3"]),
 ])  # fmt: skip
 def test_labels_of_letters(conditions: str, settings: dict[str, Any], labels: list[str]) -> None:
     base = BASE.with_(**settings)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
+from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.evals.arms import TaskSelection, choose_arms
+from rpms.evals.conditions import letters, load_presets
 from rpms.evals.manifest import make_manifest, merge_manifest
 from rpms.evals.plan import make_plan
 from rpms.evals.protocol_card import (
@@ -21,9 +25,15 @@ from rpms.evals.protocol_card import (
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
+from rpms.graph import build_graph, run_episode
+from rpms.nodes import prompt_build
+from rpms.nodes.blocks import load_system
 from rpms.nodes.prompt_examples import check_shown
-from rpms.vocabulary.context import RunContext
+from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.context import RunContext, declarations
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
+from tests.command_line import in_process
 from tests.evals.sample_runs import write_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
@@ -52,12 +62,112 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
     with pytest.raises(RpmsError, match="react is played with max_steps=49, not 30"):
         apply_protocol("react", RunContext(max_steps=30))
     assert apply_protocol("react", RunContext(max_steps=49))[1].max_steps == 49
-    assert apply_protocol("paper", RunContext())[1] == RunContext(memory_form="recorded")
+    assert apply_protocol("paper", RunContext())[1].memory_form == "recorded"
+
+
+@pytest.mark.parametrize("name", load_protocols())
+def test_every_setting_of_a_protocol_refuses_another_value_be_it_the_default(name: str) -> None:
+    """Whatever is named and contradicts, in Python or typed; nothing is silently played otherwise.
+
+    An arm may vary what the source itself varies, and nothing else.
+    """
+    rules, usual = load_protocols()[name], RunContext()
+    for setting, value in rules.set.items():
+        declared = declarations()[setting]
+        others = [*declared.choices, usual.plain[setting], 2, 1, True, False, 0.5]
+        kind = str if declared.choices else declared.kind
+        other = next(o for o in others if type(o) is kind and o != value)
+        refusal = f"--protocol {name} is played with {setting}={value}, not {other}; "
+        with pytest.raises(RpmsError, match=re.escape(refusal)) as caught:
+            apply_protocol(name, RunContext(**{setting: other}))
+        assert apply_protocol(name, RunContext(**{setting: value}))[1].plain[setting] == value
+        arm, selection = f"own:{setting}={other}", TaskSelection(env=rules.env, protocol=name)
+        if setting in rules.ablates:
+            assert "vary it in arms: --arm" in str(caught.value)
+            _, arms = choose_arms(selection, RunContext(), arms=[arm])
+            assert arms["own"].settings().plain[setting] == other
+        else:
+            with pytest.raises(RpmsError, match=re.escape(f"arm 'own': {refusal}")):
+                choose_arms(selection, RunContext(), arms=[arm])
+
+
+def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
+    paper = TaskSelection(env="alfworld", protocol="paper")
+    for condition, guard in {"D+verify": "verify", "a+offer": "offer", "E": "policy"}.items():
+        label = condition[0].upper() + condition[1:]
+        refusal = f"arm '{label}': --protocol paper is played with guard=off, not {guard}"
+        with pytest.raises(RpmsError, match=re.escape(refusal)):
+            choose_arms(paper, RunContext(), conditions=f"A,{condition}")
+    for preset in ("scf", "arbitration", "2x2"):
+        _, arms = choose_arms(paper, RunContext(), preset=preset)
+        assert [*arms] == [line.label for line in load_presets()[preset].conditions]
+    with pytest.raises(RpmsError, match="layout=paper, not cache_friendly"):
+        choose_arms(paper, RunContext(), preset="layouts")
+    _, arms = choose_arms(paper, RunContext())
+    assert [*arms] == ["A", "S", "B", "C", "D"], "what the protocol fixes is on the card"
+
+
+@pytest.mark.parametrize(
+    ("typed", "refusal"),
+    [
+        (["--memory-form", "grounded"], "memory_form=recorded, not grounded"),
+        (["--history", "3"], "history=-1, not 3"),
+        (["--guard", "verify"], "guard=off, not verify"),
+        (["--ceiling", "1200"], "ceiling=100000000, not 1200"),
+        (["--trials", "2"], "trials=1, not 2"),
+        (["--protocol", "reflexion", "--trials", "1"], "trials=10, not 1"),
+    ],
+)
+def test_what_is_typed_is_refused_by_name(
+    typed: list[str],
+    refusal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rpms = in_process(monkeypatch, capsys)
+    done = rpms("eval", "--protocol", "paper", "--out", tmp_path / "run", *typed)
+    assert done.code == 2 and refusal in done.err and done.err.count("\n") == 1
+
+
+def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() -> None:
+    """No fifth type, no k, no limit of tokens, and the nine actions of the listing."""
+    fixed = load_protocols()["paper"].set
+    assert (fixed["k"], fixed["ceiling"]) == (MOST_TASKS, MOST_TOKENS)
+    prompts = get_environment("alfworld").prompts
+    actions = re.findall(r"^\d+\. (\w+)", load_system(prompts, "paper"), re.M)
+    assert actions == ["go", "take", "put", "open", "close", "use", "clean", "heat", "cool"]
+    assert load_system(prompts, "ours") == load_system(prompts) != load_system(prompts, "paper")
+    science = get_environment("scienceworld").prompts
+    assert load_system(science, "paper") == load_system(science)
+    assert "nothing" not in load_protocols()["paper"].differs
+
+
+@pytest.mark.engine
+def test_the_paper_protocol_is_what_the_prompts_show() -> None:
+    seen = dict[str, set[str]]()
+    context = apply_protocol("paper", RunContext())[1].under("D")
+
+    def build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        update = prompt_build(state, runtime)
+        settings = runtime.context
+        types = seen.setdefault(settings.memory_types, set())
+        types |= {recall["entry"]["type"] for recall in update["recalls"]}
+        fates = {recall["dropped_by"] for recall in update["recalls"]}
+        assert settings.memory_types == "all" or not fates & {"beyond k", "budget"}
+        assert ("10. examine" in str(update["prompt"][0])) == (settings.system_prompt == "ours")
+        return update
+
+    graph = build_graph(nodes={"prompt_build": build})
+    for settings in (context, RunContext()):
+        for task in range(3):
+            run_episode(task, split="generated_seen", context=settings, graph=graph)
+    assert "found" in seen["all"] and seen["paper"] and "found" not in seen["paper"]
 
 
 KEYS = [
     "split", "tasks", "types missing", "wording", "steps", "examples", "history", "action list",
-    "trials", "repeats", "decoding", "learning data", "memory", "rules",
+    "system prompt", "trials", "repeats", "decoding", "learning data", "memory", "recall", "rules",
 ]  # fmt: skip
 
 
@@ -76,9 +186,10 @@ def test_every_point_is_there(run: Run) -> None:
     assert {name: card[name] for name in KEYS[2:]} == {
         "types missing": "not recorded", "wording": "the paper's",
         "steps": "50", "examples": "1", "history": "all turns",
-        "action list": "not shown", "trials": "1", "repeats": "1",
+        "action list": "not shown", "system prompt": "ours", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
-        "learning data": "sim, 60 tasks", "memory": "mmmmmmmm", "rules": "rrrrrrrr",
+        "learning data": "sim, 60 tasks", "memory": "mmmmmmmm",
+        "recall": "grounded, 3 of a type, all types, 1200 tokens", "rules": "rrrrrrrr",
     }  # fmt: skip
     turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
     fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
@@ -135,6 +246,15 @@ def test_every_output_carries_the_card(run: Run) -> None:
     assert page.count("<summary>Protocol</summary>") == 1, "once, not with every table"
     for name, value in protocol_card(run.manifest).items():
         assert f"<dt>{name}</dt><dd>{value}</dd>" in page
+
+
+def test_the_baseline_is_said_to_show_all_its_turns() -> None:
+    arms = letters(["A", "S", "D"], RunContext(history=3))
+    manifest = make_manifest(make_plan("alfworld", "generated_unseen", arms, 1))
+    assert protocol_card(manifest)["history"] == (
+        "all turns (A) | last 3 (S history=3, D history=3)"
+    )
+    assert manifest.conditions["A"]["history"] == -1
 
 
 def test_an_arm_is_said_to_have_only_what_it_has() -> None:

@@ -274,7 +274,7 @@ def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str
     import time
 
     from openai import OpenAI
-    from tuning.serving import answer_requests
+    from tuning.serving import answer_requests, weights_digest
     from tuning.training import load
 
     loaded = load(str(tiny))
@@ -289,3 +289,7 @@ def test_it_answers_openais_client(tiny: Path, capsys: pytest.CaptureFixture[str
     )
     assert found.choices[0].message.content == said(loaded, "the desk")[0]
     assert found.usage and 0 < found.usage.completion_tokens <= MOST
+    (listed,) = client.models.list().data
+    assert listed.model_dump()["digest"] == weights_digest(loaded.model)
+    next(loaded.model.parameters()).data += 1
+    assert listed.model_dump()["digest"] != weights_digest(loaded.model)

@@ -12,7 +12,7 @@ import pytest
 
 from rpms import arun_episode
 from rpms.commands import main as cli
-from rpms.models import open_model
+from rpms.models import forget_models
 from rpms.nodes.manual import load_manual
 from rpms.vocabulary.context import RunContext
 
@@ -47,7 +47,7 @@ def test_an_episode_with_a_real_model(
 
     # The same again on an event loop, with most of it read before. The words may differ: a prefix
     # that is reused rounds differently from one that is read again.
-    open_model.cache_clear()
+    forget_models()
     context = RunContext.for_condition("A", model=local_model, max_steps=STEPS, examples=0,
                                        constrain="grammar")  # fmt: skip
     again = asyncio.run(arun_episode(3, context=context))

@@ -17,7 +17,7 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
-from rpms.models import constrained, local, open_model
+from rpms.models import constrained, forget_models, local, open_model
 from rpms.models.constrained import fits
 from rpms.models.local import LocalModel, find_weights, missing, parse_name
 from rpms.nodes.manual import load_manual
@@ -30,10 +30,10 @@ QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    open_model.cache_clear()
+    forget_models()
     constrained._servers.clear()
     yield
-    open_model.cache_clear()
+    forget_models()
 
 
 @pytest.fixture

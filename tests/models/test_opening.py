@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rpms.models import SimPlanner, open_model, opening
+from rpms.models import SimPlanner, forget_models, open_model, opening
 from rpms.models.opening import LABELS, Choice, choices, is_own
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
@@ -22,7 +22,7 @@ from tests.openai_server import Answer, OpenAIServer
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*opening.KEYS.values(), "OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
-    open_model.cache_clear()
+    forget_models()
 
 
 def refusal(name: str, **settings: Any) -> str:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
+import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +17,11 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
 
 from rpms.models import open_model
+from rpms.models.local import weight_stamps
 from rpms.models.response_cache import REPLAYED, ResponseCache
 from rpms.vocabulary.errors import RpmsError
-from tests.openai_server import OpenAIServer
+from tests.models import gguf_files
+from tests.openai_server import OpenAIServer, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -157,3 +162,142 @@ async def test_a_key_that_a_model_repeats_is_not_kept(
     await ask(url, tmp_path / "r.sqlite")
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"Action: look" in kept and b"planted" not in kept
+
+
+WEIGHTS = (
+    {"id": "tuned", "root": "/elsewhere/first", "owned_by": "vllm"},
+    {"id": "tuned", "root": "/elsewhere/second", "owned_by": "vllm"},
+)
+
+
+def told(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    return [line for record in caplog.records if words in (line := record.getMessage())]
+
+
+async def test_another_model_under_the_same_name_and_address_is_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tune again, serve again: the first model must not answer for the second."""
+    file, port, answers = tmp_path / "r.sqlite", 0, []
+    for number, listed in enumerate([*WEIGHTS, WEIGHTS[0]]):
+        with serving(port) as server:
+            port = int(server.url.rpartition(":")[2].removesuffix("/v1"))
+            server.plays(f"Action: look {number}")
+            server.models = [{"id": "other"}, {**listed, "created": int(time.time())}]
+            for _ in range(3):  # opened anew each time, in this one process
+                answers.append((await ask(server.url, file, name="openai:tuned")).text)
+            assert len(server.requests) == (number < 2) and server.listings == 3
+    assert answers == [f"Action: look {number}" for number in (0, 0, 0, 1, 1, 1, 0, 0, 0)]
+    lines = told(caplog, "another model")
+    assert len(lines) == 1 and "openai:tuned at http://127.0.0.1:" in lines[0]
+    assert lines[0].endswith("they are not used") and "\n" not in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        # The time of the request, and ids that are new each time: the same weights.
+        ({"owned_by": "vllm", "created": 1, "permission": [{"id": "p1"}]},
+         {"owned_by": "vllm", "created": 2, "permission": [{"id": "p2"}]}, True),
+        ({"owned_by": "llamacpp", "created": 1, "meta": {"n_params": 7}},
+         {"owned_by": "llamacpp", "created": 9, "meta": {"n_params": 7}}, True),
+        ({"owned_by": "llamacpp", "meta": {"n_params": 7}},
+         {"owned_by": "llamacpp", "meta": {"n_params": 8}}, False),
+        # The time when the model was made.
+        ({"owned_by": "library", "created": 1}, {"owned_by": "library", "created": 2}, False),
+        ({"parent": "base"}, {"parent": "other base"}, False),
+        ({"digest": "a"}, {"digest": "b"}, False),
+    ],
+)  # fmt: skip
+async def test_what_of_the_list_is_about_the_weights(
+    openai_server: OpenAIServer, tmp_path: Path, first: Any, second: Any, same: bool
+) -> None:
+    for listed in (first, second):
+        openai_server.models = [{"id": "m", **listed}]
+        await ask(openai_server.url, tmp_path / "r.sqlite")
+    assert len(openai_server.requests) == (1 if same else 2)
+
+
+@pytest.mark.parametrize("here", ["root", "id"])
+async def test_weights_on_this_machine_are_known_by_their_files(
+    openai_server: OpenAIServer, tmp_path: Path, here: str
+) -> None:
+    """A folder that the next tuning was written into, as docs/tuning.md has it."""
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"first")
+    openai_server.models = [{"id": "m", here: str(folder), "owned_by": "vllm"}]
+    for contents, calls in ((b"first", 1), (b"another", 2)):
+        (folder / "model.safetensors").write_bytes(contents) if calls > 1 else None
+        (folder / "log.txt").write_bytes(contents)  # no weights
+        for _ in range(2):
+            await ask(openai_server.url, tmp_path / "r.sqlite")
+        assert len(openai_server.requests) == calls
+
+
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        (None, "openai:m at {url} has no list of models: cached replies may be of other weights"),
+        ([], "has no list of models"),
+        ([{"id": "a"}, {"id": "b"}], "does not list 'm'"),
+        ([{"id": "m", "root": "/elsewhere/m"}], "names its weights only as '/elsewhere/m'"),
+        ([{"id": "served", "owned_by": "llamacpp", "created": 5}], "only as 'served'"),
+        ([{"id": "m", "created": 5}], ""),
+        ([{"id": "m", "created": int(time.time())}], "names its weights only as 'm'"),
+    ],
+)
+async def test_a_server_that_tells_nothing_leaves_a_doubt_that_is_said(
+    openai_server: OpenAIServer, tmp_path: Path, listed: Any, words: str
+) -> None:
+    openai_server.models = listed
+    if listed and listed[-1].get("created", 0) > 5:
+        listed[-1]["created"] = int(time.time())
+    model = open_model("openai:m", base_url=openai_server.url, cache=str(tmp_path / "r.sqlite"))
+    assert isinstance(model.cache, ResponseCache)
+    doubt = await asyncio.to_thread(model.cache.doubt)
+    assert words.format(url=openai_server.url) in doubt and bool(doubt) == bool(words)
+    assert "\n" not in doubt and openai_server.listings == 1
+    for _ in range(2):
+        await model.ainvoke("Where am I?")
+    assert len(openai_server.requests) == 1 and openai_server.listings == 1, "not at every call"
+
+
+async def test_the_list_is_not_waited_for_on_the_loop(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Were it asked on the loop, nobody could let the server answer."""
+    openai_server.models = [{"id": "m", "created": 5}]
+    openai_server.listing.clear()
+    asking = asyncio.create_task(ask(openai_server.url, tmp_path / "r.sqlite"))
+    while not openai_server.listings:
+        await asyncio.sleep(0.01)
+    openai_server.listing.set()
+    await asking
+    assert openai_server.listings == 1
+    again = await ask(openai_server.url, tmp_path / "r.sqlite")
+    assert again.response_metadata[REPLAYED]
+
+
+async def test_while_the_server_is_down_no_reply_stands_for_it(tmp_path: Path) -> None:
+    """The old model's replies are not used until the server has said what it serves."""
+    file = tmp_path / "r.sqlite"
+    with serving() as server:
+        server.models = [dict(WEIGHTS[0])]
+        await ask(server.url, file, name="openai:tuned")
+    with pytest.raises(Exception, match="Connection error"):
+        await ask(server.url, file, name="openai:tuned")
+
+
+def test_a_local_file_is_known_by_its_date_and_size(tmp_path: Path) -> None:
+    file, adapter = tmp_path / "m.gguf", tmp_path / "adapter.gguf"
+    llama = gguf_files.entry("general.architecture", 8, gguf_files.text("llama"))
+    seen = list[str]()
+    for weights in (b"", b"retuned"):
+        file.write_bytes(gguf_files.header([llama]) + weights)
+        seen.append(str(weight_stamps(str(file))))
+    for size in (1.0, 2.0):
+        adapter.write_bytes(gguf_files.adapter(size))
+        os.utime(adapter, (size, size))
+        seen.append(str(weight_stamps(f"{file}?lora={adapter}")))
+    assert len({*seen}) == 4 and str(weight_stamps(f"{file}?lora={adapter}")) == seen[-1]

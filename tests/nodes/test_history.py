@@ -32,7 +32,7 @@ def build(state: EpisodeState, condition: str, **settings: Any) -> list[Message]
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])
-@pytest.mark.parametrize("condition", "AD")
+@pytest.mark.parametrize("condition", "SD")
 def test_only_the_last_turns_are_shown(condition: str, layout: str, play_script: Play) -> None:
     state = play_script(condition, layout=layout)[-1]
     whole, turns = build(state, condition, layout=layout), len(state["history"])
@@ -45,11 +45,26 @@ def test_only_the_last_turns_are_shown(condition: str, layout: str, play_script:
         assert state["first_observation"] in opening
         assert cut[-1]["content"].endswith(state["history"][-1]["observation"])
         assert bool(newest) == (history == 0)
-        if condition == "A":
-            assert cut[head:] == whole[len(whole) - 2 * history :]
     tight = build(state, condition, layout=layout, history=5, context_tokens=300)
     assert tight[head:] == build(state, condition, layout=layout, history=3)[head:]
     assert tight[head - 1]["content"].count(left_out(turns - 3)) == 1
+
+
+@pytest.mark.parametrize("condition", ["A", "A+verify", "S", "B", "C", "D"])
+def test_whoever_has_fewer_turns_has_a_state_block_for_the_others(
+    condition: str, play_script: Play
+) -> None:
+    """The baseline has no such block, so that it keeps all its turns: no amnesia."""
+    state = play_script(condition)[-1]
+    whole, turns = build(state, condition), len(state["history"])
+    for history in (3, 0):
+        cut = build(state, condition, history=history)
+        recapped = any("[Current State]" in message["content"] for message in cut)
+        hidden = RunContext.for_condition(condition, history=history).hidden_turns(turns)
+        assert recapped == (hidden > 0) == (condition[0] != "A")
+        assert (cut == whole) == (condition[0] == "A")
+    tight = build(state, condition, history=0, context_tokens=300)
+    assert len(tight) < len(whole), "the model's context is a limit for all"
 
 
 def test_the_state_says_what_was_refused_and_what_is_here(play_script: Play) -> None:
@@ -119,6 +134,23 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
         "  Refused here (No known action matches that input): dig\n  Done: find milk"
     ) in text
     assert RECAP - 10 < len(text) / 4 <= RECAP and not text.endswith(":")
+
+
+def test_the_baseline_of_scienceworld_reads_its_whole_example_and_every_listing() -> None:
+    world = get_environment("scienceworld")
+    goal = world.parse_goal("Your task is to boil water.")
+    belief, played = (
+        believing(location="greenhouse"),
+        [turn(number, "look around", SEEDS) for number in range(1, 6)],
+    )
+    state = EpisodeState(
+        env="scienceworld", split="train", belief=belief, goal=goal, history=played,
+        first_observation=f"Your task is to boil water.\n\n{SEEDS}", ineffective=["?"] * 5,
+        recalls=[], sub_goal=world.sub_goal(goal, belief, played), commands=[],
+    )  # fmt: skip
+    whole = build(state, "A")
+    assert build(state, "A", history=3) == whole and str(whole).count("flower pot 2") == 6
+    assert LEFT_OUT.strip() in str(build(state, "S", history=3)) and LEFT_OUT not in str(whole)
 
 
 def test_things_of_one_name_are_told_apart_until_one_of_them_is_moved() -> None:

@@ -136,7 +136,8 @@ def _says_something(entry: Entry) -> bool:
 
 def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
     """Where to look for what is not seen yet, and every candidate, best first within its type."""
-    yield from where_to_look(index, now)
+    if context.memory_types == "all":
+        yield from where_to_look(index, now)
     for entry, score, count, _ in retrieve(index, now, context):
         advice, unsayable = ground(entry, now)
         recalled = new_recall(entry, score, count, advice)

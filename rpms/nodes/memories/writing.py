@@ -55,7 +55,7 @@ class Writer:
         refuse_mute(context.model, method)
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
-        self._chat = open_chat(env, free, cache)
+        self.chat = open_chat(env, free, cache)
         self._call_s, self._patience_s = call_s(context), context.patience_s
         self.replies = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
@@ -65,7 +65,7 @@ class Writer:
         prompt: Any = messages  # LangChain takes them as plain data
         try:
             message = await retried(
-                lambda: self._chat.ainvoke(prompt), self._call_s, self._patience_s
+                lambda: self.chat.ainvoke(prompt), self._call_s, self._patience_s
             )
         except Exception as error:  # every client raises its own kinds
             raise ModelFault(fault_line(error)) from error
