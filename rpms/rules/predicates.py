@@ -87,6 +87,11 @@ def parse_predicate(text: str) -> Predicate:
     return Predicate(form[1] is None, form[2], arguments)
 
 
+def is_predicate(text: str) -> bool:
+    """Whether a text has the form of a predicate; what people write by hand may be words."""
+    return _FORM.match(text.strip()) is not None
+
+
 def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> dict[str, str] | None:
     """The names under which an effect of an action is a fact; None if it never is.
 

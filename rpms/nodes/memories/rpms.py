@@ -43,7 +43,7 @@ from rpms.nodes.memories.method import (
     RecallRequest,
 )
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
@@ -177,9 +177,12 @@ _FOLLOWS = ("here", "visible", "hand_empty", "holding")
 
 
 def _within(noticed: Iterable[str], taught: Iterable[str]) -> bool:
-    """Whether a rule says all that was noticed, or what that follows from."""
+    """Whether a rule says all that was noticed, or what that follows from.
+
+    What was written by hand, in words, cannot be compared.
+    """
     new = {*noticed} - {*taught}
-    return all(parse_predicate(text).name in _FOLLOWS for text in new)
+    return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
 
 
 def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
