@@ -175,6 +175,9 @@ def test_warnings_are_shown_and_dropped_memories_are_not(play_script: Play) -> N
     block = blocks_of(state, "D").memory
     assert "similar task" not in block and "Learned: open mug 1" in block
     assert block.splitlines()[-1] == "    WARNING [O-ACT-004]: may not hold"
+    # No blank stays empty where the warning cites no rule.
+    state["recalls"] = [recall(failure(["at(place)"]), REJECTED, warning="may not hold")]
+    assert blocks_of(state, "D").memory.splitlines()[-1] == "    WARNING: may not hold"
     state["recalls"] = [recall(success(solves=True), STEPS, dropped_by="arbitration")]
     assert blocks_of(state, "D").memory == ""
 
