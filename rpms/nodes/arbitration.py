@@ -31,6 +31,7 @@ from rpms.rules import (
 )
 from rpms.rules.actions_in_text import never_works
 from rpms.rules.predicates import parse_predicate, statement
+from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.goal import GoalSpec
@@ -198,7 +199,8 @@ def goal_conflict(
         return Conflict(True, rule, f"'{action}' is forbidden for this goal")
     matched = match_action(manual, action)
     if matched and manual.is_foreign(matched[0].name, goal["type"]):
-        return Conflict(True, matched[0].id, f"'{action}' is no step of {goal['type']}")
+        cited = _cited(manual, matched[0])
+        return Conflict(True, cited, f"'{action}' is no step of {goal['type']}")
     return None
 
 
@@ -218,11 +220,12 @@ def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
     rule, names = matched
     serves = manual.demanded(step) == rule.name
     if action in arbiter.demanded or (serves and _about(names.values(), goal)):
-        return Conflict(True, rule.id, f"'{action}' is what {step} demands")
+        return Conflict(True, _cited(manual, rule), f"'{action}' is what {step} demands")
     possible = can_work(manual, action, now.belief)
     if recall["entry"]["type"] == "critical_failure":
         if serves and any(name in now.sub_goal["target"] for name in names.values()):
-            return Conflict(False, rule.id, "check first whether this task asks for exactly that")
+            words = "check first whether this task asks for exactly that"
+            return Conflict(False, _cited(manual, rule), words)
         return None
     if possible:
         return Conflict(True, rule.id, f"by the manual '{action}' can work now")
@@ -230,6 +233,11 @@ def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
         unsure = check_action(manual, action, now.belief).unsure_predicates
         return Conflict(False, rule.id, to_check(recall, manual, unsure[0])) if unsure else None
     return None
+
+
+def _cited(manual: Manual, rule: ActionRule) -> str:
+    """The id under which an action is taught; none where its rule is left out of the manual."""
+    return rule.id if manual.knows(rule) else ""
 
 
 def _about(names: Collection[str], goal: GoalSpec) -> bool:

@@ -73,6 +73,8 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
         ),
         extra={name: remaining(rules) for name, rules in manual.extra.items()},
         without=manual.without | gone,
+        # A tier that is left out takes its own lines along, and adds none to another tier.
+        needed={name: manual.needed_for(name) for name in domain.procedures},
     )
 
 

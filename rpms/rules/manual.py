@@ -69,10 +69,12 @@ class Manual:
         env: EnvironmentTier,
         extra: Mapping[str, list[Rule]] | None = None,
         without: frozenset[str] = frozenset(),
+        needed: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         """Keep the tiers; nothing is derived until it is asked for.
 
-        ``extra`` are tiers of the user's own, ``without`` has the ids and the tiers left out.
+        ``extra`` are tiers of the user's own, ``without`` has the ids and the tiers left out, and
+        ``needed`` the actions that types of goals take, where Tier 2 is not to be asked for them.
         """
         self.universal = universal
         self.domain = domain
@@ -80,7 +82,7 @@ class Manual:
         self.extra = dict(extra or {})
         self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
-        self._needed: dict[str, frozenset[str]] = {}
+        self._needed: dict[str, frozenset[str]] = dict(needed or {})
 
     @property
     def tiers(self) -> list[tuple[str, list[Rule]]]:

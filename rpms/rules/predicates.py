@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
+from rpms.vocabulary.output import with_article
 from rpms.vocabulary.spelling import Strict
 
 # What the choices of a world's own predicate call its argument.
@@ -87,6 +88,11 @@ def parse_predicate(text: str) -> Predicate:
         )
     arguments = tuple(part.strip() for part in (form[3] or "").split(",") if part.strip())
     return Predicate(form[1] is None, form[2], arguments)
+
+
+def is_predicate(text: str) -> bool:
+    """Whether a text has the form of a predicate; what people write by hand may be words."""
+    return _FORM.match(text.strip()) is not None
 
 
 def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> dict[str, str] | None:
@@ -347,7 +353,7 @@ STATEMENTS: dict[str, str] = {
     "not accessible": "{0} is closed",
     "in": "{0} is in/on {1}",
     "here": "{0} is where you are",
-    "kind": "{0} is a {1}",
+    "kind": "{0} is {1}",
     "can_contain": "{0} is able to hold {1}",
     "state": "{0} is {1}",
     "seen": "{0} is known to be {1}",
@@ -365,6 +371,8 @@ STATEMENTS: dict[str, str] = {
     "here_closed": "the place where you are is closed",
 }
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
+# Between the clauses of a statement put together from several: each has a verb of its own.
+_JOINT = re.compile(r"(; |, | or | and )")
 
 
 def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
@@ -377,13 +385,16 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -
         return denied.format(*names)
     adjective = predicate.name.replace("_", " ")
     plain = f"{{0}} is {adjective}" if names else f"this is {adjective}"
+    if predicate.name == "kind":
+        names = [names[0], with_article(names[1])]
     words = statements.get(predicate.name, plain).format(*names)
     return words if predicate.positive else _denied(words)
 
 
 def _denied(words: str) -> str:
+    """The contrary of a statement; one of several clauses is denied as a whole."""
     verb = _VERB.search(words)
-    if verb is None or verb["no"] or verb["do"]:
+    if verb is None or verb["no"] or verb["do"] or _JOINT.search(words, verb.end()):
         return f"it is not so that {words}"
     if verb[1]:
         return f"{words[: verb.end()]} not{words[verb.end() :]}"
@@ -393,15 +404,24 @@ def _denied(words: str) -> str:
 def need(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
     """What an action needs, to stand behind "needs": ``drawer 1 to be closed``.
 
-    A limit on a number names the blank, not the number that was given: ``an amount of at most 2``.
+    A limit on a number names the blank, not the number given: ``<amount> to be at most 2``.
     """
     if predicate.name == "at_most" and predicate.positive:
         return f"<{predicate.arguments[0]}> to be at most {predicate.arguments[1]}"
     words = statement(predicate, bindings, world)
-    verb = _VERB.search(words)
-    if verb is None:
+    if _VERB.search(words) is None:
         return f"it to be so that {words}"
-    before, after = words[: verb.start()], words[verb.end() :]
+    if words.startswith("it is not so that"):
+        return _needed(words)
+    return "".join(map(_needed, _JOINT.split(words)))
+
+
+def _needed(clause: str) -> str:
+    """``X is closed`` -> ``X to be closed``; words without a verb stay as they are."""
+    verb = _VERB.search(clause)
+    if verb is None:
+        return clause
+    before, after = clause[: verb.start()], clause[verb.end() :]
     if verb[1]:
         return f"{before}{'not ' if verb['no'] else ''}to be{after}"
     return f"{before}you {'not ' if verb['do'] else ''}to hold{after}"
@@ -418,7 +438,8 @@ def contrary(
     key = f"{'' if predicate.positive else 'not '}{predicate.name}"
     here, holding = belief["location"], ", ".join(belief["holding"])
     hand = f"you hold {holding}" if holding else "you hold nothing"
-    door = belief["containers"].get(names[0], "") if names else ""
+    known = find_name(names[0], belief["containers"]) if names else None
+    door = belief["containers"].get(known or "", "")
     if key in ("at", "here") and here is None:
         return "you are at none of the places yet"
     if key == "at":
@@ -440,7 +461,8 @@ def contrary(
             return f"{names[0]} was last seen at {seen}"
         return f"it was not there when {names[1]} was searched"
     if key == "can_contain":
-        return f"a {kind_of(names[0])} does not take a {kind_of(names[1])}"
+        place, thing = (with_article(kind_of(name)) for name in names)
+        return f"{place} does not take {thing}"
     if key == "at_most":
         return f"{names[0]} was given"
     if key in ("activated", "not activated"):

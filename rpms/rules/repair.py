@@ -66,7 +66,7 @@ class Repair(NamedTuple):
         if self.kind == "done":
             return "what it would do is done already"
         if self.kind == "never":
-            return f"nothing known makes it so: {self.lacking}"
+            return f"no known action causes {self.lacking}"
         return f"{self.kind}: {', then: '.join(self.actions)}"
 
 

@@ -161,7 +161,10 @@ def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_c
         return [line["text"] for line in rule_assembly(after, runtime)["rules"]["situation"]]
 
     *others, said = situation_after(TAKE, TAKE)
-    assert said == f"'{TAKE[8:]}' was refused: needs: hands empty; be at fridge 1."
+    assert said == (
+        f"'{TAKE[8:]}' was not carried out: it needs your hand to be empty, and you hold mug 1; "
+        "it needs you to be at fridge 1, and you are at sofa 1."
+    )
     assert situation_after(TAKE, TAKE, in_vain=False) == others
     assert situation_after("Hm.", "Hm.") == others
 

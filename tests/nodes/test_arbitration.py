@@ -63,7 +63,6 @@ UNSURE = belief(location="cabinet 1", searched=["cabinet 1"])
 
 LAMP = belief(location="fridge 1", holding=["apple 1"], searched=["fridge 1"],
               last_seen={"desklamp 1": "fridge 1"}, visible=["desklamp 1"])  # fmt: skip
-UNSETTLED = "its preconditions hold now"
 
 
 @pytest.mark.parametrize(
@@ -78,18 +77,29 @@ UNSETTLED = "its preconditions hold now"
         # What cannot work, in the first step or a later one.
         (snippet("take apple 1 from fridge 1"), COOL,
          belief(location="cabinet 1", spots={"cabinet 1": ["cabinet 1"]}),
-         "O-ACT-004", "'take apple 1 from fridge 1' needs: be at fridge 1", ""),
+         "O-ACT-004", "'take apple 1 from fridge 1' cannot work: it needs you to be at fridge 1, "
+         "and you are at cabinet 1", ""),
         (snippet("go to microwave 1", "go to shelf 9", "take apple 1 from shelf 9"), COOL,
-         belief(location="cabinet 1"), "O-ACT-001", "'go to shelf 9' needs: ", ""),
+         belief(location="cabinet 1"), "O-ACT-001",
+         "'go to shelf 9' cannot work: it needs shelf 9 to be a place of this room", ""),
         # What the belief does not settle, in the first step alone.
-        (snippet("take apple 1 from countertop 1"), COOL, UNSURE, "O-ACT-004", "", "countertop 1"),
+        (snippet("take apple 1 from countertop 1"), COOL, UNSURE, "O-ACT-004", "",
+         "check first that you are at countertop 1; that is not known yet"),
         (snippet("go to countertop 1", "take apple 1 from countertop 1"), COOL,
          belief(location="fridge 1"), "", "", ""),
-        # What is done already can be passed over; what follows is judged all the same.
-        (snippet("go to fridge 1", "cool apple 1 with fridge 1"), COOL, HOLDING,
-         "O-ACT-001", "", "'go to fridge 1' is not needed now"),
-        (snippet("go to fridge 1", "put apple 1 in/on countertop 1"), COOL, HOLDING,
-         "O-ACT-005", "be at countertop 1", ""),
+        # Grounding leaves out what is done already: a step that is still there has to work.
+        (snippet("go to fridge 1", "cool apple 1 with fridge 1"), COOL, HOLDING, "O-ACT-001",
+         "'go to fridge 1' cannot work: it needs you to be somewhere else than fridge 1, "
+         "and you are at fridge 1 already", ""),
+        (snippet("go to cabinet 1", "cool apple 1 with fridge 1"), COOL, HOLDING, "O-ACT-007",
+         "'cool apple 1 with fridge 1' cannot work: it needs you to be at fridge 1, "
+         "and you are at cabinet 1", ""),
+        (snippet("dance"), COOL, HOLDING, "", "'dance' is not one of the available actions", ""),
+        # The order of steps: placed before it is cool, and after it was cooled on the way.
+        (snippet("go to countertop 1", "put apple 1 in/on countertop 1"), COOL, HOLDING,
+         "D-TRANS-003", "'put apple 1 in/on countertop 1' is forbidden for this goal", ""),
+        (snippet("cool apple 1 with fridge 1", "go to countertop 1",
+                 "put apple 1 in/on countertop 1"), COOL, HOLDING, "", "", ""),
         # A step of other goals, and one that may be taken under any.
         (snippet("go to microwave 1", "heat apple 1 with microwave 1"), COOL, HOLDING,
          "O-ACT-006", "is no step of pick_cool", ""),
@@ -103,16 +113,28 @@ UNSETTLED = "its preconditions hold now"
         # A lesson against what a rule demands, against what is merely possible, about another
         # thing, and one that agrees with the rules.
         (lesson("cool apple 1 with fridge 1"), COOL, HOLDING,
-         "O-ACT-007", "'cool apple 1 with fridge 1' is what cool_object demands now", ""),
-        (lesson("go to cabinet 1"), COOL, HOLDING, "O-ACT-001", "", UNSETTLED),
+         "O-ACT-007", "'cool apple 1 with fridge 1' is what cool_object demands", ""),
+        (lesson("go to cabinet 1"), COOL, HOLDING,
+         "O-ACT-001", "by the manual 'go to cabinet 1' can work now", ""),
+        (lesson("go to fridge 1"), COOL, belief(location="cabinet 1", holding=["apple 1"]),
+         "O-ACT-001", "'go to fridge 1' is what cool_object demands", ""),
         (lesson("cool mug 1 with fridge 1"), COOL,
-         belief(location="fridge 1", holding=["apple 1", "mug 1"]), "O-ACT-007", "", UNSETTLED),
+         belief(location="fridge 1", holding=["apple 1", "mug 1"]),
+         "O-ACT-007", "by the manual 'cool mug 1 with fridge 1' can work now", ""),
+        # Whether it can work is not known: the warning says what to find out.
+        (lesson("take apple 1 from countertop 1"), COOL, UNSURE, "O-ACT-004", "",
+         "check first that you are at countertop 1; that is not known yet"),
+        (lesson("open cabinet 1"), COOL, belief(location="cabinet 1", holding=["apple 1"]),
+         "O-ACT-002", "", "check first that cabinet 1 is closed; that is not known yet"),
         (lesson("take apple 2 from cabinet 1"), COOL, HOLDING, "", "", ""),
         # No reason given against what is demanded, here or elsewhere; the lamp is a destination.
         (lesson("cool apple 1 with fridge 1"), COOL, belief(location="cabinet 1",
-         holding=["apple 1"]), "O-ACT-007", "", "as soon as its preconditions hold"),
+         holding=["apple 1"]),
+         "O-ACT-007", "'cool apple 1 with fridge 1' is what cool_object demands", ""),
         (lesson("use desklamp 1"), LOOK, LAMP,
-         "O-ACT-009", "is what use_lamp demands now", ""),
+         "O-ACT-009", "'use desklamp 1' is what use_lamp demands", ""),
+        # A rule forbids it as well.
+        (lesson("put apple 1 in/on fridge 1"), COOL, HOLDING, "", "", ""),
     ],
 )  # fmt: skip
 def test_conflicts(
@@ -159,7 +181,7 @@ BOX = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees cels
         ("focus on lead", MELT, "focus_object", "tin", False, ""),
         ("focus on tin", MELT, "focus_object", "tin", True, ""),
         ("focus on red box", MEASURE, "answer_box", BOX, False,
-         "'focus on red box' may be what answer_box demands now"),
+         "check first whether this task asks for exactly that"),
         ("focus on red box", MEASURE, "find_object", "tin", False, ""),
     ],
 )  # fmt: skip
@@ -204,7 +226,9 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
     }  # fmt: skip
     moment = GroundingContext(load_manual("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
     advice = ground(entry, moment).advice
-    assert advice["actions"] == ["go to fridge 1", "put cup 1 in/on fridge 1"]
+    # The agent is there already: only what is ahead is judged, and printed.
+    assert advice["done"] == ["go to fridge 1"]
+    assert advice["actions"] == advice["printed"] == ["put cup 1 in/on fridge 1"]
     sentence = "cool some cup and put it in countertop"
     judged = judge(new_recall(entry, 1.0, 1, advice), sentence, now)
     assert (judged["dropped_by"], judged["rule"]) == ("arbitration", "O-COOL-001")
@@ -240,12 +264,14 @@ def judge_note(
         ("Put the mug in the microwave.", {"goal": "put a mug in microwave."}, False, "", ""),
         ("Do not put the mug in the microwave.", {}, False, "", ""),
         # What can never work with such things; of a toaster, which is not here, nothing is said.
-        ("heat the mug with the fridge", {}, True, "O-ACT-006", "'heat mug with fridge' needs"),
+        ("heat the mug with the fridge", {}, True, "O-ACT-006",
+         "'heat mug with fridge' cannot work: it needs fridge to be a microwave"),
         ("heat the mug with the toaster", {}, False, "", ""),
         # The moment is only warned about, and only in this home.
         ("heat mug 1 with microwave 1", {}, False, "", ""),
         ("heat mug 1 with microwave 1", {"here": True}, False, "O-ACT-006",
-         "'heat mug 1 with microwave 1' needs now: "),
+         "'heat mug 1 with microwave 1' cannot work yet: it needs you to hold mug 1, and you hold "
+         "nothing; it needs you to be at microwave 1, and you are at none of the places yet"),
     ],
 )  # fmt: skip
 def test_notes(text: str, options: dict[str, Any], dropped: bool, rule: str, words: str) -> None:
@@ -267,7 +293,8 @@ def test_a_trajectory_is_judged_as_it_would_be_done_here() -> None:
     assert judged["dropped_by"] == ""
     # Every bad step is named, not the first alone.
     assert "'put mug 1 in/on microwave 1' is forbidden" in judged["warning"]
-    assert "; 'heat mug 1 with fridge 1' needs: " in judged["warning"]
+    words = "; 'heat mug 1 with fridge 1' cannot work: it needs fridge 1 to be a microwave"
+    assert judged["warning"].endswith(words)
 
 
 # The state filter.
@@ -306,7 +333,8 @@ def test_a_schema_of_what_such_things_rule_out_is_removed() -> None:
     assert judge(SCHEMA, COOL, belief())["dropped_by"] == ""
     idle = new_recall({"type": "schema"}, 1.0, 1, new_advice(["cool apple 1 with microwave 1"]))
     removed = judge(idle, COOL, HOLDING)
-    assert removed["dropped_by"] == "arbitration" and "is a fridge" in removed["reason"]
+    words = "'cool apple 1 with microwave 1' cannot work: it needs microwave 1 to be a fridge"
+    assert (removed["dropped_by"], removed["reason"]) == ("arbitration", words)
     assert judge(idle, COOL, HOLDING, mode="none")["dropped_by"] == ""
 
 
@@ -331,35 +359,44 @@ NEAR = belief(location="fridge 1", holding=["mug 1"])
 @pytest.mark.parametrize(
     ("recall", "reason"),
     [
-        (in_state("holding=mug 2", "go to fridge 1"), "'go to fridge 1' is done already"),
-        # Begun already, and worth going on with; begun, and then impossible.
-        (in_state("holding=mug 2", "go to fridge 1", "cool mug 1 with fridge 1"), ""),
-        (in_state("holding=mug 2", "go to fridge 1", "put mug 1 in/on cabinet 1"), "cannot work"),
+        (in_state("holding=mug 2", "go to fridge 1"),
+         "'go to fridge 1' cannot work now: it needs you to be somewhere else than fridge 1, "
+         "and you are at fridge 1 already"),
+        # The first step is asked for, and what comes later is the arbiter's.
+        (in_state("holding=mug 2", "cool mug 1 with fridge 1", "put mug 1 in/on cabinet 1"), ""),
+        (in_state("holding=mug 2", "put mug 1 in/on cabinet 1"),
+         "'put mug 1 in/on cabinet 1' cannot work now: it needs you to be at cabinet 1, "
+         "and you are at fridge 1"),
         (lesson("heat mug 1 with microwave 1"), ""),  # still impossible
         (lesson("cool mug 1 with fridge 1"), "'cool mug 1 with fridge 1' can work now"),
     ],
-)
+)  # fmt: skip
 def test_preconditions_mode_asks_what_the_state_makes_of_the_advice(
     recall: Recall, reason: str
 ) -> None:
     assert not filtered([recall], NEAR)[0]["dropped_by"]
     (checked,) = filtered([recall], NEAR, "preconditions")
-    assert reason in checked["reason"] and bool(reason) == (checked["dropped_by"] == "scf")
+    assert (checked["dropped_by"], checked["reason"]) == ("scf" if reason else "", reason)
 
 
-def test_of_what_has_begun_the_steps_behind_are_left_out() -> None:
-    """That the mug was cooled cannot be seen; the sub-goal tells."""
+def test_what_has_begun_passes_filter_and_arbiter_from_where_it_stands() -> None:
+    """Grounding leaves out the steps behind; in either filter the rest is kept, unwarned."""
     way = ["go to fridge 1", "cool mug 1 with fridge 1", "go to countertop 1",
            "put mug 1 in/on countertop 1"]  # fmt: skip
-    recall = in_state("holding=mug 2", *way)
-    (checked,) = filtered([recall], NEAR, "preconditions")
-    assert (checked["advice"]["done"], checked["advice"]["printed"]) == (way[:1], way[1:])
-    place = SubGoal(name="place_object", target="mug 1", progress=75)
-    (checked,) = filtered([recall], NEAR, "preconditions", place)
-    assert (checked["advice"]["done"], checked["advice"]["actions"]) == (way[:2], way[2:])
-    assert recall["advice"]["done"] == [] and filtered([recall], NEAR, step=place) == [recall]
-    cooled = in_state("holding=mug 2", *way[:2])
-    assert filtered([cooled], NEAR, "preconditions", place)[0]["dropped_by"] == "scf"
+    entry = {
+        "type": "success", "state_signature": "holding=mug 2", "actions": way,
+        "goal_signature": "pick_cool_then_place_in_recep:mug:cool:countertop",
+    }  # fmt: skip
+    goal = ENV.parse_goal(CUP)
+    cooled = belief(**{**NEAR, "flags": {"mug 1": "cool"}})
+    for now, behind in ((NEAR, 1), (cooled, 2)):
+        step = ENV.sub_goal(goal, now, [])
+        advice = ground(entry, GroundingContext(load_manual("alfworld"), goal, step, now)).advice
+        assert (advice["done"], advice["printed"]) == (way[:behind], way[behind:])
+        recall = new_recall(entry, 1.0, 1, advice)
+        for mode in ("occupancy", "preconditions"):
+            assert filtered([recall], now, mode) == [recall]
+        assert judge(recall, CUP, now) == recall
 
 
 def test_preconditions_mode_asks_whether_the_first_action_can_work() -> None:
@@ -368,7 +405,9 @@ def test_preconditions_mode_asks_whether_the_first_action_can_work() -> None:
     assert not filtered([away], now)[0]["dropped_by"]
     checked = filtered([away, near], now, "preconditions")
     assert checked[0]["dropped_by"] == "scf"
-    assert checked[0]["reason"] == "'go to shelf 7' cannot work now: shelf 7 exists in this room"
+    assert checked[0]["reason"] == (
+        "'go to shelf 7' cannot work now: it needs shelf 7 to be a place of this room"
+    )
     assert surviving(checked) == [near]
 
 

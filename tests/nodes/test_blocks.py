@@ -40,6 +40,9 @@ def test_each_condition_has_its_blocks(play_script: Play) -> None:
         "C": ["goal", "state", "memory"],
         "D": ["rules", "situation", "goal", "state", "memory"],
     }
+    # Only rules can say why an action was rejected.
+    state = play_script("D")[3]
+    assert {c for c in "ASBCD" if blocks_of(state, c).last_action} == {"B", "D"}
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["a"], ["goal", "", "x" * 1001], ["\u00e9\n" * 7]])
@@ -63,7 +66,8 @@ def test_what_controls_print(play_script: Play) -> None:
         assert len(text.memory) == len(real.memory)
         if real.memory:
             printed += 1
-            assert "Experience" not in text.memory and "OK:" not in text.memory
+            assert "Experience" not in text.memory and "similar task" not in text.memory
+            assert "Learned:" not in text.memory
             assert "apple" not in text.memory
     assert printed
 
@@ -75,68 +79,106 @@ def test_the_tiers_are_the_same_at_every_step_and_the_lines_for_the_situation_ar
     assert len({blocks.rules for blocks in every}) == 1
     assert len({blocks.situation for blocks in every}) > 1
     assert "- S-0" not in every[0].rules
+    lasts = [(state["history"] or [None])[-1] for state in play_script("B")]
+    rejected = [bool(last and last["failed"] and last["action"]) for last in lasts]
+    assert [bool(blocks.last_action) for blocks in every] == rejected and any(rejected)
+    assert not any("was rejected" in blocks.situation for blocks in every)
 
 
 def recall(entry: dict[str, object], advice: Advice, **changes: object) -> Recall:
     return Recall(**{**new_recall(entry, 1.0, 1, advice), **changes})  # type: ignore[typeddict-item]
 
 
-SUCCESS = {"type": "success", "sub_goal_type": "transformed"}, new_advice(["look", "inventory"])
-REFUSED = new_advice(["open mug 1"], needs=["only when at desk 1"])
-FAILURE = {"type": "failure"}, REFUSED
-CRITICAL = {"type": "critical_failure"}, REFUSED
-SCHEMA = (
-    {"type": "schema", "confidence": 0.875},
-    new_advice(
-        ["heat mug 1 with microwave 1"],
-        needs=["holding mug 1", "at microwave 1"],
-        then=["still holding mug 1"],
-    ),
-)
-FINDS = {"type": "found", "object": "mug"}, new_advice([], places=["desk 1 (3 of 9 held one)"])
+def success(solves: bool) -> dict[str, object]:
+    return {"type": "success", "sub_goal_type": "transformed", "solves": solves}
+
+
+def failure(violated: list[str], kind: str = "failure") -> dict[str, object]:
+    return {"type": kind, "violated": violated, "goal_signature": "heat:mug:hot:desk"}
+
+
+STEPS = new_advice(["look", "inventory"])
+REJECTED = new_advice(["open mug 1"], needs=["you to be at desk 1", "mug 1 to be closed"])
+UNEXPLAINED = new_advice(["open mug 1"])
+HEAT = "heat mug 1 with microwave 1"
+USED = {"type": "schema", "confidence": 0.875, "uses": [{}]}
+NEEDS = ["you to hold mug 1", "you to be at microwave 1"]
+HEATED = new_advice([HEAT], needs=NEEDS, then=["you hold mug 1 still"])
+BY_HAND = {"type": "schema", "confidence": 1.0, "uses": []}
+WRITTEN = new_advice([HEAT], needs=["holding it"], then=["it is hot"])
+FINDS = {"type": "found", "object": "mug"}
+PLACES = new_advice([], places=["desk (3 of 9 searched; here: desk 1)", "shelf (1 of 9 searched)"])
+TASK = "in the task heat:mug:hot:desk"
 
 
 @pytest.mark.parametrize(
-    ("entry", "advice", "lines"),
+    ("entry", "advice", "line", "recorded"),
     [
-        (*SUCCESS, ["  OK: transformed: look -> inventory"]),
-        (*FAILURE, ["  AVOID: open mug 1", "    Rule: only when at desk 1"]),
-        (*CRITICAL, ["  AVOID [CRITICAL]: open mug 1", "    Rule: only when at desk 1"]),
-        (
-            *SCHEMA,
-            [
-                "  SCHEMA: heat mug 1 with microwave 1 | needs: holding mug 1; at microwave 1"
-                " | then: still holding mug 1 | confidence 0.88"
-            ],
-        ),
-        (*FINDS, ["  FOUND: mug: desk 1 (3 of 9 held one)"]),
+        (success(solves=False), STEPS, "From here, a similar task got on by: look -> inventory",
+         ["OK: transformed: look -> inventory"]),
+        (success(solves=True), STEPS, "From here, a similar task was solved by: look -> inventory",
+         ["OK: transformed: look -> inventory"]),
+        (failure(["at(place)"]), REJECTED,
+         "Learned: open mug 1 needs you to be at desk 1; mug 1 to be closed",
+         ["AVOID: open mug 1", "  Rule: needs you to be at desk 1; mug 1 to be closed"]),
+        # In words that somebody wrote, and without any reason.
+        (failure([]), new_advice(["open mug 1"], needs=["it is too hot"]),
+         "Learned: open mug 1: it is too hot", ["AVOID: open mug 1", "  Rule: it is too hot"]),
+        (failure([]), UNEXPLAINED,
+         "In a similar task 'open mug 1' was rejected; the reason is not known",
+         ["AVOID: open mug 1",
+          "  Rule: it was rejected in a similar task, the reason is not known"]),
+        (failure([], "critical_failure"), new_advice(["open mug 1"], needs=["it ended the task"]),
+         "Danger: in a task with the goal heat:mug:hot:desk, 'open mug 1' was wrong: "
+         "it ended the task",
+         ["AVOID [CRITICAL]: open mug 1", f"  Rule: {TASK} it ended the task"]),
+        (USED, HEATED,
+         f"Learned: {HEAT} needs you to hold mug 1; you to be at microwave 1; "
+         "afterwards you hold mug 1 still (true of 88% of its uses)",
+         [f"SCHEMA: {HEAT} | needs you to hold mug 1; you to be at microwave 1"
+          " | then you hold mug 1 still | confidence 0.88"]),
+        (USED, new_advice([HEAT], then=["you hold mug 1 still"]),
+         f"Learned: {HEAT}; afterwards you hold mug 1 still (true of 88% of its uses)",
+         [f"SCHEMA: {HEAT} | then you hold mug 1 still | confidence 0.88"]),
+        (BY_HAND, WRITTEN,
+         f"Learned: {HEAT} needs: holding it; afterwards: it is hot (true of 100% of its uses)",
+         [f"SCHEMA: {HEAT} | needs holding it | then it is hot | confidence 1.00"]),
+        (FINDS, PLACES, "Where one like mug was found in other tasks: "
+         "desk (3 of 9 searched; here: desk 1); shelf (1 of 9 searched)",
+         ["FOUND: mug in other tasks: desk (3 of 9 searched; here: desk 1); "
+          "shelf (1 of 9 searched)"]),
         # Text is never escaped.
-        (
-            FAILURE[0],
-            new_advice(["x"], needs=["a < b & 'c' {{ d }}"]),
-            ["  AVOID: x", "    Rule: a < b & 'c' {{ d }}"],
-        ),
+        (failure([]), new_advice(["x"], needs=["a < b & 'c' {{ d }}"]),
+         "Learned: x: a < b & 'c' {{ d }}", ["AVOID: x", "  Rule: a < b & 'c' {{ d }}"]),
     ],
-)
+)  # fmt: skip
 def test_memory_lines(
-    entry: dict[str, object], advice: Advice, lines: list[str], play_script: Play
+    entry: dict[str, object], advice: Advice, line: str, recorded: list[str], play_script: Play
 ) -> None:
+    """As it is said here, and in the words of the paper's listings."""
     state = play_script("C")[0]
     state["recalls"] = [recall(entry, advice)]
-    block = blocks_of(state, "C").memory.splitlines()
-    assert block == ["[Past Experience - Learned from History]", *lines]
+    title = "[Past Experience - Learned from History]"
+    by_form = {"grounded": [line], "roles": [line], "recorded": recorded}
+    for form, lines in by_form.items():
+        context = RunContext.for_condition("C", memory_form=form)
+        block = knowledge_blocks(state, context, ENVIRONMENT).memory.splitlines()
+        assert block == [title, *(f"  {text}" for text in lines)], form
 
 
 def test_warnings_are_shown_and_dropped_memories_are_not(play_script: Play) -> None:
     state = play_script("D")[0]
     state["recalls"] = [
-        recall(*SUCCESS, dropped_by="scf", reason="hand"),
-        recall(*FAILURE, warning="may not hold", rule="O-ACT-004"),
+        recall(success(solves=True), STEPS, dropped_by="scf", reason="hand"),
+        recall(failure(["at(place)"]), REJECTED, warning="may not hold", rule="O-ACT-004"),
     ]
     block = blocks_of(state, "D").memory
-    assert "OK:" not in block
+    assert "similar task" not in block and "Learned: open mug 1" in block
     assert block.splitlines()[-1] == "    WARNING [O-ACT-004]: may not hold"
-    state["recalls"] = [recall(*SUCCESS, dropped_by="arbitration")]
+    # No blank stays empty where the warning cites no rule.
+    state["recalls"] = [recall(failure(["at(place)"]), REJECTED, warning="may not hold")]
+    assert blocks_of(state, "D").memory.splitlines()[-1] == "    WARNING: may not hold"
+    state["recalls"] = [recall(success(solves=True), STEPS, dropped_by="arbitration")]
     assert blocks_of(state, "D").memory == ""
 
 
@@ -167,7 +209,7 @@ def test_system_text_names_every_action_of_the_manual() -> None:
 def test_templates_and_writing_prompts_name_no_world() -> None:
     nodes = Path(rpms.nodes.blocks.__file__).parent
     files = [*(nodes / "templates").iterdir(), *(nodes / "memories" / "prompts").iterdir()]
-    assert len(files) == 16
+    assert len(files) == 17
     for file in files:
         text = file.read_text(encoding="utf-8").lower()
         words = ("alfworld", "science", "kitchen", "mug", "microwave")

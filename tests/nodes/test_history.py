@@ -67,7 +67,7 @@ def test_whoever_has_fewer_turns_has_a_state_block_for_the_others(
     assert len(tight) < len(whole), "the model's context is a limit for all"
 
 
-def test_the_state_says_what_was_refused_and_what_is_here(play_script: Play) -> None:
+def test_the_state_says_what_was_rejected_and_what_is_here(play_script: Play) -> None:
     """Before a turn is hidden it says no more than ever, and no memory gives way to it."""
     states, context = play_script("D"), RunContext.for_condition("D", history=2)
     lines = [
@@ -76,9 +76,9 @@ def test_the_state_says_what_was_refused_and_what_is_here(play_script: Play) -> 
     ]
     for state, shown in zip(states[:3], lines, strict=False):
         assert "\n".join(shown) in "\n".join(m["content"] for m in state["prompt"])
-    assert "  Refused here (Nothing happens): take apple 1 from countertop 1" in lines[3]
+    assert "  Rejected here (Nothing happens): take apple 1 from countertop 1" in lines[3]
     assert "  Here: lettuce 1, mug 1" in lines[4]
-    assert not [line for line in lines[5] if "Refused" in line] and "  Here: knife 1" in lines[6]
+    assert not [line for line in lines[5] if "Rejected" in line] and "  Here: knife 1" in lines[6]
     for state in states:
         for limit in ({"ceiling": size} for size in range(700, 1200, 100)):
             fates = [
@@ -130,8 +130,8 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
                          recalls=[], sub_goal=world.sub_goal(goal, belief, played))  # fmt: skip
     text = knowledge_blocks(state, RunContext.for_condition("S", history=0), world).state
     assert (
-        "  Refused here (It's not clear how to read that): read stove, read pot\n"
-        "  Refused here (No known action matches that input): dig\n  Done: find milk"
+        "  Rejected here (It's not clear how to read that): read stove, read pot\n"
+        "  Rejected here (No known action matches that input): dig\n  Done: find milk"
     ) in text
     assert RECAP - 10 < len(text) / 4 <= RECAP and not text.endswith(":")
 

@@ -111,9 +111,54 @@ def test_the_diagnosis_of_a_refusal(own: Path) -> None:
     now = state(HOLDING, history=[refused])
     lines = [rule_assembly(now, under(folder))["rules"]["situation"][-1] for folder in (own, "")]
     assert [line["id"] for line in lines] == ["OS-004", "OS-004"]
-    assert ["hands empty" in line["text"] for line in lines] == [True, False]
+    assert [line["text"] for line in lines] == [
+        "'go to sofa 1' was rejected: it needs your hand to be empty, and you hold apple 1.",
+        "'go to sofa 1' was rejected: sofa 1 is at this very spot: "
+        "examine or open sofa 1 from here.",
+    ]
+    assert [line["last_action"] for line in lines] == [True, True]
     silent = rule_assembly(now, under("", without_rules="environment"))["rules"]["situation"]
     assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "outcome"),
+    [
+        (["take apple 1 from fridge 1"], "was rejected"),
+        (["take apple 1 from fridge 1"] * 2, "was rejected twice"),
+        (["take apple 1 from fridge 1"] * 3, "was rejected 3 times"),
+        # Others in between count for themselves, and what went before a change not at all.
+        (["take apple 1 from fridge 1", "dance", "take apple 1 from fridge 1"],
+         "was rejected twice"),
+        (["take apple 1 from fridge 1", "+go to fridge 1", "take apple 1 from fridge 1"],
+         "was rejected"),
+    ],
+)  # fmt: skip
+def test_a_rejection_says_how_often(actions: list[str], outcome: str) -> None:
+    turns = [
+        Turn(step=number, thought="", action=action.removeprefix("+"), observation="Nothing.",
+             failed=not action.startswith("+"), reply="")
+        for number, action in enumerate(actions, start=1)
+    ]  # fmt: skip
+    changed = [number for number, action in enumerate(actions, start=1) if action.startswith("+")]
+    vain = [turn["action"] for turn in turns[max(changed, default=0) :]]
+    rules = rule_assembly(state(HOLDING, history=turns, ineffective=vain), under(""))["rules"]
+    (line,) = [line for line in rules["situation"] if line.get("last_action")]
+    reason = "it needs your hand to be empty, and you hold apple 1"
+    assert line["text"].startswith(f"'take apple 1 from fridge 1' {outcome}: {reason}")
+
+
+def test_which_actions_are_printed_is_a_setting() -> None:
+    printed = {}
+    for scope in ("goal", "all"):
+        rules = rule_assembly(state(HOLDING), under("", rules_scope=scope))["rules"]
+        printed[scope] = {line["text"].split()[0] for line in rules["environment"]}
+    assert printed["all"] - printed["goal"] == {"close", "cool", "clean", "use", "inventory"}
+    assert printed["goal"] <= printed["all"]
+    assert (
+        rule_assembly(state(HOLDING), under(""))["rules"]
+        == (rule_assembly(state(HOLDING), under("", rules_scope="goal"))["rules"])
+    )
 
 
 @pytest.mark.parametrize("mine", [True, False])
@@ -154,15 +199,23 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     at_tool = belief(location="microwave 1", holding=["apple 1"],
                      containers={"microwave 1": "open"})  # fmt: skip
     fates = {}
-    for without in ("", "D-HEAT-001", "domain", "environment"):
+    for without in ("", "D-HEAT-001", "domain", "environment", "domain,environment"):
         now = state(at_tool, recalls=[bad, lesson])
         judged = arbitration(now, under("", without_rules=without))["recalls"]
-        fates[without] = [recall["rule"] if recall["dropped_by"] else "" for recall in judged]
+        fates[without] = [(recall["rule"], recall["reason"]) for recall in judged]
+    placed = "'put apple 1 in/on microwave 1' is forbidden for this goal"
+    taken = ("'take apple 1 from sofa 1' cannot work: it needs you to be at sofa 1, and you are at "
+             "microwave 1")  # fmt: skip
+    demanded = "'heat apple 1 with microwave 1' is what heat_object demands"
+    possible = "by the manual 'heat apple 1 with microwave 1' can work now"
+    nothing = ("", "")
+    # Tier 2 demands, Tier 3 knows what can work; a rule that is left out is not cited.
     assert fates == {
-        "": ["D-HEAT-001", "O-ACT-006"],
-        "D-HEAT-001": ["O-ACT-004", "O-ACT-006"],
-        "domain": ["O-ACT-004", ""],
-        "environment": ["", ""],
+        "": [("D-HEAT-001", placed), ("O-ACT-006", demanded)],
+        "D-HEAT-001": [("O-ACT-004", taken), ("O-ACT-006", demanded)],
+        "domain": [("O-ACT-004", taken), ("O-ACT-006", possible)],
+        "environment": [nothing, ("", demanded)],
+        "domain,environment": [nothing, nothing],
     }
 
 

@@ -163,7 +163,8 @@ def test_the_state_alone_is_what_memory_and_rules_bring_along(env: str, play: Pl
         assert alone.goal and alone.state and alone == memory._replace(memory="")
         # Which step of ScienceWorld's procedures comes next belongs to the rules.
         goal = alone.goal if env == "scienceworld" else full.goal
-        assert alone == full._replace(rules="", situation="", memory="", goal=goal)
+        rules = {"rules": "", "situation": "", "last_action": ""}
+        assert alone == full._replace(**rules, memory="", goal=goal)
     assert [s["condition"] for s in play(env, "S")] == ["S"] * len(play(env, "A"))
 
 
@@ -195,7 +196,8 @@ def repeated(prompts: list[str]) -> float:
     return same / sum(len(text) for text in prompts[1:])
 
 
-WANDERING = ["Action: look", "Action: inventory", "hm", "Action: go to desk 1", "Action: dance"]
+WALKS = [f"Action: go to {place}" for place in ("bed 1", "desk 1", "dresser 1", "shelf 1")]
+WANDERING = [WALKS[0], "Action: look", WALKS[1], "hm", WALKS[2], "Action: dance", WALKS[3]]
 
 
 @pytest.mark.engine

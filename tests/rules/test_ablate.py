@@ -14,11 +14,12 @@ from rpms.envs import get_environment
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules import (
+    Diagnosis,
     Manual,
     already_done,
     can_work,
     check_action,
-    explain_refusal,
+    explain_rejection,
     forbidden_by,
     match_action,
     needed_actions,
@@ -84,10 +85,10 @@ def test_of_an_action_only_its_form_stays(name: str) -> None:
     assert check_action(MANUAL, action, HOME).verdict == "fails"
     assert already_done(MANUAL, action, HOME)
     assert match_action(part, action) == match_action(MANUAL, action)
-    assert check_action(part, action, HOME) == ("unknown", "", (), (), (), ())
+    assert check_action(part, action, HOME) == Diagnosis("unknown", "")
     assert can_work(part, action, HOME) is None
     assert not already_done(part, action, HOME)
-    assert explain_refusal(part, action, HOME) == ("reason unknown",)
+    assert explain_rejection(part, action, HOME) == "the reason is not known"
     detour = ["go to fridge 1", "take apple 1 from countertop 1"]
     assert needed_actions(MANUAL, detour) == detour[1:]
     assert needed_actions(part, detour) == detour

@@ -52,6 +52,30 @@ def test_a_missing_tier_is_named(tmp_path: Path) -> None:
         read_manual(tmp_path)
 
 
+def own_world(folder: Path, universal: str = "") -> Path:
+    """A folder with ALFWorld's Tiers 2 and 3, and perhaps a Tier 1 of its own."""
+    folder.mkdir()
+    for tier in ("domain", "environment"):
+        text = (RULES_FOLDER / "alfworld" / f"{tier}.yaml").read_text("utf-8")
+        (folder / f"{tier}.yaml").write_text(text, encoding="utf-8")
+    if universal:
+        (folder / "universal.yaml").write_text(universal, encoding="utf-8")
+    return folder
+
+
+def test_a_world_s_own_tier_1_is_laid_over_the_shared_one(tmp_path: Path) -> None:
+    assert content(read_manual(own_world(tmp_path / "none"))) == content(MANUAL)
+    own = "rules:\n- {id: U-FAIL-001, text: Once is enough.}\n- {id: U-NEW-001, text: Sing.}\n"
+    rules = read_manual(own_world(tmp_path / "over", own)).universal.rules
+    shared = [rule.id for rule in MANUAL.universal.rules]
+    assert [rule.id for rule in rules] == [*shared, "U-NEW-001"]
+    assert {rule.id: rule.text for rule in rules}["U-FAIL-001"] == "Once is enough."
+    whole = read_manual(own_world(tmp_path / "whole", f"replaces: true\n{own}")).universal.rules
+    assert [rule.id for rule in whole] == ["U-FAIL-001", "U-NEW-001"]
+    with pytest.raises(RpmsError, match=r"universal.yaml:2: U-NEW-001: rules.0.text: Field"):
+        read_manual(own_world(tmp_path / "wrong", "rules:\n- {id: U-NEW-001}\n"))
+
+
 def laid(folder: Path, **files: str) -> Manual:
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
@@ -203,6 +227,14 @@ HOP = "actions:\n- id: E-HOP\n  name: hop\n  syntax: hop {place}\n  "
          "S-1: situations.0.when.0: 'here closed!' is not a predicate"),
         ("environment", "situations:\n- {id: S-1, when: [], text: 'A {hold}.'}", 2,
          "nothing fills the blank '{hold}'"),
+        # A blank that had another name once.
+        ("environment", "situations:\n- {id: S-1, when: [], text: 'So: {violated}.'}", 2,
+         "nothing fills the blank '{violated}' in 'So: {violated}.'; it is called '{reason}' now"),
+        ("universal", "rules:\n  - {id: U-NEW-001, text: Sing., requires: [voices]}", 2,
+         "U-NEW-001: rules.0.requires.0: "),
+        ("environment", "features: [wings]", 1, "features.0: "),
+        ("environment", "forbidden:\n- id: F-1\n  for: [all]\n  action: hop\n  where: {}\n"
+         "  when: [is it]", 6, "F-1: forbidden.0.when.0: 'is it' is not a predicate"),
         ("mine", "tier: mine\nrules: []\nactions: []", 3, "unknown key"),
         ("mine", "tier: domain\nrules: []", 1, "domain.yaml"),
         ("mine", "tier: situation\nrules: []", 1, "another name"),

@@ -7,7 +7,7 @@ import pytest
 
 from rpms.envs.alfworld.goals import parse_goal
 from rpms.nodes.manual import load_manual
-from rpms.rules import check_action
+from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.rules.manual import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
@@ -27,6 +27,18 @@ BY_TYPE = {
 }
 
 
+# goal sentence -> the actions that only such a goal takes
+TAKEN = {
+    "put a cd in safe": set(),
+    "look at cd under the desklamp": {"use"},
+    "put a clean cd in safe": {"clean"},
+    "put a hot cd in safe": {"heat"},
+    "put a cool cd in safe": {"cool"},
+    "put two cd in safe": set(),
+}
+EVERY_GOAL = {"go_to", "open", "take", "put", "examine", "look"}
+
+
 def active(sentence: str = "put a cd in safe", **fields: Any) -> ActiveRules:
     return MANUAL.active(parse_goal(sentence), believing(**fields))
 
@@ -43,8 +55,73 @@ def test_the_active_rules_of_each_type(sentence: str, own: set[str]) -> None:
     home = {rule.id for rule in MANUAL.domain.here if goal["type"] in rule.goal_types}
     home |= {"D-LOC-003", "O-LOC-012"} | ({"O-LOC-010"} if "desklamp" in sentence else set())
     assert ids(rules["domain"]) == own | home | {"D-CONT-001", "D-CONT-002"}
-    assert ids(rules["universal"]) == {rule.id for rule in MANUAL.universal.rules}
-    assert ids(rules["environment"]) >= {rule.id for rule in MANUAL.actions if rule.printed}
+    # No instrument has to be carried along here: Tier 1 says what it requires.
+    assert ids(rules["universal"]) == {rule.id for rule in MANUAL.universal.rules} - {"U-INSTR-001"}
+    taken = {rule.id for rule in MANUAL.actions if rule.name in EVERY_GOAL | TAKEN[sentence]}
+    others = {rule.id for rule in MANUAL.actions if rule.printed} - taken
+    assert ids(rules["environment"]) >= taken and not ids(rules["environment"]) & others
+
+
+@pytest.mark.parametrize("sentence", BY_TYPE)
+def test_the_actions_that_a_type_of_goal_takes(sentence: str) -> None:
+    goal = parse_goal(sentence)
+    assert MANUAL.needed_for(goal["type"]) == EVERY_GOAL | TAKEN[sentence]
+    every = {rule.id for rule in MANUAL.actions if rule.printed and MANUAL.knows(rule)}
+    whole = MANUAL.active(goal, empty_belief(), scope="all")
+    assert ids(whole["environment"]) >= every
+    some = MANUAL.active(goal, empty_belief())
+    assert ids(some["environment"]) < ids(whole["environment"])
+    # The scope is about the list of actions and nothing else.
+    assert [
+        line for line in whole["environment"] if line["id"] in ids(some["environment"])
+    ] == some["environment"]
+    assert {**whole, "environment": []} == {**some, "environment": []}
+
+
+def test_where_nothing_says_what_serves_a_step_every_action_may_be_needed(tmp_path: Path) -> None:
+    every = {rule.name for rule in MANUAL.actions}
+    assert MANUAL.needed_for("juggle") == every
+    (tmp_path / "domain.yaml").write_text(
+        "procedures: {juggle: [find_object, throw_object]}", encoding="utf-8"
+    )
+    unserved = load_manual("alfworld", str(tmp_path))
+    assert unserved.needed_for("juggle") == every
+    (tmp_path / "domain.yaml").write_text(
+        "procedures: {juggle: [find_object, throw_object]}\n"
+        "serves: {throw_object: [{action: slice, because: why not}]}\n"
+        "urgent: [{action: inventory, because: why not, for: [juggle]}]\n",
+        encoding="utf-8",
+    )
+    served = load_manual("alfworld", str(tmp_path))
+    # Freeing the hand is a step of no procedure: it may come up under any goal.
+    assert {"slice", "inventory", "put"} <= served.needed_for("juggle") < every
+    assert "take" not in served.needed_for("juggle")
+    assert "inventory" not in served.needed_for("pick_and_place_simple")
+
+
+def test_a_sentence_of_tier_1_is_printed_only_where_it_holds(tmp_path: Path) -> None:
+    by_need = {rule.id: {*rule.requires} for rule in MANUAL.universal.rules}
+    goal = parse_goal("put a cd in safe")
+
+    def printed(manual: Manual) -> set[str]:
+        return ids(manual.active(goal, empty_belief())["universal"])
+
+    for features in ([], ["places"], ["places", "numbered names"], ["one hand", "instruments"]):
+        text = f"features: {features}\n".replace("'", "")
+        (tmp_path / "environment.yaml").write_text(text, encoding="utf-8")
+        manual = load_manual("alfworld", str(tmp_path))
+        assert printed(manual) == {rule for rule, need in by_need.items() if need <= {*features}}
+    assert {rule for rule, need in by_need.items() if not need} > {"U-FAIL-001", "O-FAIL-003"}
+
+
+@pytest.mark.parametrize("world", ["alfworld", "scienceworld"])
+def test_what_tier_1_requires_some_world_has(world: str) -> None:
+    manual = load_manual(world)
+    required = {feature for rule in manual.universal.rules for feature in rule.requires}
+    assert {*manual.environment.features} <= required
+    lines = manual.active(parse_goal("put a cd in safe"), empty_belief())["universal"]
+    numbered = "numbered names" in manual.environment.features
+    assert ("U-SEARCH-005" in ids(lines)) == numbered == (world == "alfworld")
 
 
 def test_every_domain_rule_is_active_for_some_goal() -> None:
@@ -126,14 +203,19 @@ def test_the_lines_of_the_situation(fields: dict[str, Any], lines: dict[str, str
     assert {line["id"]: line["text"] for line in active(**fields)["situation"]} == lines
 
 
-def test_a_refused_action_is_explained_once() -> None:
+def test_a_rejected_action_is_explained_once() -> None:
     belief = believing(holding=["mug 1"], location="desk 1", spots={"desk 1": ["desk 1"]})
     action = "take cd 1 from safe 1"
-    diagnosis = check_action(MANUAL, action, belief)
+    rejected = Rejection(action, "was rejected", explain_rejection(MANUAL, action, belief))
     goal = parse_goal("put a cd in safe")
-    lines = MANUAL.active(goal, belief, (action, diagnosis.violated))["situation"]
+    lines = MANUAL.active(goal, belief, rejected)["situation"]
     texts = {line["id"]: line["text"] for line in lines}
-    assert texts["OS-004"] == "'take cd 1 from safe 1' was refused: hands empty; be at safe 1."
+    assert texts["OS-004"] == (
+        "'take cd 1 from safe 1' was rejected: it needs your hand to be empty, and you hold mug 1; "
+        "it needs you to be at safe 1, and you are at desk 1."
+    )
+    # This line, and no other, is about the last action.
+    assert [line["id"] for line in lines if line.get("last_action")] == ["OS-004"]
     assert "OS-004" not in {line["id"] for line in MANUAL.active(goal, belief)["situation"]}
 
 
@@ -143,7 +225,7 @@ def test_a_condition_on_the_last_action_can_be_denied(tmp_path: Path) -> None:
     manual = load_manual("alfworld", str(tmp_path))
     goal, belief = parse_goal("put a cd in safe"), empty_belief()
     shown = [ids(manual.active(goal, belief, refused)["situation"])
-             for refused in (None, ("look", ["x"]))]  # fmt: skip
+             for refused in (None, Rejection("look", "was rejected", "x"))]  # fmt: skip
     assert shown == [{"S-002", "OS-004"}, {"S-002"}]
 
 
@@ -152,6 +234,9 @@ def test_critical_rules_say_so_and_actions_read_as_syntax_needs_and_warning() ->
     texts = {line["id"]: line["text"] for line in (*rules["domain"], *rules["environment"])}
     assert texts["D-HEAT-001"].startswith("CRITICAL: ")
     assert not texts["D-TRANS-001"].startswith("CRITICAL: ")
-    assert texts["O-ACT-006"].startswith("heat <object> with <place> | needs: hold <object>; ")
-    assert "CRITICAL: Single-step and atomic. The object stays in hand." in texts["O-ACT-006"]
+    assert texts["O-ACT-006"].startswith(
+        "heat <object> with <place> | needs you to hold <object>; you to be at <place>; "
+        "<place> to be a microwave | CRITICAL: Single-step and atomic. The object stays in hand."
+    )
+    assert texts["O-ACT-002"] == "open <place> | needs you to be at <place>; <place> to be closed"
     assert texts["O-ACT-012"] == "look"

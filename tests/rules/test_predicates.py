@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
+from rpms.nodes.manual import load_manual
 from rpms.rules.predicates import (
+    STATEMENTS,
     Wording,
     World,
+    contrary,
     evaluate,
+    need,
     parse_predicate,
-    phrase,
+    statement,
 )
 from tests.envs.playing import believing
 
@@ -21,8 +25,18 @@ WORLD = World(
         "at_hand": [["holding(thing)"], ["at(thing)"]],
         "ready": [["hand_empty", "open(thing)"]],
     },
-    wording=Wording(phrases={"at_hand": "{0} is within reach", "at": "stand before {0}"}),
+    wording=Wording(
+        phrases={
+            "at_hand": "{0} is within reach",
+            "in": "{0} belongs to {1}",
+            "fixed": "{0} is fixed in its place",
+            "not fixed": "{0} is something that can be moved",
+            "ready": "your hand is empty and {0} is open",
+            "near": "you hold {0} or {0} is where you are or next to you",
+        }
+    ),
 )
+NAMES = {"p": "desk 1", "o": "mug 1", "n": "5"}
 
 
 def test_reading_a_predicate_and_writing_it_again() -> None:
@@ -136,19 +150,127 @@ def test_the_three_truths(text: str, fields: dict[str, Any], expected: bool | No
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "fact", "needed"),
     [
-        ("at_hand(p)", "desk 1 is within reach"),
-        ("at(p)", "stand before desk 1"),
-        ("not at(p)", "not be at desk 1 already"),
-        ("holding(o)", "hold mug 1"),
-        ("hand_empty", "hands empty"),
-        ("in(o, p)", "mug 1 is in/on desk 1"),
-        ("kind(p, microwave)", "desk 1 is a microwave"),
-        ("heatable(o)", "mug 1 is heatable"),
-        ("not holding(o)", "not: hold mug 1"),
-        ("not looked_around", "not: looked around"),
+        ("at(p)", "you are at desk 1", "you to be at desk 1"),
+        ("not at(p)", "you are somewhere else than desk 1", "you to be somewhere else than desk 1"),
+        ("holding(o)", "you hold mug 1", "you to hold mug 1"),
+        ("not holding(o)", "you do not hold mug 1", "you not to hold mug 1"),
+        ("hand_empty", "your hand is empty", "your hand to be empty"),
+        ("not hand_empty", "your hand is full", "your hand to be full"),
+        ("open(p)", "desk 1 is open", "desk 1 to be open"),
+        ("not open(p)", "desk 1 is not open", "desk 1 not to be open"),
+        ("accessible(p)", "desk 1 is open (if it has a door)",
+         "desk 1 to be open (if it has a door)"),
+        ("not accessible(p)", "desk 1 is closed", "desk 1 to be closed"),
+        ("unclosed(p)", "desk 1 is not closed", "desk 1 not to be closed"),
+        ("not unclosed(p)", "desk 1 is closed", "desk 1 to be closed"),
+        ("here(o)", "mug 1 is where you are", "mug 1 to be where you are"),
+        ("can_contain(p, o)", "desk 1 is able to hold mug 1", "desk 1 to be able to hold mug 1"),
+        ("activated(o)", "mug 1 is on", "mug 1 to be on"),
+        ("not activated(o)", "mug 1 is off", "mug 1 to be off"),
+        ("state(o, hot)", "mug 1 is hot", "mug 1 to be hot"),
+        ("not state(o, hot)", "mug 1 is not hot", "mug 1 not to be hot"),
+        ("kind(p, microwave)", "desk 1 is a microwave", "desk 1 to be a microwave"),
+        ("kind(p, oven)", "desk 1 is an oven", "desk 1 to be an oven"),
+        ("not kind(p, oven)", "desk 1 is not an oven", "desk 1 not to be an oven"),
+        ("heatable(o)", "mug 1 is heatable", "mug 1 to be heatable"),
+        ("not looked_around", "you are not informed about what is here",
+         "you not to be informed about what is here"),
+        # A limit is about the argument, and what was given is a fact.
+        ("at_most(n, 2)", "5 is at most 2", "<n> to be at most 2"),
+        # In a world's own words, also where they deny, have no verb to turn, or several clauses.
+        ("at_hand(p)", "desk 1 is within reach", "desk 1 to be within reach"),
+        ("not at_hand(p)", "desk 1 is not within reach", "desk 1 not to be within reach"),
+        ("fixed(o)", "mug 1 is fixed in its place", "mug 1 to be fixed in its place"),
+        ("not fixed(o)", "mug 1 is something that can be moved",
+         "mug 1 to be something that can be moved"),
+        ("in(o, p)", "mug 1 belongs to desk 1", "it to be so that mug 1 belongs to desk 1"),
+        ("not in(o, p)", "it is not so that mug 1 belongs to desk 1",
+         "it not to be so that mug 1 belongs to desk 1"),
+        ("ready(p)", "your hand is empty and desk 1 is open",
+         "your hand to be empty and desk 1 to be open"),
+        ("not ready(p)", "it is not so that your hand is empty and desk 1 is open",
+         "it not to be so that your hand is empty and desk 1 is open"),
+        ("near(o)", "you hold mug 1 or mug 1 is where you are or next to you",
+         "you to hold mug 1 or mug 1 to be where you are or next to you"),
     ],
-)
-def test_predicates_in_words(text: str, words: str) -> None:
-    assert phrase(parse_predicate(text), {"p": "desk 1", "o": "mug 1"}, WORLD) == words
+)  # fmt: skip
+def test_a_predicate_as_a_fact_and_as_a_need(text: str, fact: str, needed: str) -> None:
+    predicate = parse_predicate(text)
+    assert statement(predicate, NAMES, WORLD) == fact
+    assert need(predicate, NAMES, WORLD) == needed
+
+
+@pytest.mark.parametrize("text", sorted(STATEMENTS))
+def test_no_need_reads_as_a_fact_and_nothing_is_its_own_contrary(text: str) -> None:
+    """Whatever is denied or needed: the sentence of a fact is printed for the fact alone."""
+    plain = World(affordances={}, contains={})
+    count = max(STATEMENTS[text].count("{0}"), 1 + STATEMENTS[text].count("{1}"))
+    arguments = ", ".join(("o", "p")[:count]) if "{0}" in STATEMENTS[text] else ""
+    predicate = parse_predicate(f"{text}({arguments})" if arguments else text)
+    denied = predicate._replace(positive=not predicate.positive)
+    words = [statement(each, NAMES, plain) for each in (predicate, denied)]
+    words += [need(each, NAMES, plain) for each in (predicate, denied)]
+    assert len({*words}) == 4, words
+    assert all(" to be " in f"{each} " or " to hold " in each for each in words[2:]), words
+    assert not any(" to be " in each.replace("known to be", "") for each in words[:2]), words
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "instead"),
+    [
+        ("at(p)", {"location": "bed 1"}, "you are at bed 1"),
+        ("at(p)", {}, "you are at none of the places yet"),
+        ("not at(p)", {"location": "desk 1"}, "you are at desk 1 already"),
+        ("holding(o)", {"holding": ["cup 1"]}, "you hold cup 1"),
+        ("holding(o)", {}, "you hold nothing"),
+        ("hand_empty", {"holding": ["cup 1"]}, "you hold cup 1"),
+        ("open(p)", {"containers": {"desk 1": "closed"}}, "desk 1 is closed"),
+        ("open(p)", {"searched": ["desk 1"]}, "desk 1 has no door"),
+        ("closed(p)", {"containers": {"desk 1": "open"}}, "desk 1 is open"),
+        ("closed(p)", {"searched": ["desk 1"]}, "desk 1 has no door"),
+        ("accessible(p)", {"containers": {"desk 1": "closed"}}, "desk 1 is closed"),
+        ("unclosed(p)", {"containers": {"desk 1": "closed"}}, "desk 1 is closed"),
+        # The door may be known under a longer name than the one that was said.
+        ("unclosed(cupboard)", {"containers": {"red cupboard": "closed"}}, "cupboard is closed"),
+        ("here(o)", {"location": "bed 1", "last_seen": {"mug 1": "desk 1"}},
+         "mug 1 was last seen at desk 1"),
+        ("here(o)", {"location": "bed 1", "holding": ["mug 1"]}, "you hold mug 1"),
+        ("here(o)", {}, "you are at none of the places yet"),
+        ("in(o, p)", {"holding": ["mug 1"]}, "you hold mug 1"),
+        ("in(o, p)", {"last_seen": {"mug 1": "bed 1"}, "searched": ["desk 1"]},
+         "mug 1 was last seen at bed 1"),
+        ("in(o, p)", {"searched": ["desk 1"]}, "it was not there when desk 1 was searched"),
+        ("can_contain(p, apple 1)", {}, "a desk does not take an apple"),
+        ("at_most(n, 2)", {}, "5 was given"),
+        ("activated(o)", {"flags": {"mug 1": "off"}}, "mug 1 is off"),
+        ("not activated(o)", {"flags": {"mug 1": "on"}}, "mug 1 is on"),
+        ("state(o, hot)", {"flags": {"mug 1": "cool"}}, "mug 1 is cool"),
+        ("visible(o)", {"location": "hall", "containers": {"desk 1": "closed"},
+                        "last_seen": {"mug 1": "desk 1"}}, "it is in desk 1, which is closed"),
+        # Nothing more is known than that it is not so.
+        ("visible(o)", {"location": "hall", "visible": ["pan 1"]}, ""),
+        ("heatable(p)", {}, ""),
+        ("kind(p, oven)", {}, ""),
+        ("not holding(o)", {"holding": ["mug 1"]}, ""),
+    ],
+)  # fmt: skip
+def test_what_is_so_instead_of_an_unmet_need(
+    text: str, fields: dict[str, Any], instead: str
+) -> None:
+    predicate, belief = parse_predicate(text), believing(**fields)
+    assert evaluate(predicate, belief, WORLD, NAMES) is False
+    assert contrary(predicate, belief, WORLD, NAMES) == instead
+
+
+@pytest.mark.parametrize("world", ["alfworld", "scienceworld"])
+def test_every_need_of_a_manual_reads_as_a_need(world: str) -> None:
+    """With "is", "are" or "hold" left in its main clause it would read as a fact."""
+    manual = load_manual(world)
+    predicates = {p for rule in manual.actions for p in rule.needs}
+    for predicate in predicates:
+        words = need(predicate, {}, manual.world)
+        assert " to be " in words or " to hold " in words, words
+        assert "so that" not in words, f"{predicate}: its statement has no verb to turn"
+    assert len(predicates) > 15

@@ -29,7 +29,7 @@ from rpms.nodes.memories.roles import (
     parts,
 )
 from rpms.rules import Manual, already_done, imagine, match_action, refers_to
-from rpms.rules.predicates import need, parse_predicate, statement
+from rpms.rules.predicates import is_predicate, need, parse_predicate, statement
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
@@ -192,9 +192,10 @@ def _kind_of_role(role: str, goal: GoalSpec) -> str:
 def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -> list[str]:
     """What it lacked when it was rejected, as needs, about the names that are printed."""
     matched = match_action(manual, printed[0]) if printed else None
-    if not entry.get("violated") or matched is None:
+    violated = entry.get("violated", [])
+    if not violated or matched is None or not all(map(is_predicate, violated)):
         return [] if entry["corrective_rule"] == UNEXPLAINED else [entry["corrective_rule"]]
-    words = (need(parse_predicate(text), matched[1], manual.world) for text in entry["violated"])
+    words = (need(parse_predicate(text), matched[1], manual.world) for text in violated)
     return list(dict.fromkeys(words))
 
 

@@ -44,7 +44,7 @@ from rpms.nodes.memories.method import (
     RecallRequest,
 )
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import parse_predicate, statement
+from rpms.rules.predicates import is_predicate, parse_predicate, statement
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
@@ -184,14 +184,19 @@ _FOLLOWS = ("here", "visible", "hand_empty", "holding")
 
 
 def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bool:
-    """Whether a rule says all that was noticed, in the same words, or what that follows from."""
+    """Whether a rule says all that was noticed, in the same words, or what that follows from.
+
+    What was written by hand, in words, cannot be compared.
+    """
 
     def words(text: str) -> str:
+        if not is_predicate(text):
+            return text
         return statement(parse_predicate(text), {}, manual.world)
 
     said = {words(text) for text in taught}
     new = [text for text in noticed if words(text) not in said]
-    return all(parse_predicate(text).name in _FOLLOWS for text in new)
+    return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
 
 
 def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
