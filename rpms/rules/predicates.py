@@ -440,6 +440,8 @@ def contrary(
     hand = f"you hold {holding}" if holding else "you hold nothing"
     known = find_name(names[0], belief["containers"]) if names else None
     door = belief["containers"].get(known or "", "")
+    if predicate.name in {"at", "holding", "hand_empty"} & world.wording.phrases.keys():
+        return statement(predicate._replace(positive=not predicate.positive), bindings, world)
     if key in ("at", "here") and here is None:
         return "you are at none of the places yet"
     if key == "at":
