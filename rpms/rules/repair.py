@@ -22,9 +22,9 @@ from rpms.rules.predicates import (
     around,
     evaluate,
     parse_predicate,
-    statement,
     unify,
 )
+from rpms.rules.predicates import need as in_words
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief
@@ -123,7 +123,7 @@ class Planner:
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
             if self._path_for(need, names, (action,)) is None and not self.withheld:
-                return statement(need, names, self.manual.world)
+                return in_words(need, names, self.manual.world)
         return ""
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
