@@ -40,7 +40,8 @@ class DecisionPoint(NamedTuple):
     ``no_effect`` holds the actions played since the belief last changed: they changed nothing, and
     nothing has changed for them since; those of them that the world refused are ``refused``.
     ``repeated_here`` holds those played in this very belief before: whatever they changed, the way
-    from there led back here.
+    from there led back here. With ``check_answers`` an irreversible answer is judged too, by the
+    procedure's own choice; without it only feasibility is.
     """
 
     manual: Manual
@@ -50,6 +51,7 @@ class DecisionPoint(NamedTuple):
     no_effect: Sequence[str] = ()
     repeated_here: Collection[str] = ()
     refused: Collection[str] = ()
+    check_answers: bool = False
 
 
 class Veto(NamedTuple):
@@ -77,8 +79,12 @@ def with_refusals(now: DecisionPoint) -> DecisionPoint:
 
 
 def veto(now: DecisionPoint, action: str) -> Veto | None:
-    """Why an action should not be played now: infeasible, forbidden, in vain, or unverified."""
-    return _ruled_out(now, action) or _unverified(now, action)
+    """Why an action should not be played now: infeasible, forbidden or tried without effect.
+
+    Where answers are checked, an irreversible answer that is not the procedure's own is one more.
+    """
+    against = _ruled_out(now, action)
+    return against or (_unverified(now, action) if now.check_answers else None)
 
 
 def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
@@ -107,20 +113,27 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
 
 
 def _unverified(now: DecisionPoint, action: str) -> Veto | None:
-    """What cannot be undone is done only with what the procedure itself has for it now.
+    """An answer that cannot be undone, and that differs from the procedure's own choice.
 
-    A phrase that stands for nothing that is known may mean it.
+    Only the blank that holds the answer is compared: the same box may be filled with `water` or
+    with the `cup in inventory` that holds it. A phrase that stands for nothing known may mean it.
     """
     rule, names = match_action(now.manual, action) or (None, {})
     served = now.manual.domain.serves
     if not (rule and rule.verified and now.manual.knows(rule) and served):
         return None
+    conditions = map(parse_predicate, rule.verified_when)
+    if not all(holds(now, condition, names) for condition in conditions):
+        return None
     services = [each for each in served.get(now.sub_goal["name"], []) if each.action == rule.name]
-    offered = {_plain(choice["action"]) for choice in _offer(now, services)}
+    offered = {
+        _plain(matched[1][rule.verified])
+        for choice in _offer(now, services)
+        if (matched := match_action(now.manual, choice["action"]))
+    }
     phrase = _plain(names[rule.verified])
-    meant = [name for name in map(_plain, _names(now)) if same_thing(phrase, name)]
-    forms = {_plain(rule.syntax.format(**{**names, rule.verified: name})) for name in meant}
-    if not meant or {_plain(action), *forms} & offered:
+    meant = {name for name in map(_plain, _names(now)) if same_thing(phrase, name)}
+    if not meant or {phrase, *meant} & offered:
         return None
     reason = f"'{action}' cannot be undone, and it is not what the current objective needs"
     return Veto(rule.id, reason)

@@ -174,7 +174,8 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                 yield "environment", "predicates", problem
     known |= {name: _takes_argument(choices) for name, choices in env.predicates.items()}
     for rule in manual.actions:
-        for predicate in (*rule.needs, *rule.outcomes):
+        when = map(parse_predicate, rule.verified_when)
+        for predicate in (*rule.needs, *rule.outcomes, *when):
             name, arguments, arity = predicate.name, predicate.arguments, known.get(predicate.name)
             if arity is None:
                 yield "environment", rule.id, f"unknown predicate '{name}' in '{predicate}'"

@@ -101,9 +101,10 @@ class ActionRule(Named):
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
-    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot, and
-    ``verified``, where the action cannot be undone, the one that the procedure itself must have for
-    it: a guard asks for that.
+    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
+    ``verified``, where the action gives an answer that cannot be undone, names the parameter that
+    holds the answer, and ``verified_when`` says when it is one: a guard that checks answers
+    compares it with the procedure's own choice.
     """
 
     name: str
@@ -117,6 +118,7 @@ class ActionRule(Named):
     repeatable: bool = False
     refused_means_here: str = ""
     verified: str = ""
+    verified_when: list[Condition] = []
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
