@@ -234,7 +234,7 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
                 yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
                 continue
             texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
-            filled = {*names[service.action].parameters, "readings"}
+            filled = {*names[service.action].parameters, "readings", "usual"}
             for blank in {*re.findall(r"\{(\w+)\}", texts)} - filled:
                 problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
                 yield "domain", "serves", problem

@@ -72,10 +72,21 @@ class Rule(Named):
 
 
 class Locality(Named):
-    """Where a category of objects is found, likeliest first, and how often it is there."""
+    """Where a category of objects is found, likeliest first, and how often it is there.
+
+    The printed line and the search are both made from it. ``about`` names categories, affordances
+    or kinds. It is printed for goals whose object or destination is one of them, and for those
+    whose sentence says a word of ``said``, but not where it says one of ``unless_said``: the task
+    itself then tells where to look. ``inside`` names the closed containers that may hold it, and
+    ``what`` is how the line calls it, where that is not the goal's own word.
+    """
 
     about: list[str]
     places: list[str] = Field(min_length=1)
+    inside: list[str] = []
+    what: str = ""
+    said: list[str] = []
+    unless_said: list[str] = []
     how_often: str = "usually"
 
 
@@ -186,11 +197,12 @@ class Service(_Strict):
 
     ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
     in which types of goals: sub-goals of one name can be different work. ``likely`` names the
-    parameter that is ranked by where the goal's ``about`` (its object, or the destination) is
-    usually found. A ``last_resort`` is offered only while nothing else is. Where one that
+    parameter that is ranked by where ``about`` is usually found: the goal's object or destination,
+    the sub-goal's own ``target``, or a category by its name. A ``last_resort`` is offered only while nothing else is. Where one that
     ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
     ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
-    ``because`` may name ``readings``: the numbers on record that a choice rests on.
+    ``because`` may name ``readings``, the numbers on record that a choice rests on, and ``usual``,
+    the line of the manual that says where such things are.
     """
 
     action: str
@@ -198,7 +210,7 @@ class Service(_Strict):
     goal_types: list[str] = Field(default=["all"], alias="for")
     when: list[Condition] = []
     likely: str = ""
-    about: Literal["object", "destination"] = "object"
+    about: str = "object"
     because: Text
     last_resort: bool = False
     settles: bool = False

@@ -33,6 +33,8 @@ from rpms.envs.scienceworld.things import (
     events,
     kinds,
     note,
+    note_reading,
+    print_states,
     same_thing,
     states_of,
 )  # fmt: skip
@@ -201,7 +203,7 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     elif match := _FIRE.match(text):
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):
-        note(belief, view.meant(belief, command.rpartition(" on ")[2]), [match[1]])
+        note_reading(belief, view.meant(belief, command.rpartition(" on ")[2]), match[1])
     elif match := _FOCUSED.match(text):
         add_event(belief, FOCUS, _focused_on(belief, command, match[1]))
     elif match := _RECIPE.search(text):
@@ -246,22 +248,20 @@ def _plan(belief: Belief) -> Sequence[Step]:
 
 def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     """The [Current State] lines: the paper's one first, then only what helps the next decision."""
-    carried = ", ".join(belief["holding"]) or "nothing"
+    carried = ", ".join(belief["holding"])
     if belief["flags"].get(CARRYING) == UNSURE:
-        carried += " (not sure: 'inventory' lists it)"
+        carried = f"{carried or 'nothing'} (not sure: 'inventory' lists it)"
     elif belief["flags"].get(CARRYING) == UNLISTED:
-        carried = ", ".join([*belief["holding"], "what you began with ('inventory' lists it)"])
-    first = (
-        f"Room: {belief['location'] or 'unknown'}  Carrying: {carried}  "
-        f"Progress: step {belief['progress']}"
-    )
+        more = "perhaps things from the start ('inventory' lists them)"
+        carried = f"{carried}, and {more}" if carried else more
+    first = f"Room: {belief['location'] or 'unknown'}  Carrying: {carried or 'nothing'}"
     shut = [name for name, door in belief["containers"].items() if door == "closed"]
     near = (*belief["visible"], *belief["holding"])
     parts = {
         "Focused on": events(belief, FOCUS),
         "Asked back": ["answer with a number of the list"] if belief["asked"] else [],
         "Closed": [name for name in shut if name in near or name.startswith("door to ")],
-        "States": _telling_states(belief, goal),
+        "States when last seen": _telling_states(belief, goal),
         "Seen": _wanted_places(belief, goal),
         "Looked around": [place for place in belief["searched"] if place in belief["places"]],
     }
@@ -277,7 +277,7 @@ def recap(belief: Belief) -> dict[str, list[str]]:
         rooms.setdefault(f"In {view.room_of(belief, name) or 'an unknown place'}", []).append(name)
     behind = _plan(belief)[: belief["progress"]]
     return {
-        "Done": [f"{s.name.partition('_')[0]} {s.target}" for s in behind if s.done(belief)],
+        "Done": [step.words for step in behind if step.done(belief)],
         "Recipe": events(belief, RECIPE),
         "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
@@ -297,7 +297,7 @@ def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
             states.append("closed")
         # Where another of that name was seen says nothing of one that is carried.
         where = f"in {place}" if place and name not in belief["holding"] else there
-        each = {f"{name} {where}": ", ".join(states)}
+        each = {f"{name} {where}": print_states(states)}
         each |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
         for text, known in each.items():
             texts.append(text.removesuffix(f" {there}") + (f" ({known})" if known else ""))
@@ -313,7 +313,7 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
         states = states_of(belief, name)
         worth = {"activated", "broken", "on fire", "made"} & set(states)
         if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
-            telling.append(f"{name} {' '.join(states)}")
+            telling.append(f"{name} ({print_states(states)})")
     return telling
 
 
