@@ -364,8 +364,15 @@ def _within(name: str, text: str) -> bool:
 
 
 def _is_object(now: DecisionPoint, name: str) -> bool:
-    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water."""
-    return refers_to(name, now.goal["object"]) or _has_category(now, name, now.goal["object"])
+    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water.
+
+    A goal may name it by a state that it had: `solid unknown substance B` melts.
+    """
+    thing = now.goal["object"]
+    first, _, lasting = thing.partition(" ")
+    if lasting and first in now.manual.world.wording.anything and refers_to(name, lasting):
+        return True
+    return refers_to(name, thing) or _has_category(now, name, thing)
 
 
 def mentioned(now: DecisionPoint, words: str) -> bool:
@@ -481,6 +488,12 @@ def _side(read: float, number: float) -> str:
     return "above" if read > number else "below" if read < number else "exactly"
 
 
+def _at_named(now: DecisionPoint) -> bool:
+    """The agent is in the room that the sub-goal names, or it names none."""
+    named = now.sub_goal.get("about", Target()).get("place", "")
+    return named in ("", now.belief["location"])
+
+
 def _undecided(now: DecisionPoint) -> bool:
     """The sub-goal's choices have limits, and no reading on record is on either side of them."""
     limits = now.sub_goal.get("about", Target()).get("limits", {})
@@ -542,6 +555,7 @@ WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
     "event": (2, _event, "{1} is on record: {0}"),
     "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
     "called_for": (1, _called_for, "the reading calls for {0}"),
+    "at_named": (0, _at_named, "this is the room that the step names"),
     "undecided": (0, _undecided, "no reading decides"),
     "may_hold": (1, _may_hold, "{0} may hold what is looked for"),
     "reads_lowest": (1, lambda now, name: _reads(now, name, min), "{0} has the lowest number"),

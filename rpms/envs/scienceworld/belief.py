@@ -23,6 +23,7 @@ from rpms.envs.scienceworld.things import (
     FOCUS,
     INVENTORY,
     POURED,
+    READ,
     RECIPE,
     TASK,
     UNKNOWN_COMMAND,
@@ -204,6 +205,8 @@ def _operate(belief: Belief, command: str, text: str) -> None:
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):
         note_reading(belief, view.meant(belief, command.rpartition(" on ")[2]), match[1])
+        belief["events"] = [event for event in belief["events"] if event["kind"] != READ]
+        add_event(belief, READ, belief["location"] or "")
     elif match := _FOCUSED.match(text):
         add_event(belief, FOCUS, _focused_on(belief, command, match[1]))
     elif match := _RECIPE.search(text):
@@ -218,7 +221,7 @@ def _focused_on(belief: Belief, command: str, printed: str) -> str:
     """The name that a look lists; the answer may use another: a tree is focused on as a plant."""
     listed = [*belief["visible"], *belief["holding"], *belief["last_seen"]]
     named = command.removeprefix("focus on ")
-    return named if find(listed, printed) is None and named in listed else printed
+    return named if named in listed else printed
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from rpms.envs.scienceworld.things import (
     FOCUS,
     POURED,
+    READ,
     RECIPE,
     SOWN,
     WAS,
@@ -89,7 +90,7 @@ class Step(NamedTuple):
 # ``an_object`` is its object with an article; ``order`` is the task's verb as one says it.
 _BLANKS = {
     "object", "place", "which", "target", "an_object", "kind", "a_kind", "verb", "order", "room",
-    "in_room", "box", "boxes", "choices", "number",
+    "in_room", "box_room", "in_box_room", "box", "boxes", "choices", "number",
 }  # fmt: skip
 _ORDERS = {"change-state": "change the state of matter of"}
 
@@ -160,6 +161,8 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
         "order": _ORDERS.get(verb, verb),
         "room": details["room"],
         "in_room": _in_room(details["room"]),
+        "box_room": details["box_room"],
+        "in_box_room": _in_room(details["box_room"]),
         "box": boxes[0][0] if boxes else "",
         "boxes": " or ".join(f"{name} ({when})" for name, when in boxes),
         "choices": " or ".join(f"the {name} if it is {when}" for name, when in boxes),
@@ -400,7 +403,10 @@ TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     "chosen_in": lambda b, _, place: place in _chosen(b)[1:],
     "answered": lambda b, task, _: bool(set(events(b, FOCUS)) & {name for name, _ in task.boxes}),
     "boxed": lambda b, task, what: bool(_around(b, what) & {name for name, _ in task.boxes}),
-    "measured": lambda b, _, what: temperature_of(b, what) is not None,
+    # The thing cools or warms on the way: only the reading of this moment tells about it.
+    "measured_in": lambda b, task, room: (
+        temperature_of(b, task.object) is not None and events(b, READ)[-1:] == [room]
+    ),
     "changed": lambda b, _, what: _changed(b, what),
     "became": lambda b, t, phase: phase_of(b, t.object) == phase and _changed(b, t.object),
     "decided": lambda b, task, what: _decided(b, what, task.boxes),
@@ -432,12 +438,14 @@ class GoalDetails(TypedDict):
         instrument: the tool the task demands to focus on.
         room: where the target, the seeds, the recipe or the animals are.
         boxes: the boxes, each with its condition.
+        box_room: where they are.
         focus: what has to be focused on, in this order.
     """
 
     instrument: str
     room: str
     boxes: list[tuple[str, str]]
+    box_room: str
     focus: list[str]
 
 
@@ -478,6 +486,7 @@ _BOX = re.compile(
     r"if [^.]*?((?:above|below) -?\d+\.\d+ degrees celsius|dominant|recessive), "
     r"(?:focus on|place it in) the (\w+ box)"
 )
+_BOX_ROOM = re.compile(r"the boxes are located around the ([\w ]+?)\.")
 _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
 
@@ -502,11 +511,12 @@ def read_details(sentence: str) -> GoalDetails:
     text = _plain(sentence)
     boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
-    room = _ROOM.search(text)
+    room, box_room = _ROOM.search(text), _BOX_ROOM.search(text)
     return GoalDetails(
         instrument=instrument[1] if instrument else "",
         room=room["r"] if room else "",
         boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
+        box_room=box_room[1] if box_room else "",
         focus=[focus.words.format(**focus._asdict()) for focus in _focus_order(sentence)],
     )
 

@@ -40,9 +40,9 @@ UNSURE = "unsure"
 UNLISTED = "unlisted"  # what was carried from the start was never listed, the rest is known
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
-# Kinds of events: what was focused on, in order, the ingredients that the recipe named, and the
-# pots that seeds were put into, in order.
-FOCUS, RECIPE, SOWN = "focus", "recipe", "sown"
+# Kinds of events: what was focused on, in order, the ingredients that the recipe named, the pots
+# that seeds were put into, in order, and the rooms that temperatures were read in.
+FOCUS, RECIPE, SOWN, READ = "focus", "recipe", "sown", "read"
 
 # What is noted of something that a liquid, or whatever else, was poured into.
 POURED = "poured into"
