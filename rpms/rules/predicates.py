@@ -44,13 +44,15 @@ class Predicate(NamedTuple):
 class Wording(Strict, BaseModel):
     """What a world calls its things, where the predicates need to know.
 
-    ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
+    ``anything`` lists words that may stand for anything, ``also_called`` other names that the
+    environment takes for a kind of thing, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
     says how a predicate reads where this world says it in its own words, and ``recalled`` how
     memory says it, with ``{how}`` where "not" or "still" goes.
     """
 
     anything: frozenset[str] = frozenset()
+    also_called: dict[str, list[str]] = {}
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
@@ -193,6 +195,8 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
     it was looked into.
     """
     known = [*belief["visible"], *belief["holding"]]
+    also = world.wording.also_called
+    known += [other for name in known for other in also.get(kind_of(name), ())]
     if any(same_thing(thing, name) for name in known):
         return True
     here = belief["location"]

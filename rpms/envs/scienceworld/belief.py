@@ -19,6 +19,7 @@ from functools import partial
 from rpms.envs.scienceworld import parse_view as view
 from rpms.envs.scienceworld.goals import Step, current_step, plan_for, read_details
 from rpms.envs.scienceworld.things import (
+    BROKEN,
     CARRYING,
     FOCUS,
     INVENTORY,
@@ -200,7 +201,7 @@ def _operate(belief: Belief, command: str, text: str) -> None:
         else:
             view.set_door(belief, command, name, "open" if state == "open" else "closed")
     elif match := _BROKEN.match(text):
-        note(belief, match[1], ["broken"])
+        note(belief, match[1], [BROKEN])
     elif match := _FIRE.match(text):
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):
@@ -314,7 +315,7 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
         if name in (TASK, CARRYING) or name.endswith(WAS):
             continue
         states = states_of(belief, name)
-        worth = {"activated", "broken", "on fire", "made"} & set(states)
+        worth = {"activated", BROKEN, "on fire", "made"} & set(states)
         if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
             telling.append(f"{name} ({print_states(states)})")
     return telling

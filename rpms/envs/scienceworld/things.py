@@ -44,6 +44,7 @@ WAS = " was"
 # that seeds were put into, in order, and the rooms that temperatures were read in.
 FOCUS, RECIPE, SOWN, READ = "focus", "recipe", "sown", "read"
 
+BROKEN = "broken"
 # What is noted of something that a liquid, or whatever else, was poured into.
 POURED = "poured into"
 
@@ -109,6 +110,8 @@ def note(belief: Belief, name: str, states: Iterable[str], others: Collection[st
     if not plain:
         new[:0] = [state for state in known if not _is_reading(state) and state not in _PHASES]
     two_portions = any(other != name and split_phase(other)[0] == lasting for other in others)
+    # A look says "turned off" of what is broken, too; nothing in this world is repaired.
+    new += [state for state in known if state == BROKEN and state not in new]
     if not any(map(_is_reading, new)) and (phase == _phase_in(known) or two_portions):
         new += filter(_is_reading, known)
     if new:
