@@ -238,7 +238,8 @@ def _unclosed(belief: Belief, world: World, place: str) -> Truth:
 
 def _activated(belief: Belief, _: World, device: str) -> Truth:
     name = find_name(device, belief["flags"])
-    return None if name is None else _SWITCHED.get(belief["flags"][name])
+    known = belief["flags"][name].split(", ") if name is not None else []
+    return next((_SWITCHED[state] for state in known if state in _SWITCHED), None)
 
 
 _SWITCHED = {

@@ -201,7 +201,7 @@ def _operate(belief: Belief, command: str, text: str) -> None:
         else:
             view.set_door(belief, command, name, "open" if state == "open" else "closed")
     elif match := _BROKEN.match(text):
-        note(belief, match[1], [BROKEN])
+        note(belief, match[1], [*states_of(belief, match[1]), BROKEN])
     elif match := _FIRE.match(text):
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):

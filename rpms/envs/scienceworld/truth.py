@@ -78,7 +78,7 @@ def disagreements(belief: Belief, facts: Facts, looked: bool = False) -> list[st
         for name, door in belief["containers"].items()
         if name in truly and truly[name] != door
     ]
-    things = [*_everything(facts.tree)]
+    things = [*everything(facts.tree)]
     wrong += _wrong_switches(belief, things)
     wrong += _impossible_readings(belief, things)
     if looked:
@@ -127,7 +127,7 @@ def _wrong_phases(belief: Belief, facts: Facts) -> Iterator[str]:
     """States of matter in the room that was just looked at; of two portions none is meant."""
     [room] = [room for room in facts.tree["contents"].values() if room["name"] == facts.room]
     portions: dict[str, list[str]] = {}
-    for thing in _everything(room):
+    for thing in everything(room):
         if _is_substance(thing):
             state = thing["propMaterial"]["stateOfMatter"]
             portions.setdefault(split_phase(thing["name"])[0], []).append(state)
@@ -174,14 +174,15 @@ def _same_things(believed: list[str], truly: list[str], and_more: bool) -> bool:
 def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:
     """Name -> open or not, for everything with a door or a lid."""
     doors: dict[str, list[bool]] = {}
-    for thing in _everything(tree):
+    for thing in everything(tree):
         container = thing["propContainer"] or {}
         if container.get("isClosable"):
             doors.setdefault(thing["name"], []).append(container["isOpen"])
     return doors
 
 
-def _everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All objects of a tree, each before what it contains."""
     for thing in tree["contents"].values():
         yield thing
-        yield from _everything(thing)
+        yield from everything(thing)
