@@ -227,18 +227,16 @@ def _fitting(now: DecisionPoint, service: Service, rule: ActionRule) -> list[dic
 
 
 def _rank(name: str, places: Sequence[str]) -> int:
-    """How early a list of places has the kind that this one is: a `large cupboard` is a cupboard."""
-    kinds = ({place} for place in places)
-    return next((n for n, kind in enumerate(kinds) if is_a(name, frozenset(kind))), len(places))
+    """How early a list of places has the kind of this one: a `large cupboard` is a cupboard."""
+    kinds = (frozenset({place}) for place in places)
+    return next((n for n, kind in enumerate(kinds) if is_a(name, kind)), len(places))
 
 
 def _sought(now: DecisionPoint, about: str) -> str:
     """What is looked for: a field of the goal, the sub-goal's target, or a category itself."""
-    if about in ("object", "destination"):
-        return now.goal[about]
-    if about == "target":
-        return now.sub_goal.get("about", Target()).get("object", "") or now.sub_goal["target"]
-    return about
+    target = now.sub_goal.get("about", Target()).get("object", "") or now.sub_goal["target"]
+    goal = {"object": now.goal["object"], "destination": now.goal["destination"]}
+    return {**goal, "target": target}.get(about, about)
 
 
 def _localities(now: DecisionPoint, sought: str) -> list[Locality]:

@@ -198,8 +198,9 @@ class Service(_Strict):
     ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
     in which types of goals: sub-goals of one name can be different work. ``likely`` names the
     parameter that is ranked by where ``about`` is usually found: the goal's object or destination,
-    the sub-goal's own ``target``, or a category by its name. A ``last_resort`` is offered only while nothing else is. Where one that
-    ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
+    the sub-goal's own ``target``, or a category by its name. A ``last_resort`` is offered only
+    while nothing else is. Where one that ``settles`` can be done, nothing below it is offered: what
+    is at hand goes before walking on.
     ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
     ``because`` may name ``readings``, the numbers on record that a choice rests on, and ``usual``,
     the line of the manual that says where such things are.

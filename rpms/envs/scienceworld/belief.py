@@ -197,7 +197,9 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     if match := _SWITCHED.match(text):
         name, state = match[1], match[2]
         if state in ("activated", "deactivated"):
-            note(belief, name, [state])
+            # What switches itself off again is not on record: nothing tells when it does.
+            if not is_a(name, kinds("self_stopping")):
+                note(belief, name, [state])
         else:
             view.set_door(belief, command, name, "open" if state == "open" else "closed")
     elif match := _BROKEN.match(text):

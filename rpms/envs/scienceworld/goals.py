@@ -597,6 +597,4 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
         shown = any(trait.split()[0] in seen.split() for seen in offspring)
         about = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
-    return SubGoal(
-        name=step.name, target=step.target, progress=progress, about=about, words=words
-    )
+    return SubGoal(name=step.name, target=step.target, progress=progress, about=about, words=words)

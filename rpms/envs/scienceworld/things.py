@@ -49,6 +49,7 @@ BROKEN = "broken"
 POURED = "poured into"
 
 _PHASES = ("solid", "liquid", "gas")
+_READING = re.compile(r"-?[\d.]+ degrees celsius")
 _PHASE = re.compile(r"(solid|liquid|gaseous) (.+)")
 
 
@@ -160,7 +161,7 @@ def temperature_of(belief: Belief, name: str) -> float | None:
 
 
 def _is_reading(state: str) -> bool:
-    return state.endswith(" degrees celsius")
+    return _READING.fullmatch(state) is not None
 
 
 def print_states(states: Iterable[str]) -> str:
