@@ -487,7 +487,7 @@ def _side(read: float, number: float) -> str:
 
 
 def _at_named(now: DecisionPoint) -> bool:
-    """The agent is in the room that the sub-goal names, or it names none."""
+    """The agent is at the place that the sub-goal names, or it names none."""
     named = now.sub_goal.get("about", Target()).get("place", "")
     return named in ("", now.belief["location"])
 
@@ -553,7 +553,7 @@ WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
     "event": (2, _event, "{1} is on record: {0}"),
     "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
     "called_for": (1, _called_for, "the reading calls for {0}"),
-    "at_named": (0, _at_named, "this is the room that the step names"),
+    "at_named": (0, _at_named, "this is the place that the step names"),
     "undecided": (0, _undecided, "no reading decides"),
     "may_hold": (1, _may_hold, "{0} may hold what is looked for"),
     "reads_lowest": (1, lambda now, name: _reads(now, name, min), "{0} has the lowest number"),

@@ -275,15 +275,16 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
 
 
 def recap(belief: Belief) -> dict[str, list[str]]:
-    """What is done, and what looks and the recipe told, where those turns are not shown."""
+    """What looks and the recipe told, where those turns are not shown.
+
+    The steps that are done are not named: they are the procedure's, which not every condition has.
+    """
     seen, held, doors = belief["last_seen"], belief["holding"], belief["containers"]
     carried = [*filter(partial(states_of, belief), held), *(n for n in seen if seen[n] in held)]
     here, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
     for name in (name for name in seen if name not in here):
         rooms.setdefault(f"In {view.room_of(belief, name) or 'an unknown place'}", []).append(name)
-    behind = _plan(belief)[: belief["progress"]]
     return {
-        "Done": [step.words for step in behind if step.done(belief)],
         "Recipe": events(belief, RECIPE),
         "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
