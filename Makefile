@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz clean
+.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz gold clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ SEED := $(or $(SEED),$(shell date +%s))
 fuzz: setup-dev ## hostile words and files, others every time (CASES=5000; SEED=17 for the same again)
 	@echo "make fuzz SEED=$(SEED) CASES=$(CASES)"
 	RPMS_FUZZ_SEED=$(SEED) RPMS_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 -q tests/test_fuzz.py
+
+gold: setup-dev ## ScienceWorld's solutions of all training tasks in train_mini, judged by the guard
+	RPMS_ALL_GOLD=1 $(BIN)/python -m pytest -q tests/envs/scienceworld/test_gold.py
 
 clean: ## remove .venv and every cache in this clone
 	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

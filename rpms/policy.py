@@ -15,13 +15,14 @@ a choice of conditions.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_predicate
-from rpms.rules.schema import ActionRule, Service
+from rpms.rules.schema import ActionRule, Locality, Service
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
@@ -40,7 +41,8 @@ class DecisionPoint(NamedTuple):
     ``no_effect`` holds the actions played since the belief last changed: they changed nothing, and
     nothing has changed for them since; those of them that the world refused are ``refused``.
     ``repeated_here`` holds those played in this very belief before: whatever they changed, the way
-    from there led back here.
+    from there led back here. With ``check_answers`` an irreversible answer is judged too, by the
+    procedure's own choice; without it only feasibility is.
     """
 
     manual: Manual
@@ -50,6 +52,7 @@ class DecisionPoint(NamedTuple):
     no_effect: Sequence[str] = ()
     repeated_here: Collection[str] = ()
     refused: Collection[str] = ()
+    check_answers: bool = False
 
 
 class Veto(NamedTuple):
@@ -77,8 +80,15 @@ def with_refusals(now: DecisionPoint) -> DecisionPoint:
 
 
 def veto(now: DecisionPoint, action: str) -> Veto | None:
-    """Why an action should not be played now: infeasible, forbidden, in vain, or unverified."""
-    return _ruled_out(now, action) or _unverified(now, action)
+    """Why an action should not be played now: infeasible, forbidden or tried without effect.
+
+    What led back here once may be tried again, as the rule says: it is the third time that is
+    refused. Where answers are checked, an irreversible answer that is not the procedure's own is
+    one more reason.
+    """
+    loops = [played for played, times in Counter(now.repeated_here).items() if times > 1]
+    against = _ruled_out(now._replace(repeated_here=loops), action)
+    return against or (_unverified(now, action) if now.check_answers else None)
 
 
 def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
@@ -102,25 +112,32 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
     if action in now.no_effect:
         return Veto(IN_VAIN, "it changed nothing before, and nothing has changed since")
     if action in now.repeated_here:
-        return Veto(IN_VAIN, "it was played in this very situation before and led back here")
+        return Veto(IN_VAIN, "it was played in this very situation twice and led back here")
     return None
 
 
 def _unverified(now: DecisionPoint, action: str) -> Veto | None:
-    """What cannot be undone is done only with what the procedure itself has for it now.
+    """An answer that cannot be undone, and that differs from the procedure's own choice.
 
-    A phrase that stands for nothing that is known may mean it.
+    Only the blank that holds the answer is compared: the same box may be filled with `water` or
+    with the `cup in inventory` that holds it. A phrase that stands for nothing known may mean it.
     """
     rule, names = match_action(now.manual, action) or (None, {})
     served = now.manual.domain.serves
     if not (rule and rule.verified and now.manual.knows(rule) and served):
         return None
+    conditions = map(parse_predicate, rule.verified_when)
+    if not all(holds(now, condition, names) for condition in conditions):
+        return None
     services = [each for each in served.get(now.sub_goal["name"], []) if each.action == rule.name]
-    offered = {_plain(choice["action"]) for choice in _offer(now, services)}
+    offered = {
+        _plain(matched[1][rule.verified])
+        for choice in _offer(now, services)
+        if (matched := match_action(now.manual, choice["action"]))
+    }
     phrase = _plain(names[rule.verified])
-    meant = [name for name in map(_plain, _names(now)) if same_thing(phrase, name)]
-    forms = {_plain(rule.syntax.format(**{**names, rule.verified: name})) for name in meant}
-    if not meant or {_plain(action), *forms} & offered:
+    meant = {name for name in map(_plain, _names(now)) if same_thing(phrase, name)}
+    if not meant or {phrase, *meant} & offered:
         return None
     return Veto(rule.id, "it cannot be undone, and it is not what the current objective needs")
 
@@ -165,7 +182,8 @@ def _offer(now: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
             action = (service.wording or rule.syntax).format(**names)
             if action not in choices and _ruled_out(now, action) is None:
                 readings = _compared(now) if "{readings}" in service.because else ""
-                reason = service.because.format(**names, readings=readings)
+                usual = _usual(now, service, names) if "{usual}" in service.because else ""
+                reason = service.because.format(**names, readings=readings, usual=usual)
                 choices[action] = Choice(action=action, rule=cited, reason=reason)
                 enough = enough or not service.last_resort
         if service.settles and len(choices) > before:
@@ -204,10 +222,57 @@ def _fitting(now: DecisionPoint, service: Service, rule: ActionRule) -> list[dic
     fitting = sorted(_fill(now, service, rule), key=lambda names: [*map(in_order, names.values())])
     if not service.likely:
         return fitting
-    places = now.manual.likely_places(now.goal[service.about])
-    likely = [names for names in fitting if kind_of(names[service.likely]) in places]
-    likely.sort(key=lambda names: places.index(kind_of(names[service.likely])))
+    localities = _localities(now, _sought(now, service.about))
+    places = [place for line in localities for place in (*line.places, *line.inside)]
+    ranked = [(_rank(names[service.likely], places), names) for names in fitting]
+    likely = [names for rank, names in sorted(ranked, key=lambda r: r[0]) if rank < len(places)]
     return likely or fitting
+
+
+def _rank(name: str, places: Sequence[str]) -> int:
+    """How early a list of places has the kind of this one: a `large cupboard` is a cupboard."""
+    kinds = (frozenset({place}) for place in places)
+    return next((n for n, kind in enumerate(kinds) if is_a(name, kind)), len(places))
+
+
+def _sought(now: DecisionPoint, about: str) -> str:
+    """What is looked for: a field of the goal, the sub-goal's target, or a category itself."""
+    target = now.sub_goal.get("about", Target()).get("object", "") or now.sub_goal["target"]
+    goal = {"object": now.goal["object"], "destination": now.goal["destination"]}
+    return {**goal, "target": target}.get(about, about)
+
+
+def _localities(now: DecisionPoint, sought: str) -> list[Locality]:
+    """The lines of this goal's manual that say where a thing is."""
+    manual = now.manual
+    return [line for _, line in manual.localities(now.goal) if manual.holds_kind(line, sought)]
+
+
+def _usual(now: DecisionPoint, service: Service, names: Mapping[str, str]) -> str:
+    """The line that speaks for a step of a search, or that there is none left."""
+    sought, name = _sought(now, service.about), names[service.likely]
+    localities = _localities(now, sought)
+    for line in localities:
+        if _rank(name, [*line.places, *line.inside]) < len(line.places) + len(line.inside):
+            return f"{line.what or sought} is {line.how_often} there [{line.id}]"
+    return f"{sought} was at none of its usual places" if localities else f"{sought} may be there"
+
+
+def _may_hold(now: DecisionPoint, name: str) -> bool:
+    """A container is worth opening for what the step looks for.
+
+    It is one of those that the manual lists for such things, in a room where they are or that the
+    step names. Of what the manual says nothing about, any container may hold it.
+    """
+    here = now.belief["location"] or ""
+    localities = _localities(now, _sought(now, "target"))
+    named = now.sub_goal.get("about", Target()).get("place", "")
+    if localities and not any(_rank(name, line.inside) < len(line.inside) for line in localities):
+        return False
+    rooms = [*(place for line in localities for place in line.places)]
+    if named in now.manual.world.connected:
+        return here == named or here in rooms
+    return here in rooms or not rooms
 
 
 def _fill(now: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
@@ -241,12 +306,18 @@ def _fill(now: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[di
 def _names(now: DecisionPoint) -> list[str]:
     """Everything that can be named: places, and things that are carried, in view or known.
 
-    A place of the manual that the task names can be gone to before it was ever seen.
+    A place that the task names, or that the manual says something is at, can be gone to before it
+    was ever seen.
     """
     belief = now.belief
-    named = [place for place in now.manual.world.connected if mentioned(now, place)]
+    named = [place for place in now.manual.world.connected if _told(now, place)]
     things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
     return list(dict.fromkeys([*belief["places"], *named, *things]))
+
+
+def _told(now: DecisionPoint, place: str) -> bool:
+    lines = now.manual.localities(now.goal)
+    return mentioned(now, place) or any(place in line.places for _, line in lines)
 
 
 def _meant(now: DecisionPoint) -> str:
@@ -294,8 +365,15 @@ def _within(name: str, text: str) -> bool:
 
 
 def _is_object(now: DecisionPoint, name: str) -> bool:
-    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water."""
-    return refers_to(name, now.goal["object"]) or _has_category(now, name, now.goal["object"])
+    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water.
+
+    A goal may name it by a state that it had: `solid unknown substance B` melts.
+    """
+    thing = now.goal["object"]
+    first, _, lasting = thing.partition(" ")
+    if lasting and first in now.manual.world.wording.anything and refers_to(name, lasting):
+        return True
+    return refers_to(name, thing) or _has_category(now, name, thing)
 
 
 def mentioned(now: DecisionPoint, words: str) -> bool:
@@ -403,7 +481,24 @@ def _called_for(now: DecisionPoint, name: str) -> bool:
         return False
     side, number, unit = limit
     read = _reading(now, unit)
-    return read is not None and (read > number) == (side == "above")
+    return read is not None and _side(read, number) == side
+
+
+def _side(read: float, number: float) -> str:
+    """On which side of a limit a reading is; at the limit itself on neither."""
+    return "above" if read > number else "below" if read < number else "exactly"
+
+
+def _at_named(now: DecisionPoint) -> bool:
+    """The agent is at the place that the sub-goal names, or it names none."""
+    named = now.sub_goal.get("about", Target()).get("place", "")
+    return named in ("", now.belief["location"])
+
+
+def _undecided(now: DecisionPoint) -> bool:
+    """The sub-goal's choices have limits, and no reading on record is on either side of them."""
+    limits = now.sub_goal.get("about", Target()).get("limits", {})
+    return bool(limits) and not any(_called_for(now, name) for name in limits)
 
 
 def _reading(now: DecisionPoint, unit: str) -> float | None:
@@ -416,7 +511,7 @@ def _compared(now: DecisionPoint) -> str:
     """In words, what a choice by numbers rests on: a reading and its limit, or several readings."""
     for _, number, unit in now.sub_goal.get("about", Target()).get("limits", {}).values():
         if (read := _reading(now, unit)) is not None:
-            return f"{read:g} is {'above' if read > number else 'below'} {number:g} {unit}"
+            return f"{read:g} is {_side(read, number)} {number:g} {unit}"
     return ", ".join(f"{number} on {name}" for name, number in _readings(now).items())
 
 
@@ -461,6 +556,9 @@ WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
     "event": (2, _event, "{1} is on record: {0}"),
     "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
     "called_for": (1, _called_for, "the reading calls for {0}"),
+    "at_named": (0, _at_named, "this is the place that the step names"),
+    "undecided": (0, _undecided, "no reading decides"),
+    "may_hold": (1, _may_hold, "{0} may hold what is looked for"),
     "reads_lowest": (1, lambda now, name: _reads(now, name, min), "{0} has the lowest number"),
     "reads_highest": (1, lambda now, name: _reads(now, name, max), "{0} has the highest number"),
     "of_category": (2, _has_category, "{0} is one of the {1}"),

@@ -20,15 +20,23 @@ from typing import Any
 from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
 
-SOLUTIONS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld" / "gold.json"
+TESTS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld"
 
 
 def main() -> None:
-    """Write descriptions.json beside the task list and gold.json beside the tests."""
+    """Write descriptions.json beside the task list, and the two files of solutions."""
     SENTENCES.write_text(dump(sentences()), encoding="utf-8")
-    # One episode per line.
-    lines = [f"{json.dumps(key)}: {json.dumps(actions)}" for key, actions in solutions().items()]
-    SOLUTIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    ends = [(name, v) for name, s in catalogue().items() for v in (s.test[0], s.test[-1])]
+    write_solutions(TESTS / "gold.json", ends)
+    train = [(name, v) for name, s in catalogue().items() for v in s.split("train_mini")]
+    write_solutions(TESTS / "gold_train.json", train)
+
+
+def write_solutions(file: Path, episodes: Sequence[tuple[str, int]]) -> None:
+    """Gold actions, one episode per line."""
+    solved = solutions(episodes).items()
+    lines = [f"{json.dumps(key)}: {json.dumps(actions)}" for key, actions in solved]
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def sentences() -> dict[str, Any]:
@@ -46,15 +54,14 @@ def sentences() -> dict[str, Any]:
     return recorded
 
 
-def solutions() -> dict[str, list[str]]:
-    """Gold actions of the first and the last test episode of each task."""
+def solutions(episodes: Sequence[tuple[str, int]]) -> dict[str, list[str]]:
+    """Gold actions of some episodes, each a task and its variation."""
     simulator = Simulator()
     solved = {}
-    for name, science in catalogue().items():
-        for variation in (science.test[0], science.test[-1]):
-            simulator.load(name, variation, simplifications(), gold=True)
-            solved[f"{name}/{variation}"] = simulator.gold_actions()
-        print(f"{name}: solved")
+    for name, variation in episodes:
+        simulator.load(name, variation, simplifications(), gold=True)
+        solved[f"{name}/{variation}"] = simulator.gold_actions()
+        print(f"{name}/{variation}: solved")
     simulator.close()
     return solved
 

@@ -55,7 +55,7 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     if method and not (method.cumulative and method.needs_model):
         idle.add("writer")  # what it reads was written before
     if context.get("guard") != "verify":
-        idle |= {"reasks", "fall_back"}
+        idle |= {"reasks", "fall_back", "check_answers"}
     elif not context.get("reasks"):
         idle.add("fall_back")  # who is never asked again is never overruled
     return {name: value for name, value in context.items() if name not in idle}

@@ -51,6 +51,8 @@ def situation(state: EpisodeState, context: RunContext) -> DecisionPoint:
         no_effect=state["ineffective"],
         refused={turn["action"] for turn in refused},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
+        # Guard policy holds to the procedure anyway, also where that has nothing to offer.
+        check_answers=context.check_answers or context.guard == "policy",
     )
 
 

@@ -174,7 +174,8 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                 yield "environment", "predicates", problem
     known |= {name: _takes_argument(choices) for name, choices in env.predicates.items()}
     for rule in manual.actions:
-        for predicate in (*rule.needs, *rule.outcomes):
+        when = map(parse_predicate, rule.verified_when)
+        for predicate in (*rule.needs, *rule.outcomes, *when):
             name, arguments, arity = predicate.name, predicate.arguments, known.get(predicate.name)
             if arity is None:
                 yield "environment", rule.id, f"unknown predicate '{name}' in '{predicate}'"
@@ -239,7 +240,7 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
                 yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
                 continue
             texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
-            filled = {*names[service.action].parameters, "readings"}
+            filled = {*names[service.action].parameters, "readings", "usual"}
             for blank in {*re.findall(r"\{(\w+)\}", texts)} - filled:
                 problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
                 yield "domain", "serves", problem

@@ -30,7 +30,8 @@ def type_page(world: Environment, manual: Manual, goal: GoalSpec) -> Iterator[st
             steps.append((SubGoal(name=name, target="", progress=0), done))
     printed: dict[str, int] = {}
     for number, (step, done) in enumerate(steps, start=1):
-        about = f": {step['target']}" if step["target"] else ""
+        words = step.get("words", step["target"])
+        about = f": {words}" if words else ""
         yield f"{number}. {_plain(step['name'])}{about}"
         if done:
             yield f"   done: {done}"
@@ -49,7 +50,8 @@ def _served(now: DecisionPoint) -> Iterator[str]:
         if not {"all", now.goal["type"]} & {*service.goal_types} or False in truths:
             continue
         action = service.wording or syntax[service.action]
-        line = f"   - {'else ' * service.last_resort}{action}: {service.because}"
+        because = service.because.replace("{usual}", "such things are usually there")
+        line = f"   - {'else ' * service.last_resort}{action}: {because}"
         left_open = (c for c, truth in zip(conditions, truths, strict=True) if truth is None)
         when = "; ".join(_words(now.manual, condition) for condition in left_open)
         yield re.sub(r"\{(\w+)\}", r"<\1>", line) + (f"\n     if {when}" if when else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +16,13 @@ from rpms.rules.schema import (
     DomainTier,
     EnvironmentTier,
     Forbidden,
+    Locality,
     Rule,
     UniversalTier,
 )
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.naming import is_a
 
 RULES_FOLDER = Path(__file__).parent
 
@@ -83,6 +86,8 @@ class Manual:
         self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
         self._needed: dict[str, frozenset[str]] = dict(needed or {})
+        self._told: dict[tuple[str, ...], list[tuple[str, Locality]]] = {}
+        self._kinds: dict[str, frozenset[str]] = {}
 
     @property
     def tiers(self) -> list[tuple[str, list[Rule]]]:
@@ -165,10 +170,43 @@ class Manual:
 
     def likely_places(self, kind: str) -> list[str]:
         """Kinds of places where a kind of object is usually found, likeliest first."""
-        mine = self.categories_of(kind)
-        return [
-            p for rule in self.domain.likely_places if mine & set(rule.about) for p in rule.places
-        ]
+        return [p for rule in self.localities_of(kind) for p in rule.places]
+
+    def localities_of(self, kind: str) -> list[Locality]:
+        """What Tier 2 says of where a kind of object is: by its categories, or by its own name."""
+        mine = self.categories_of(kind) | {kind}
+        return [rule for rule in self.domain.likely_places if mine & set(rule.about)]
+
+    def localities(self, goal: GoalSpec) -> list[tuple[str, Locality]]:
+        """What is printed of where things are under this goal, and the thing that each is about.
+
+        A search rests on these lines alone, so that whoever reads them can follow it.
+        """
+        key = (goal["object"], goal["destination"], goal["sentence"])
+        if key not in self._told:
+            self._told[key] = [*self._localities_of_goal(goal)]
+        return self._told[key]
+
+    def _localities_of_goal(self, goal: GoalSpec) -> Iterator[tuple[str, Locality]]:
+        sentence = f" {re.sub(r'[^a-z0-9-]+', ' ', goal['sentence'].lower())} "
+
+        def said(words: Sequence[str]) -> bool:
+            return any(f" {word} " in sentence for word in words)
+
+        kinds = [kind for kind in (goal["object"], goal["destination"]) if kind]
+        found = [(rule.what or kind, rule) for kind in kinds for rule in self.localities_of(kind)]
+        found += [(rule.what, rule) for rule in self.domain.likely_places if said(rule.said)]
+        for what, rule in {(what, rule.id): (what, rule) for what, rule in found}.values():
+            if not said(rule.unless_said):
+                yield what, rule
+
+    def holds_kind(self, rule: Locality, name: str) -> bool:
+        """Whether a line about where things are is about this one: a ``pear seed`` is a seed."""
+        if rule.id not in self._kinds:
+            tables = (self.domain.categories, self.environment.affordances)
+            listed = {k for about in rule.about for table in tables for k in table.get(about, ())}
+            self._kinds[rule.id] = frozenset({*listed, *rule.about})
+        return is_a(name, self._kinds[rule.id]) is True
 
     def needed_for(self, goal_type: str) -> frozenset[str]:
         """The actions that goals of a type take, by Tier 2: what completes and serves their steps.
@@ -207,7 +245,7 @@ class Manual:
         """
         # Only numbered places differ from home to home; the others are the same wherever one is.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
-        key = (scope, goal["type"], goal["object"], goal["destination"], *places)
+        key = (scope, goal["type"], goal["object"], goal["destination"], goal["sentence"], *places)
         if key not in self._fixed:
             self._fixed[key] = self._assemble(goal, places, scope)
         return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
@@ -247,17 +285,16 @@ class Manual:
 
         In places of this home, in the order to try them; as kinds where the home is not known.
         """
-        for kind in dict.fromkeys((goal["object"], goal["destination"])):
-            mine = self.categories_of(kind)
+        for kind, rule in self.localities(goal):
             if any(kind_of(place) == kind for place in places):
                 continue
-            for rule in self.domain.likely_places:
-                if mine & set(rule.about):
-                    groups = [_of_kind(sort, places) for sort in rule.places]
-                    order = " -> ".join(group for group in groups if group)
-                    if order:
-                        text = f"{kind} is {rule.how_often} at: {order}"
-                        yield RuleLine(id=rule.id, text=text)
+            groups = [_of_kind(sort, places) for sort in rule.places]
+            order = " -> ".join(group for group in groups if group)
+            if order:
+                text = f"{kind} is {rule.how_often} at: {order}"
+                if rule.inside:
+                    text += f"; it may be in a closed {_either(rule.inside)} there"
+                yield RuleLine(id=rule.id, text=text)
 
     def _here(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
         for rule in self.domain.here:
@@ -290,6 +327,12 @@ class Manual:
 
 def _sets(table: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
     return {name: frozenset(kinds) for name, kinds in table.items()}
+
+
+def _either(names: Sequence[str]) -> str:
+    """``fridge, freezer or cupboard``."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _of_kind(kind: str, places: Sequence[str]) -> str:

@@ -45,7 +45,8 @@ class Predicate(NamedTuple):
 class Wording(Strict, BaseModel):
     """What a world calls its things, where the predicates need to know.
 
-    ``anything`` lists words that may stand for anything, ``passages`` what opens and closes but
+    ``anything`` lists words that may stand for anything, ``also_called`` other names that the
+    environment takes for a kind of thing, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
     has statements for predicates that this world says in its own words, each with "is" or "are"
     ("{0} is next door"): the need ("{0} to be next door") is made from it. ``facts`` has such a
@@ -54,6 +55,7 @@ class Wording(Strict, BaseModel):
     """
 
     anything: frozenset[str] = frozenset()
+    also_called: dict[str, list[str]] = {}
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
     phrases: dict[str, str] = {}
@@ -219,6 +221,8 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
     it was looked into.
     """
     known = [*belief["visible"], *belief["holding"]]
+    also = world.wording.also_called
+    known += [other for name in known for other in also.get(kind_of(name), ())]
     if any(same_thing(thing, name) for name in known):
         return True
     here = belief["location"]
@@ -260,7 +264,8 @@ def _unclosed(belief: Belief, world: World, place: str) -> Truth:
 
 def _activated(belief: Belief, _: World, device: str) -> Truth:
     name = find_name(device, belief["flags"])
-    return None if name is None else _SWITCHED.get(belief["flags"][name])
+    known = belief["flags"][name].split(", ") if name is not None else []
+    return next((_SWITCHED[state] for state in known if state in _SWITCHED), None)
 
 
 _SWITCHED = {

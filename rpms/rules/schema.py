@@ -85,10 +85,21 @@ class Rule(Named):
 
 
 class Locality(Named):
-    """Where a category of objects is found, likeliest first, and how often it is there."""
+    """Where a category of objects is found, likeliest first, and how often it is there.
+
+    The printed line and the search are both made from it. ``about`` names categories, affordances
+    or kinds. It is printed for goals whose object or destination is one of them, and for those
+    whose sentence says a word of ``said``, but not where it says one of ``unless_said``: the task
+    itself then tells where to look. ``inside`` names the closed containers that may hold it, and
+    ``what`` is how the line calls it, where that is not the goal's own word.
+    """
 
     about: list[str]
     places: list[str] = Field(min_length=1)
+    inside: list[str] = []
+    what: str = ""
+    said: list[str] = []
+    unless_said: list[str] = []
     how_often: str = "usually"
 
 
@@ -114,9 +125,10 @@ class ActionRule(Named):
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
-    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot, and
-    ``verified``, where the action cannot be undone, the one that the procedure itself must have for
-    it: a guard asks for that.
+    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
+    ``verified``, where the action gives an answer that cannot be undone, names the parameter that
+    holds the answer, and ``verified_when`` says when it is one: a guard that checks answers
+    compares it with the procedure's own choice.
     """
 
     name: str
@@ -130,6 +142,7 @@ class ActionRule(Named):
     repeatable: bool = False
     refused_means_here: str = ""
     verified: str = ""
+    verified_when: list[Condition] = []
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
@@ -199,11 +212,13 @@ class Service(_Strict):
 
     ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
     in which types of goals: sub-goals of one name can be different work. ``likely`` names the
-    parameter that is ranked by where the goal's ``about`` (its object, or the destination) is
-    usually found. A ``last_resort`` is offered only while nothing else is. Where one that
-    ``settles`` can be done, nothing below it is offered: what is at hand goes before walking on.
+    parameter that is ranked by where ``about`` is usually found: the goal's object or destination,
+    the sub-goal's own ``target``, or a category by its name. A ``last_resort`` is offered only
+    while nothing else is. Where one that ``settles`` can be done, nothing below it is offered: what
+    is at hand goes before walking on.
     ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
-    ``because`` may name ``readings``: the numbers on record that a choice rests on.
+    ``because`` may name ``readings``, the numbers on record that a choice rests on, and ``usual``,
+    the line of the manual that says where such things are.
     """
 
     action: str
@@ -211,7 +226,7 @@ class Service(_Strict):
     goal_types: list[str] = Field(default=["all"], alias="for")
     when: list[Condition] = []
     likely: str = ""
-    about: Literal["object", "destination"] = "object"
+    about: str = "object"
     because: Text
     last_resort: bool = False
     settles: bool = False

@@ -153,6 +153,11 @@ class RunContext:
         "Whether guard verify, when asking again did not help, may play another action than the "
         "model's last; else that one is played.",
     )] = True
+    check_answers: Annotated[bool, Setting(
+        "Check answers", "knowledge",
+        "With guard verify, also send back an irreversible answer that differs from the "
+        "procedure's own choice.",
+    )] = False
     layout: Annotated[Layout, Setting(
         "Prompt layout", "protocol",
         "Order of the prompt blocks; cache_friendly keeps the beginning the same from step to "

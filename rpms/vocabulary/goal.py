@@ -57,13 +57,15 @@ class SubGoal(TypedDict):
     """The current sub-goal pointer and how far the whole goal has come, in percent.
 
     ``target`` says in words what it is about, for prompts and logs. A world that gives the same as
-    data, under ``about``, need not have its words read again.
+    data, under ``about``, need not have its words read again; ``words`` is the whole step as an
+    order, where a world's prompt prints one.
     """
 
     name: str
     target: str
     progress: int
     about: NotRequired[Target]
+    words: NotRequired[str]
 
 
 class GoalSignature(NamedTuple):

@@ -31,9 +31,10 @@ def test_every_type_has_a_page(env: str, name: str, rpms: Rpms) -> None:
 def test_a_page_leaves_out_what_the_task_itself_rules_out(rpms: Rpms) -> None:
     page = rpms("rules", "show", "--env", "scienceworld", "--type", "boil").out
     assert page.startswith("Your task is to boil water.")
-    last = "boil water until it is gas\n   done: it changed, and is gas now\n"
+    last = "boil the water until it is gas\n   done: it changed, and is gas now\n"
     assert f"6. verify object: {last}" in page
-    assert "- activate <device>: <device> has to run\n     if <device> is a heater and not" in page
+    assert "- activate <device>: <device> has to run\n     if not: <device> is switched on" in page
+    assert "[RULES" in page and "<usual>" not in page
     assert "- activate <device>, as in step 4\n" in page
     assert "ingredient" not in page.partition("[RULES")[0] and "cooling" not in page
 

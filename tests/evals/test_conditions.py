@@ -96,6 +96,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
     ("D+verify", {"fall_back": False}, ["D+verify fall_back=off"]),
     ("D+verify", {"fall_back": False, "reasks": 0}, ["D+verify reasks=0"]),
     ("D", {"fall_back": False}, ["D"]),
+    ("D+verify", {"check_answers": True}, ["D+verify check_answers=on"]),
+    ("D,E,D+offer", {"check_answers": True}, ["D", "E", "E control (random)", "D+offer"]),
     ("A,D+verify", {"history": 3}, ["A", "D+verify history=3"]),
 ])  # fmt: skip
 def test_labels_of_letters(conditions: str, settings: dict[str, Any], labels: list[str]) -> None:

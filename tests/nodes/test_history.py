@@ -114,10 +114,10 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
         events=[{"kind": "recipe", "thing": "salt"}, {"kind": "focus", "thing": "milk"}],
     )  # fmt: skip
     assert [*world.recap(belief).items()] == [
-        ("Done", ["find milk", "focus milk"]), ("Recipe", ["salt"]), ("Exits", ["hallway"]),
+        ("Recipe", ["salt"]), ("Exits", ["hallway"]),
         ("Not looked around", ["hallway"]),
-        ("Here", ["jug (5 degrees celsius)", "milk in jug (liquid, 20 degrees celsius)",
-                  "pot in stove"]),
+        ("Here", ["jug (5 degrees celsius when last measured)",
+                  "milk in jug (liquid, 20 degrees celsius when last measured)", "pot in stove"]),
         ("In an unknown place", ["coat in bed"]), ("In hallway", ["bee", "closet (closed)"]),
     ]  # fmt: skip
     belief["last_seen"] |= {f"thing {number}": "hallway" for number in range(300)}
@@ -131,7 +131,7 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
     text = knowledge_blocks(state, RunContext.for_condition("S", history=0), world).state
     assert (
         "  Rejected here (It's not clear how to read that): read stove, read pot\n"
-        "  Rejected here (No known action matches that input): dig\n  Done: find milk"
+        "  Rejected here (No known action matches that input): dig\n  Recipe: salt"
     ) in text
     assert RECAP - 10 < len(text) / 4 <= RECAP and not text.endswith(":")
 

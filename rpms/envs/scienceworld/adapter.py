@@ -196,9 +196,13 @@ class ScienceWorld(Environment):
     def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
         """The steps of ``steps.yaml``, filled in for this very task."""
         return [
-            (SubGoal(name=step.name, target=step.target, progress=0, about=step.about), step.when)
+            (
+                SubGoal(name=step.name, target=step.target, progress=0, about=step.about,
+                        words=step.words),
+                step.when,
+            )
             for step in goals.plan_for(goal["sentence"])
-        ]
+        ]  # fmt: skip
 
     def open_game(self) -> LiveGame:
         """A fresh simulator; its JVM starts with the first episode."""

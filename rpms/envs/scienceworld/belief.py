@@ -19,10 +19,12 @@ from functools import partial
 from rpms.envs.scienceworld import parse_view as view
 from rpms.envs.scienceworld.goals import Step, current_step, plan_for, read_details
 from rpms.envs.scienceworld.things import (
+    BROKEN,
     CARRYING,
     FOCUS,
     INVENTORY,
     POURED,
+    READ,
     RECIPE,
     TASK,
     UNKNOWN_COMMAND,
@@ -33,6 +35,8 @@ from rpms.envs.scienceworld.things import (
     events,
     kinds,
     note,
+    note_reading,
+    print_states,
     same_thing,
     states_of,
 )  # fmt: skip
@@ -193,15 +197,19 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     if match := _SWITCHED.match(text):
         name, state = match[1], match[2]
         if state in ("activated", "deactivated"):
-            note(belief, name, [state])
+            # What switches itself off again is not on record: nothing tells when it does.
+            if not is_a(name, kinds("self_stopping")):
+                note(belief, name, [state])
         else:
             view.set_door(belief, command, name, "open" if state == "open" else "closed")
     elif match := _BROKEN.match(text):
-        note(belief, match[1], ["broken"])
+        note(belief, match[1], [*states_of(belief, match[1]), BROKEN])
     elif match := _FIRE.match(text):
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):
-        note(belief, view.meant(belief, command.rpartition(" on ")[2]), [match[1]])
+        note_reading(belief, view.meant(belief, command.rpartition(" on ")[2]), match[1])
+        belief["events"] = [event for event in belief["events"] if event["kind"] != READ]
+        add_event(belief, READ, belief["location"] or "")
     elif match := _FOCUSED.match(text):
         add_event(belief, FOCUS, _focused_on(belief, command, match[1]))
     elif match := _RECIPE.search(text):
@@ -216,7 +224,7 @@ def _focused_on(belief: Belief, command: str, printed: str) -> str:
     """The name that a look lists; the answer may use another: a tree is focused on as a plant."""
     listed = [*belief["visible"], *belief["holding"], *belief["last_seen"]]
     named = command.removeprefix("focus on ")
-    return named if find(listed, printed) is None and named in listed else printed
+    return named if named in listed else printed
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:
@@ -246,22 +254,20 @@ def _plan(belief: Belief) -> Sequence[Step]:
 
 def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     """The [Current State] lines: the paper's one first, then only what helps the next decision."""
-    carried = ", ".join(belief["holding"]) or "nothing"
+    carried = ", ".join(belief["holding"])
     if belief["flags"].get(CARRYING) == UNSURE:
-        carried += " (not sure: 'inventory' lists it)"
+        carried = f"{carried or 'nothing'} (not sure: 'inventory' lists it)"
     elif belief["flags"].get(CARRYING) == UNLISTED:
-        carried = ", ".join([*belief["holding"], "what you began with ('inventory' lists it)"])
-    first = (
-        f"Room: {belief['location'] or 'unknown'}  Carrying: {carried}  "
-        f"Progress: step {belief['progress']}"
-    )
+        more = "perhaps things from the start ('inventory' lists them)"
+        carried = f"{carried}, and {more}" if carried else more
+    first = f"Room: {belief['location'] or 'unknown'}  Carrying: {carried or 'nothing'}"
     shut = [name for name, door in belief["containers"].items() if door == "closed"]
     near = (*belief["visible"], *belief["holding"])
     parts = {
         "Focused on": events(belief, FOCUS),
         "Asked back": ["answer with a number of the list"] if belief["asked"] else [],
         "Closed": [name for name in shut if name in near or name.startswith("door to ")],
-        "States": _telling_states(belief, goal),
+        "States when last seen": _telling_states(belief, goal),
         "Seen": _wanted_places(belief, goal),
         "Looked around": [place for place in belief["searched"] if place in belief["places"]],
     }
@@ -269,15 +275,16 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
 
 
 def recap(belief: Belief) -> dict[str, list[str]]:
-    """What is done, and what looks and the recipe told, where those turns are not shown."""
+    """What looks and the recipe told, where those turns are not shown.
+
+    The steps that are done are not named: they are the procedure's, which not every condition has.
+    """
     seen, held, doors = belief["last_seen"], belief["holding"], belief["containers"]
     carried = [*filter(partial(states_of, belief), held), *(n for n in seen if seen[n] in held)]
     here, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
     for name in (name for name in seen if name not in here):
         rooms.setdefault(f"In {view.room_of(belief, name) or 'an unknown place'}", []).append(name)
-    behind = _plan(belief)[: belief["progress"]]
     return {
-        "Done": [f"{s.name.partition('_')[0]} {s.target}" for s in behind if s.done(belief)],
         "Recipe": events(belief, RECIPE),
         "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
@@ -297,7 +304,7 @@ def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
             states.append("closed")
         # Where another of that name was seen says nothing of one that is carried.
         where = f"in {place}" if place and name not in belief["holding"] else there
-        each = {f"{name} {where}": ", ".join(states)}
+        each = {f"{name} {where}": print_states(states)}
         each |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
         for text, known in each.items():
             texts.append(text.removesuffix(f" {there}") + (f" ({known})" if known else ""))
@@ -311,9 +318,9 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
         if name in (TASK, CARRYING) or name.endswith(WAS):
             continue
         states = states_of(belief, name)
-        worth = {"activated", "broken", "on fire", "made"} & set(states)
+        worth = {"activated", BROKEN, "on fire", "made"} & set(states)
         if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
-            telling.append(f"{name} {' '.join(states)}")
+            telling.append(f"{name} ({print_states(states)})")
     return telling
 
 

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from rpms.envs.scienceworld.things import (
     FOCUS,
     POURED,
+    READ,
     RECIPE,
     SOWN,
     WAS,
@@ -72,19 +73,26 @@ class Task(NamedTuple):
 class Step(NamedTuple):
     """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later.
 
-    ``when`` says in words when it is done.
+    ``target`` names what it is about, ``words`` says the whole step as an order, and ``when`` says
+    when it is done.
     """
 
     name: str
     target: str
+    words: str
     about: Target
     done: Callable[[Belief], bool]
     demanded: bool
     when: str
 
 
-# What the texts of a step can have filled in; the first three are what the step itself is about.
-_BLANKS = {"object", "place", "which", "kind", "verb", "room", "box", "boxes", "number"}
+# What the texts of a step can have filled in. The first four are what the step itself is about, and
+# ``an_object`` is its object with an article; ``order`` is the task's verb as one says it.
+_BLANKS = {
+    "object", "place", "which", "target", "an_object", "kind", "a_kind", "verb", "order", "room",
+    "in_room", "box_room", "in_box_room", "box", "boxes", "choices", "number",
+}  # fmt: skip
+_ORDERS = {"change-state": "change the state of matter of"}
 
 
 class StepRow(Strict, BaseModel):
@@ -94,14 +102,16 @@ class StepRow(Strict, BaseModel):
     object: str = "{object}"
     place: str = ""
     which: str = ""
-    words: str = "{object}"
+    target: str = "{object}"
+    words: str = Field(min_length=1)
     done: list[str] = Field(min_length=1)
     demanded: bool = False
     each: Literal["", "focus", "between"] = ""
 
     @model_validator(mode="after")
     def _readable(self) -> StepRow:
-        for text in (self.object, self.place, self.which, self.words, *self.done):
+        texts = (self.object, self.place, self.which, self.target, self.words, *self.done)
+        for text in texts:
             if unknown := {*re.findall(r"\{(\w*)\}", text)} - _BLANKS:
                 raise ValueError(f"nothing fills the blank '{{{min(unknown)}}}' in '{text}'")
         for test in self.done:
@@ -146,29 +156,53 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
     blanks = {
         "object": task.object,
         "kind": task.kind,
+        "a_kind": _article(task.kind),
         "verb": verb,
+        "order": _ORDERS.get(verb, verb),
         "room": details["room"],
+        "in_room": _in_room(details["room"]),
+        "box_room": details["box_room"],
+        "in_box_room": _in_room(details["box_room"]),
         "box": boxes[0][0] if boxes else "",
         "boxes": " or ".join(f"{name} ({when})" for name, when in boxes),
+        "choices": " or ".join(f"the {name} if it is {when}" for name, when in boxes),
     }
     limits = {name: _limit(when) for name, when in boxes if " " in when}
     focus = _focus_order(sentence)
     repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
     for row in read_steps()[0][verb]:
-        own = Focus(row.words, row.object, row.which)
-        for number, (words, thing, which) in enumerate(repeats.get(row.each, [own]), start=1):
+        own = Focus(row.target, row.object, row.which)
+        for number, (named, thing, which) in enumerate(repeats.get(row.each, [own]), start=1):
             filled = {**blanks, "number": str(number)}
             about = Target(
                 object=thing.format(**filled), place=row.place.format(**filled), which=which
             )
-            target = words.format(**{**filled, **about}).strip()
-            if "{boxes}" in words:
+            target = named.format(**{**filled, **about}).strip()
+            if "{boxes}" in named:
                 about["limits"] = limits
+            own_words = {"target": target, "an_object": _article(about["object"]), **about}
+            order = " ".join(row.words.format(**{**filled, **own_words}).split())
             tests = [text.format(**filled) for text in row.done]
             done, when = _any(task, tests), _in_words(task, tests)
-            plan.append(Step(row.name, target, about, done, row.demanded, when))
+            words = _spelled(order, task.kind, sentence)
+            plan.append(Step(row.name, target, words, about, done, row.demanded, when))
     return tuple(plan)
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}" if noun else ""
+
+
+def _in_room(room: str) -> str:
+    """``in the kitchen``; the one place that is no room is called ``outside``."""
+    return room if room in ("", "outside") else f"in the {room}"
+
+
+def _spelled(words: str, thing: str, sentence: str) -> str:
+    """Names with the letters of the task: goals are kept in lower case, ``substance B`` is not."""
+    found = re.search(re.escape(thing), sentence, re.I)
+    return words.replace(thing, found[0]) if found and thing else words
 
 
 def _task(sentence: str) -> Task:
@@ -274,14 +308,16 @@ def _changed(belief: Belief, what: str) -> bool:
 def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
     """Liquid below the limit: it melts below it. Solid above the limit: it melts above it.
 
-    Under its plain name a substance is solid, unless the manual lists it as a liquid.
+    At the limit itself nothing is decided: the thermometer prints whole degrees. Under its plain
+    name a substance is solid, unless the vocabulary lists it as a liquid.
     """
     reading, phase = temperature_of(belief, what), phase_of(belief, what)
     phase = phase or ("liquid" if is_a(what, kinds("liquid")) else "solid")
-    limits = [float(when.split()[1]) for _, when in boxes]
+    limits = [_limit(when)[1] for _, when in boxes]
     if reading is None or not limits:
         return False
-    return phase == ("liquid" if reading <= min(limits) else "solid")
+    sides = {"liquid": reading < min(limits), "solid": reading > max(limits)}
+    return sides.get(phase, False)
 
 
 def _running(belief: Belief, what: str) -> bool:
@@ -367,11 +403,12 @@ TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     "chosen_in": lambda b, _, place: place in _chosen(b)[1:],
     "answered": lambda b, task, _: bool(set(events(b, FOCUS)) & {name for name, _ in task.boxes}),
     "boxed": lambda b, task, what: bool(_around(b, what) & {name for name, _ in task.boxes}),
-    "measured": lambda b, _, what: temperature_of(b, what) is not None,
+    # The thing cools or warms on the way: only the reading of this moment tells about it.
+    "measured_in": lambda b, task, room: (
+        temperature_of(b, task.object) is not None and events(b, READ)[-1:] == [room]
+    ),
     "changed": lambda b, _, what: _changed(b, what),
     "became": lambda b, t, phase: phase_of(b, t.object) == phase and _changed(b, t.object),
-    # What has boiled has told nothing about its melting.
-    "melted": lambda b, _, what: _changed(b, what) and phase_of(b, what) != "gas",
     "decided": lambda b, task, what: _decided(b, what, task.boxes),
     "in_device": lambda b, _, what: any(is_a(at, kinds(*_DEVICES)) for at in _around(b, what)),
     "running": lambda b, _, what: _running(b, what),
@@ -388,7 +425,6 @@ TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
     ),
     "loaded": lambda b, task, _: any(task.object in place for place in b["last_seen"].values()),
     "watched": lambda b, task, times: _watched(b, task.object) >= int(times),
-    "timed": lambda b, task, tool: tool in b["flags"] and _watched(b, task.object) > 0,
 }
 
 
@@ -402,12 +438,14 @@ class GoalDetails(TypedDict):
         instrument: the tool the task demands to focus on.
         room: where the target, the seeds, the recipe or the animals are.
         boxes: the boxes, each with its condition.
+        box_room: where they are.
         focus: what has to be focused on, in this order.
     """
 
     instrument: str
     room: str
     boxes: list[tuple[str, str]]
+    box_room: str
     focus: list[str]
 
 
@@ -448,6 +486,7 @@ _BOX = re.compile(
     r"if [^.]*?((?:above|below) -?\d+\.\d+ degrees celsius|dominant|recessive), "
     r"(?:focus on|place it in) the (\w+ box)"
 )
+_BOX_ROOM = re.compile(r"the boxes are located around the ([\w ]+?)\.")
 _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
 
@@ -472,11 +511,12 @@ def read_details(sentence: str) -> GoalDetails:
     text = _plain(sentence)
     boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
-    room = _ROOM.search(text)
+    room, box_room = _ROOM.search(text), _BOX_ROOM.search(text)
     return GoalDetails(
         instrument=instrument[1] if instrument else "",
         room=room["r"] if room else "",
         boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
+        box_room=box_room[1] if box_room else "",
         focus=[focus.words.format(**focus._asdict()) for focus in _focus_order(sentence)],
     )
 
@@ -544,20 +584,20 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
-    target, about = step.target, step.about
+    words, about = step.words, step.about
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
-        target += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
+        words += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
     if goal["state"] in _PHASE_CHANGES and step.name in _CHANGING:
         phase = phase_of(belief, goal["object"])
-        target += f"; now {phase}" if phase else ""
+        words += f"; when last seen it was {phase}" if phase else ""
     if step.name == "answer_box" and (trait := _task(goal["sentence"]).trait):
         offspring = _offspring(belief, trait)
-        target += f"; offspring: {', '.join(dict.fromkeys(offspring))}"
-        shown = any(trait.split()[0] in words.split() for words in offspring)
+        words += f"; the offspring has: {', '.join(dict.fromkeys(offspring))}" if offspring else ""
+        shown = any(trait.split()[0] in seen.split() for seen in offspring)
         about = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
-    return SubGoal(name=step.name, target=target, progress=progress, about=about)
+    return SubGoal(name=step.name, target=step.target, progress=progress, about=about, words=words)
 
 
 _BOX_ROOM = re.compile(r"move it to the (\w+ box) in the ([\w ]+)\.")

@@ -365,10 +365,12 @@ def _searched(belief: Belief, place: str) -> None:
 
 
 def _in_view(belief: Belief, name: str) -> None:
-    if name not in belief["visible"]:
+    here = belief["spots"].setdefault(belief["location"] or "", [])
+    if name not in here:
+        here.append(name)
+    # A room that was not looked at has no known view: one thing of it is not all there is.
+    if belief["visible"] and name not in belief["visible"]:
         belief["visible"].append(name)
-        if belief["location"] is not None:
-            belief["spots"].setdefault(belief["location"], []).append(name)
 
 
 def _carry(belief: Belief, things: Sequence[Thing]) -> None:
@@ -396,7 +398,7 @@ def put(belief: Belief, thing: str, place: str) -> None:
     room = place if place in belief["places"] else belief["location"]
     if room is not None:
         belief["spots"].setdefault(room, []).append(thing)
-    if room == belief["location"]:
+    if room == belief["location"] and belief["visible"]:
         belief["visible"].append(thing)
 
 

@@ -1,12 +1,18 @@
-"""Things in ScienceWorld: what the manual's tables say of them, and what was observed.
+"""Things in ScienceWorld: the simulator's words for them, and what was observed.
 
-Heaters, coolers and procedures are written once, in the YAML of the rule manual. The rules reason
-over it; the belief and the sub-goals need only a few of its tables, as plain data.
+``vocabulary.yaml`` beside this file holds the words that reading the simulator's texts needs: which
+names mean a phase, which things are pots, heaters or plants. The rule manual has tables of its own,
+which a user may change or leave out; the belief reads none of them, so it is the same with rules
+and without. A test holds the tables that both have equal.
 
 A substance is renamed as it changes (``tin``, ``liquid tin``, ``gaseous tin``; ``ice``, ``water``,
 ``steam``), so its phase is kept in the belief's flags under the one name that stays. What happened
 is kept beside it as events, because the pointer into the procedure has to follow from the belief
 alone.
+
+What the belief claims of a thing is what was last seen of it: its phase and its switch. A
+temperature is a claim about the moment of its measurement, and it belongs to the phase that it was
+taken in: when the substance is seen in another phase, the reading is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from rpms.vocabulary.belief import Belief, Event
 from rpms.vocabulary.files import YAML_LOADER
 from rpms.vocabulary.naming import same_words
 
-FOLDER = Path(__file__).parents[2] / "rules" / "scienceworld"
+VOCABULARY = Path(__file__).with_name("vocabulary.yaml")
 
 UNKNOWN_COMMAND = "No known action matches that input."
 INVENTORY = "inventory"
@@ -34,45 +40,46 @@ UNSURE = "unsure"
 UNLISTED = "unlisted"  # what was carried from the start was never listed, the rest is known
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
-# Kinds of events: what was focused on, in order, the ingredients that the recipe named, and the
-# pots that seeds were put into, in order.
-FOCUS, RECIPE, SOWN = "focus", "recipe", "sown"
+# Kinds of events: what was focused on, in order, the ingredients that the recipe named, the pots
+# that seeds were put into, in order, and the rooms that temperatures were read in.
+FOCUS, RECIPE, SOWN, READ = "focus", "recipe", "sown", "read"
 
+BROKEN = "broken"
 # What is noted of something that a liquid, or whatever else, was poured into.
 POURED = "poured into"
 
 _PHASES = ("solid", "liquid", "gas")
+_READING = re.compile(r"-?[\d.]+ degrees celsius")
 _PHASE = re.compile(r"(solid|liquid|gaseous) (.+)")
 
 
 @cache
-def _tier(name: str) -> dict[str, Any]:
-    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    data: dict[str, Any] = yaml.load(text, Loader=YAML_LOADER)
+def _vocabulary() -> dict[str, Any]:
+    data: dict[str, Any] = yaml.load(VOCABULARY.read_text(encoding="utf-8"), Loader=YAML_LOADER)
     return data
 
 
 @cache
 def kinds(*names: str) -> frozenset[str]:
-    """The kinds of things under some affordances or categories of the manual."""
-    return frozenset().union(*(_listed()[name] for name in names))
+    """The kinds of things under some words of the vocabulary."""
+    return frozenset().union(*(tables()[name] for name in names))
 
 
 def kinds_if_any(name: str) -> frozenset[str]:
     """The same for a word that need not be one of them."""
-    return _listed().get(name, frozenset())
+    return tables().get(name, frozenset())
 
 
 @cache
-def _listed() -> dict[str, frozenset[str]]:
-    tables = {**_tier("domain")["categories"], **_tier("environment")["affordances"]}
-    return {name: frozenset(members) for name, members in tables.items()}
+def tables() -> dict[str, frozenset[str]]:
+    """Every word of the vocabulary with the kinds it stands for."""
+    return {name: frozenset(members) for name, members in _vocabulary()["kinds"].items()}
 
 
 @cache
 def renamed() -> dict[str, str]:
     """What a substance is called by nature, by the name it goes by: ``ice``, ``solid water``."""
-    return dict(_tier("environment")["renamed"])
+    return dict(_vocabulary()["renamed"])
 
 
 @lru_cache(maxsize=4096)
@@ -89,8 +96,9 @@ def same_thing(name: str, target: str) -> bool:
 
 
 def note(belief: Belief, name: str, states: Iterable[str], others: Collection[str] = ()) -> None:
-    """Write down what is said of a thing now; a temperature stays until the next reading.
+    """Write down what is seen of a thing now.
 
+    A temperature stays until the next reading, or until the substance is seen in another phase.
     ``others`` are names in the same view: ice beside the water is not what the water was.
     """
     lasting, phase = split_phase(name)
@@ -102,12 +110,22 @@ def note(belief: Belief, name: str, states: Iterable[str], others: Collection[st
     plain = [state for state in new if not _is_reading(state)]
     if not plain:
         new[:0] = [state for state in known if not _is_reading(state) and state not in _PHASES]
-    if not any(_is_reading(state) for state in new):
-        new += [state for state in known if _is_reading(state)]
+    two_portions = any(other != name and split_phase(other)[0] == lasting for other in others)
+    # A look says "turned off" of what is broken, too; nothing in this world is repaired.
+    new += [state for state in known if state == BROKEN and state not in new]
+    if not any(map(_is_reading, new)) and (phase == _phase_in(known) or two_portions):
+        new += filter(_is_reading, known)
     if new:
         belief["flags"][lasting] = ", ".join(new)
     else:
         belief["flags"].pop(lasting, None)
+
+
+def note_reading(belief: Belief, name: str, reading: str) -> None:
+    """Write down a measured temperature; the thermometer says nothing else of the thing."""
+    lasting = split_phase(name)[0]
+    known = [state for state in states_of(belief, lasting) if not _is_reading(state)]
+    belief["flags"][lasting] = ", ".join([*known, reading])
 
 
 def names_before(belief: Belief, name: str) -> list[str]:
@@ -129,7 +147,11 @@ def states_of(belief: Belief, name: str) -> list[str]:
 
 def phase_of(belief: Belief, name: str) -> str:
     """The phase a substance was last seen in; empty while it goes by its plain name."""
-    return next((state for state in states_of(belief, name) if state in _PHASES), "")
+    return _phase_in(states_of(belief, name))
+
+
+def _phase_in(states: Iterable[str]) -> str:
+    return next((state for state in states if state in _PHASES), "")
 
 
 def temperature_of(belief: Belief, name: str) -> float | None:
@@ -139,7 +161,12 @@ def temperature_of(belief: Belief, name: str) -> float | None:
 
 
 def _is_reading(state: str) -> bool:
-    return state.endswith(" degrees celsius")
+    return _READING.fullmatch(state) is not None
+
+
+def print_states(states: Iterable[str]) -> str:
+    """``liquid, 210 degrees celsius when last measured``."""
+    return ", ".join(f"{s} when last measured" if _is_reading(s) else s for s in states)
 
 
 def add_event(belief: Belief, kind: str, thing: str) -> None:

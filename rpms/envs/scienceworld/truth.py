@@ -1,15 +1,33 @@
 """Belief against truth: the simulator's object tree knows, so drift (P2) can be measured.
 
 For tests and metrics only. Nothing the agent reads may come from here.
+
+A belief claims different things at different times, and each claim is held against what it says:
+
+- room, inventory, doors and switches as they are now: nothing changes them without a word;
+- a state of matter as it was when the thing was last seen; what lies on the stove melts unseen. So
+  it is compared where the thing has just been seen;
+- a temperature as it was when it was measured, while the thing was in the state of matter that is
+  on record with it. It must therefore be one that the substance can have in that state: a liquid
+  below its melting point was not measured as a liquid.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rpms.envs.scienceworld.parse_view import EXIT
-from rpms.envs.scienceworld.things import CARRYING, UNLISTED, UNSURE, split_phase
+from rpms.envs.scienceworld.things import (
+    CARRYING,
+    UNLISTED,
+    UNSURE,
+    phase_of,
+    split_phase,
+    states_of,
+    temperature_of,
+)
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.naming import same_words
 
@@ -30,11 +48,17 @@ class Facts(NamedTuple):
     tree: dict[str, Any]
 
 
-def disagreements(belief: Belief, facts: Facts) -> list[str]:
-    """Every statement of the belief about room, inventory and doors that the facts contradict.
+# The thermometer prints whole degrees, and a substance turns in the tick after it is warm enough.
+_DEGREES = 1.0
+_ROOM = 20.0
+
+
+def disagreements(belief: Belief, facts: Facts, looked: bool = False) -> list[str]:
+    """Every statement of the belief that the facts contradict.
 
     A belief that calls itself unsure of the inventory states nothing about it, and one that never
-    saw it listed does not state that there is no more.
+    saw it listed does not state that there is no more. ``looked`` says that the room has just been
+    looked at, so that states of matter in it are those of now.
     """
     wrong = []
     if belief["location"] != facts.room:
@@ -54,7 +78,71 @@ def disagreements(belief: Belief, facts: Facts) -> list[str]:
         for name, door in belief["containers"].items()
         if name in truly and truly[name] != door
     ]
+    things = [*everything(facts.tree)]
+    wrong += _wrong_switches(belief, things)
+    wrong += _impossible_readings(belief, things)
+    if looked:
+        wrong += _wrong_phases(belief, facts)
     return wrong
+
+
+def _wrong_switches(belief: Belief, things: list[dict[str, Any]]) -> Iterator[str]:
+    """Devices that are on, off or broken; of several of one name nobody knows which is meant."""
+    devices: dict[str, list[dict[str, Any]]] = {}
+    for thing in things:
+        if thing["propDevice"]:
+            devices.setdefault(thing["name"], []).append(thing["propDevice"])
+    for name, (device, *others) in devices.items():
+        truly = {
+            "activated": device["isActivated"],
+            "deactivated": not device["isActivated"],
+            "broken": device["isBroken"],
+        }
+        for state in states_of(belief, name) if not others else ():
+            if not truly.get(state, True):
+                yield f"{name}: believed {state}"
+
+
+def _impossible_readings(belief: Belief, things: list[dict[str, Any]]) -> Iterator[str]:
+    """Temperatures that the substance cannot have in the state of matter on record."""
+    points = {
+        material["substanceName"].lower(): (material["meltingPoint"], material["boilingPoint"])
+        for thing in things
+        if (material := thing["propMaterial"]) and _is_substance(thing)
+    }
+    for name in belief["flags"]:
+        reading, known = temperature_of(belief, name), points.get(name.lower())
+        if reading is None or known is None:
+            continue
+        melts, boils = known
+        # Under its plain name a substance is in the state it has at room temperature.
+        phase = phase_of(belief, name) or ("solid" if melts > _ROOM else "liquid")
+        lowest = {"solid": -math.inf, "liquid": melts, "gas": boils}[phase]
+        highest = {"solid": melts, "liquid": boils, "gas": math.inf}[phase]
+        if not lowest - _DEGREES <= reading <= highest + _DEGREES:
+            yield f"{name}: believed {phase} at {reading:g} degrees celsius"
+
+
+def _wrong_phases(belief: Belief, facts: Facts) -> Iterator[str]:
+    """States of matter in the room that was just looked at; of two portions none is meant."""
+    [room] = [room for room in facts.tree["contents"].values() if room["name"] == facts.room]
+    portions: dict[str, list[str]] = {}
+    for thing in everything(room):
+        if _is_substance(thing):
+            state = thing["propMaterial"]["stateOfMatter"]
+            portions.setdefault(split_phase(thing["name"])[0], []).append(state)
+    seen = {split_phase(name)[0] for name in belief["visible"]}
+    for name, (state, *others) in portions.items():
+        phase = phase_of(belief, name)
+        if name in seen and phase and not others and phase != state:
+            yield f"{name}: believed {phase}, truly {state}"
+
+
+def _is_substance(thing: dict[str, Any]) -> bool:
+    """Matter for itself: a tin cup is made of tin and is none."""
+    material = thing["propMaterial"] or {}
+    name = split_phase(thing["name"])[0].lower()
+    return bool(material) and material["substanceName"].lower() == name
 
 
 def true_state(facts: Facts) -> dict[str, str]:
@@ -86,14 +174,15 @@ def _same_things(believed: list[str], truly: list[str], and_more: bool) -> bool:
 def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:
     """Name -> open or not, for everything with a door or a lid."""
     doors: dict[str, list[bool]] = {}
-    for thing in _everything(tree):
+    for thing in everything(tree):
         container = thing["propContainer"] or {}
         if container.get("isClosable"):
             doors.setdefault(thing["name"], []).append(container["isOpen"])
     return doors
 
 
-def _everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All objects of a tree, each before what it contains."""
     for thing in tree["contents"].values():
         yield thing
-        yield from _everything(thing)
+        yield from everything(thing)

@@ -22,8 +22,8 @@ from rpms.envs.base import Outcome, Task
 from rpms.envs.scienceworld.belief import first_belief, refused, update_belief
 from rpms.envs.scienceworld.simulator import UNKNOWN_COMMAND, Facts, ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, description, list_tasks, read_source
-from rpms.envs.scienceworld.things import CARRYING, UNSURE
-from rpms.envs.scienceworld.truth import disagreements
+from rpms.envs.scienceworld.things import CARRYING, UNSURE, WAS, split_phase, temperature_of
+from rpms.envs.scienceworld.truth import disagreements, everything
 from rpms.vocabulary.belief import Belief, Door
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from tests.envs.playing import unshown
@@ -61,6 +61,22 @@ def unsure(belief: Belief) -> bool:
     return belief["flags"].get(CARRYING) == UNSURE
 
 
+Phases = dict[str, set[str]]
+
+
+def untold_changes(phases: Phases, belief: Belief, facts: Facts) -> list[str]:
+    """What the belief says has changed its state of matter, and never did.
+
+    ``phases`` collects the states that each substance has been in so far, in any portion of it.
+    """
+    for thing in everything(facts.tree):
+        if thing["propMaterial"]:
+            name = split_phase(thing["name"])[0]
+            phases.setdefault(name, set()).add(thing["propMaterial"]["stateOfMatter"])
+    changed = [name.removesuffix(WAS) for name in belief["flags"] if name.endswith(WAS)]
+    return [f"{name} has not changed" for name in changed if len(phases.get(name, ())) == 1]
+
+
 def play(game: ScienceWorldGame, actions: list[str]) -> list[tuple[str, Outcome]]:
     """Play until the end of the episode, as the graph does."""
     played: list[tuple[str, Outcome]] = []
@@ -76,12 +92,16 @@ def walk(game: ScienceWorldGame, task: Task, kind: str, actions: list[str]) -> W
     opening = game.reset(task)
     belief = first_belief(opening)
     begun = Outcome(opening, False, False, 0.0)
+    phases: Phases = {}
+    untold_changes(phases, belief, game.facts())
     steps = [Step("", begun, belief, disagreements(belief, game.facts()))]
 
     def step(action: str) -> Belief:
         outcome = game.step(action)
         after = update_belief(steps[-1].belief, action, outcome.observation)
-        steps.append(Step(action, outcome, after, disagreements(after, game.facts())))
+        facts, looked = game.facts(), action == "look around"
+        wrong = [*disagreements(after, facts, looked), *untold_changes(phases, after, facts)]
+        steps.append(Step(action, outcome, after, wrong))
         return after
 
     for action in actions:
@@ -257,6 +277,14 @@ def room_and_inventory_agree_with_the_object_tree_at_every_step(walks: list[Walk
     assert parted == []
 
 
+def readings_and_states_were_there_to_compare(walks: list[Walk]) -> None:
+    """Else the agreement above would say nothing of them."""
+    beliefs = [step.belief for walk in walks for step in walk.steps]
+    read = [name for b in beliefs for name in b["flags"] if temperature_of(b, name) is not None]
+    changed = [name for b in beliefs for name in b["flags"] if name.endswith(WAS)]
+    assert len(read) >= 200 and len(changed) >= 5, (len(read), len(changed))
+
+
 def the_first_belief_holds_only_what_the_opening_shows(walks: list[Walk]) -> None:
     """What is carried from the start no text has told yet."""
     for walk in walks:
@@ -361,6 +389,32 @@ def test_every_wrong_belief_is_found(
     assert complaint in wrong[0]
 
 
+def test_a_stale_temperature_or_state_is_found(game: ScienceWorldGame) -> None:
+    """A reading of the liquid juice, kept beside the frozen one, is a false claim about it."""
+    belief = first_belief(game.reset(list_tasks("train_mini")[0]))
+    for action in ("teleport to kitchen", "look around", "pick up thermometer", "open fridge",
+                   "look around", "use thermometer on orange juice", "open freezer",
+                   "move wood cup to freezer"):  # fmt: skip
+        belief = update_belief(belief, action, game.step(action).observation)
+    measured = belief
+    assert temperature_of(measured, "orange juice") is not None
+    for action in ("wait", "wait", "wait", "look around"):
+        belief = update_belief(belief, action, game.step(action).observation)
+    facts = game.facts()
+    assert belief["flags"]["orange juice"] == "solid"
+    assert disagreements(belief, facts, looked=True) == []
+    stale = copy.deepcopy(belief)
+    stale["flags"]["orange juice"] = "solid, 9 degrees celsius"
+    assert disagreements(stale, facts) == ["orange juice: believed solid at 9 degrees celsius"]
+    old = copy.deepcopy(belief)
+    old["flags"]["orange juice"] = "liquid"
+    assert disagreements(old, facts) == [], "as it was when it was last seen"
+    assert disagreements(old, facts, looked=True) == ["orange juice: believed liquid, truly solid"]
+    wrong = copy.deepcopy(belief)
+    wrong["flags"] |= {"stove": "activated", "oven": "broken"}
+    assert disagreements(wrong, facts) == ["stove: believed activated", "oven: believed broken"]
+
+
 def test_a_belief_that_says_it_is_unsure_states_no_inventory(
     midgame: tuple[Belief, Facts],
 ) -> None:
@@ -375,6 +429,7 @@ def test_what_the_walks_show(walks: list[Walk]) -> None:
     for holds in (
         gold_actions_win,
         room_and_inventory_agree_with_the_object_tree_at_every_step,
+        readings_and_states_were_there_to_compare,
         the_first_belief_holds_only_what_the_opening_shows,
         the_belief_is_hardly_ever_unsure,
         the_walks_do_what_an_agent_can_do,

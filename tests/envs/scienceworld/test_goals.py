@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rpms.envs.scienceworld import goals
+from rpms.envs.scienceworld import goals, things
 from rpms.envs.scienceworld.goals import (
     FAMILIES,
     parse_goal,
@@ -91,11 +91,12 @@ def test_procedures_follow_the_manual() -> None:
 
 
 @pytest.mark.parametrize(("row", "problem"), [
-    ("{name: a, done: [gone]}", "boil.0: unknown test 'gone'; known: of_kind, "),
-    ("{name: a, place: '{rooom}', done: [known]}", "nothing fills the blank '{rooom}'"),
-    ("{name: a, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
-    ("{name: a, done: [known]}", "tests: say in words when 'answered' holds"),
-    ("{name: a, done: []}", "boil.0.done: List should have at least 1 item"),
+    ("{name: a, words: w, done: [gone]}", "boil.0: unknown test 'gone'; known: of_kind, "),
+    ("{name: a, words: w, place: '{rooom}', done: [known]}", "nothing fills the blank '{rooom}'"),
+    ("{name: a, words: w, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
+    ("{name: a, words: w, done: [known]}", "tests: say in words when 'answered' holds"),
+    ("{name: a, words: w, done: []}", "boil.0.done: List should have at least 1 item"),
+    ("{name: a, done: [known]}", "boil.0.words: Field required"),
 ])  # fmt: skip
 def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
     row: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,14 +133,16 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
     """The comparison is the agent's part; only the guard, which is a policy, makes it."""
     belief = having_focused(
         "thermometer", "unknown substance B", holding=["unknown substance B"],
-        flags={"unknown substance B": f"{degrees} degrees celsius"},
+        flags={"unknown substance B": f"{degrees} degrees celsius"}, location="bathroom",
         visible=["red box", "green box"],
     )  # fmt: skip
     goal = parse_goal(FIRST["use-thermometer"])
+    assert sub_goal(goal, belief, [])["name"] == "measure_object", "it was not measured here"
+    belief["events"].append(Event(kind="read", thing="bathroom"))
     found = sub_goal(goal, belief, [])
-    assert found["target"] == (
-        "unknown substance b to red box (above 100.0 degrees celsius) or green box (below 100.0 "
-        f"degrees celsius); last reading: {degrees} degrees celsius"
+    assert found["words"] == (
+        "move the unknown substance B to the red box if it is above 100.0 degrees celsius or the "
+        f"green box if it is below 100.0 degrees celsius; last reading: {degrees} degrees celsius"
     )
     manual = load_manual("scienceworld")
     [choice] = serving_actions(DecisionPoint(manual, goal, found, belief))
@@ -149,16 +152,17 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
 
 
 @pytest.mark.parametrize(("flags", "now"), [
-    ({"water": "solid", "water was": "water", "freezer": "activated"}, "; now solid"),
+    ({"water": "solid", "water was": "water", "freezer": "activated"},
+     "; when last seen it was solid"),
     ({"freezer": "activated"}, ""),
 ])  # fmt: skip
 def test_the_phase_is_said_beside_the_one_that_is_wanted(flags: dict[str, str], now: str) -> None:
     """What was frozen only to be melted is to be heated next: "look at water" does not say that."""
     belief = having_focused("water", flags=flags, last_seen={"water": "jug", "jug": "freezer"})
     step = sub_goal(parse_goal("Your task is to melt water. First, focus on it."), belief, [])
-    assert (step["name"], step["target"]) == (
+    assert (step["name"], step["words"]) == (
         "verify_object",
-        f"melt water until it turns liquid{now}",
+        f"melt the water until it is liquid{now}",
     )
 
 
@@ -169,3 +173,39 @@ def test_the_phase_is_said_beside_the_one_that_is_wanted(flags: dict[str, str], 
 def test_an_animal_shows_in_its_name(seen: str, step: str) -> None:
     goal = parse_goal(FIRST["find-animal"])
     assert sub_goal(goal, believing(visible=[seen]), [])["name"] == step
+
+
+VERBS = {
+    "answer", "boil", "change", "do", "find", "focus", "freeze", "heat", "measure", "melt", "mix",
+    "move", "pick", "plant", "put", "wait", "water",
+}  # fmt: skip
+# Names of goals and sub-goals, and what is left of an empty blank.
+NO_ENGLISH = re.compile(
+    r"\w_\w|[{}]|  |\ba [aeiou]|\ban [^aeiou]|\b(?:the|a|an|in|on|to|of|into) (?=[,;:]|$)|"
+    r"\b(?:change-state|mix-paint|grow-fruit|life-stages)\b"
+)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_step_of_every_task_is_an_english_sentence(name: str) -> None:
+    """A verb and what it is done to, without the names of our own keys and without gaps."""
+    science = catalogue()[name]
+    for variation in (*science.train, *science.dev):
+        for step in plan_for(description(name, variation)):
+            verb, _, rest = step.words.partition(" ")
+            assert verb in VERBS and rest and not rest.endswith((".", " ")), step.words
+            assert not NO_ENGLISH.search(step.words), step.words
+
+
+def test_what_the_belief_reads_by_is_what_the_manual_knows() -> None:
+    """Two tables of one name would otherwise come to differ; the belief reads none of the manual's.
+
+    What a user leaves out of the manual, or changes in it, does not change what is seen.
+    """
+    manual = load_manual("scienceworld")
+    tables = {**manual.domain.categories, **manual.environment.affordances}
+    shared = tables.keys() & things.tables().keys()
+    assert len(shared) >= 10
+    for name in shared:
+        assert things.tables()[name] == frozenset(tables[name]), name
+    assert things.renamed() == manual.environment.renamed

@@ -8,9 +8,15 @@ from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import simplifications
 from rpms.envs.scienceworld.things import (
     kinds,
+    note,
+    note_reading,
+    print_states,
     same_thing,
     split_phase,
+    states_of,
+    temperature_of,
 )
+from tests.envs.playing import believing
 
 
 @pytest.mark.parametrize(
@@ -43,6 +49,46 @@ def test_the_phase_is_split_off_the_name(name: str, expected: tuple[str, str]) -
 )
 def test_what_can_be_the_target(name: str, target: str, same: bool) -> None:
     assert same_thing(name, target) is same
+
+
+@pytest.mark.parametrize(("first", "then", "others", "kept"), [
+    ("tin", "tin", (), True),
+    ("tin", "liquid tin", (), False),
+    ("liquid tin", "tin", (), False),
+    ("liquid tin", "gaseous tin", (), False),
+    ("ice", "water", (), False),
+    ("solid unknown substance Y", "liquid unknown substance Y", (), False),
+    # Two portions in one view: neither has changed.
+    ("water", "ice", ("water", "ice"), True),
+    ("metal fork", "metal fork", (), True),
+])  # fmt: skip
+def test_a_reading_belongs_to_the_phase_it_was_taken_in(
+    first: str, then: str, others: tuple[str, ...], kept: bool
+) -> None:
+    belief = believing(last_seen={first: "metal pot"})
+    note(belief, first, [])
+    note_reading(belief, first, "10 degrees celsius")
+    assert temperature_of(belief, first) == 10
+    note(belief, then, [], others)
+    assert temperature_of(belief, then) == (10 if kept else None)
+
+
+def test_a_reading_says_nothing_of_the_phase() -> None:
+    """The thermometer's answer names no thing, and the command may use its plain name."""
+    belief = believing(flags={"tin": "liquid"})
+    note_reading(belief, "tin", "300 degrees celsius")
+    assert states_of(belief, "tin") == ["liquid", "300 degrees celsius"]
+    assert print_states(states_of(belief, "tin")) == (
+        "liquid, 300 degrees celsius when last measured"
+    )
+
+
+def test_what_is_broken_stays_so() -> None:
+    """A look says "turned off" of a broken stove, and so does the attempt to switch it off."""
+    belief = believing()
+    note(belief, "stove", ["broken"])
+    note(belief, "stove", ["deactivated"])
+    assert set(states_of(belief, "stove")) == {"broken", "deactivated"}
 
 
 FILLED = [

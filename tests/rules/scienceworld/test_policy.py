@@ -8,6 +8,7 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.scienceworld.goals import plan_for
+from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.nodes.manual import load_manual
 from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.ablate import leave_out
@@ -116,7 +117,12 @@ def test_a_broken_heater_is_left_for_another() -> None:
                               "containers": {"oven": "open"}}  # fmt: skip
     assert served(BOIL, "verify_object", **fields)[0] == "activate stove"
     broken = served(BOIL, "verify_object", **fields, flags={"stove": "broken"})
-    assert broken[0] == "move tin cup to oven" and "activate stove" not in broken
+    # To boil it, it is taken to the furnace, which is never too weak.
+    assert broken[0] == "pick up tin cup" and "activate stove" not in broken
+    melting = BOIL.replace("boil", "melt")
+    assert "move tin cup to oven" in served(
+        melting, "verify_object", **fields, flags={"stove": "broken"}
+    )
 
 
 def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated() -> None:
@@ -127,7 +133,23 @@ def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated() -> None:
     frozen = {"last_seen": {"solid milk": "glass cup"}, "flags": {"milk": "solid"}}
     assert served(FREEZE, "prepare_object", **here, **frozen)[0] == "move glass cup to stove"
     ice = {"last_seen": {"ice": "glass cup"}, "flags": {"water": "solid"}}
-    assert served(MELT_WATER, "prepare_object", **here, **ice)[0] == "move glass cup to stove"
+    assert served(MELT_WATER, "prepare_object", **here, **ice)[0] == "teleport to foundry"
+    # What is to be cooled again stays out of the furnace, which melts the cup, too.
+    point = {"last_seen": {"tin": "glass cup"}}
+    assert served(POINT, "measure_object", **here, **point)[0] == "move glass cup to stove"
+
+
+def test_what_is_cooled_after_it_melted_is_melted_in_a_container() -> None:
+    here = {"visible": ["stove", "glass cup", "table"], "holding": ["chocolate"]}
+    frozen = f"{FREEZE.replace('milk', 'chocolate')} It has to change its state of matter."
+    assert served(frozen, "prepare_object", **here) == ["move chocolate to glass cup"]
+    assert served(BOIL.replace("lead", "chocolate"), "prepare_object", **here)[0] != (
+        "move chocolate to glass cup"
+    )
+    # Where there is no container the manual's line says where one is.
+    nothing = {"visible": ["table"], "location": "workshop", "holding": ["chocolate"]}
+    choice = serving_actions(point(frozen, "prepare_object", **nothing))[0]
+    assert choice["action"] == "teleport to kitchen" and "[O-LOC-017]" in choice["reason"]
 
 
 def test_water_is_drawn_before_it_is_focused_on() -> None:
@@ -275,16 +297,114 @@ def test_a_box_is_focused_on_only_once_the_reading_decides() -> None:
     goal = WORLD.parse_goal(POINT)
     seen = Belief(**{**empty_belief(), "location": "kitchen", "visible": ["red box", "green box"]})
     seen["events"] = [Event(kind="focus", thing=thing) for thing in ("thermometer", "tin")]
-    read = {"tin was": "tin", "tin": "liquid, 210 degrees celsius"}
-    for reading, offered in (("", []), (read["tin"], ["focus on red box"])):
-        belief = Belief(**{**seen, "flags": {**read, "tin": reading or "liquid"}})
+    for state, offered in (
+        ("liquid", ""),
+        ("liquid, 210 degrees celsius", ""),
+        ("gas, 210 degrees celsius", ""),
+        ("solid, 50 degrees celsius", ""),
+        ("liquid, 50 degrees celsius", ""),
+        ("solid, 51 degrees celsius", "focus on red box"),
+        ("liquid, 49 degrees celsius", "focus on green box"),
+    ):
+        belief = Belief(**{**seen, "flags": {"tin was": "tin", "tin": state}})
         step = WORLD.sub_goal(goal, belief, [])
-        assert step["name"] == "answer_box"
+        assert step["name"] == ("answer_box" if offered else "measure_object"), state
         choices = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
-        assert [choice["action"] for choice in choices] == offered
-    boiled = Belief(**{**seen, "flags": {**read, "tin": "gas, 210 degrees celsius"}})
-    step = WORLD.sub_goal(goal, boiled, [])
-    assert step["name"] == "measure_object"
+        focuses = [c["action"] for c in choices if c["action"].startswith("focus")]
+        assert focuses == [offered] * bool(offered), state
+
+
+THERMOMETER = (
+    "Your task is to measure the temperature of unknown substance B, which is located around the "
+    "bedroom. First, focus on the thermometer. Next, focus on the unknown substance B. If the "
+    "unknown substance B temperature is above 50.0 degrees celsius, place it in the green box. If "
+    "the unknown substance B temperature is below 50.0 degrees celsius, place it in the blue box. "
+    "The boxes are located around the bathroom."
+)
+
+
+@pytest.mark.parametrize(("degrees", "best"), [
+    ("51", "move unknown substance B to green box"),
+    ("49", "move unknown substance B to blue box"),
+    ("50", "use thermometer on unknown substance B"),
+])  # fmt: skip
+def test_at_the_limit_itself_it_is_measured_again(degrees: str, best: str) -> None:
+    fields = {"location": "bathroom", "visible": ["green box", "blue box"],
+              "holding": ["thermometer", "unknown substance B"],
+              "flags": {"unknown substance B": f"{degrees} degrees celsius"}}  # fmt: skip
+    now = point(THERMOMETER, "place_answer", **fields)
+    assert serving_actions(now)[0]["action"] == best
+    for box in ("green box", "blue box"):
+        action = f"move unknown substance B to {box}"
+        assert veto(now, action) is None, "a box is an answer, and feasible"
+        against = veto(now._replace(check_answers=True), action)
+        assert (against is None) == (action == best)
+
+
+def test_a_temperature_is_measured_where_the_boxes_are() -> None:
+    """It cools on the way, and the box is judged by what it is when it gets there."""
+    held = {"holding": ["thermometer", "unknown substance B"], "visible": ["air"]}
+    away = served(THERMOMETER, "measure_object", location="bedroom", **held)
+    assert away == ["teleport to bathroom"]
+    there = served(THERMOMETER, "measure_object", location="bathroom", **held)
+    assert there == ["use thermometer on unknown substance B"]
+
+
+@pytest.mark.parametrize(("sentence", "step", "room", "container", "best", "line"), [
+    (FIND.format("animal"), "find_object", "kitchen", "fridge", "teleport to outside", "O-LOC-001"),
+    (FIND.format("plant"), "find_object", "kitchen", "oven", "teleport to greenhouse", "O-LOC-002"),
+    (PLANES, "find_object", "bedroom", "closet", "teleport to workshop", "O-LOC-010"),
+    (POINT, "find_instrument", "art studio", "large cupboard", "teleport to kitchen", "O-LOC-011"),
+    (FREEZE, "find_object", "kitchen", "fridge", "open fridge", "O-LOC-004"),
+    (FREEZE, "find_object", "kitchen", "oven", "teleport to hallway", ""),
+    (FREEZE, "find_object", "bedroom", "closet", "teleport to kitchen", "O-LOC-004"),
+    (PAINT, "find_object", "art studio", "large cupboard", "open large cupboard", "O-LOC-005"),
+])  # fmt: skip
+def test_a_search_goes_by_the_printed_line(
+    sentence: str, step: str, room: str, container: str, best: str, line: str
+) -> None:
+    """To the rooms it names, and into closed containers only where it names them."""
+    goal = WORLD.parse_goal(sentence)
+    now = point(sentence, step, location=room, visible=[container], searched=[room],
+                places=[room, "hallway"], containers={container: "closed"})  # fmt: skip
+    choice = serving_actions(now)[0]
+    assert choice["action"] == best
+    if line:
+        assert f"[{line}]" in choice["reason"]
+        printed = {row["id"]: row["text"] for row in MANUAL.active(goal, now.belief)["domain"]}
+        assert best.split(" ", 1)[1].removeprefix("to ").removeprefix("large ") in printed[line]
+
+
+def test_where_the_task_names_the_room_it_is_looked_at_first() -> None:
+    seen = served(GROW, "find_object", location="kitchen", searched=["kitchen"])
+    assert seen[0] == "teleport to bedroom"
+    located = MANUAL.active(WORLD.parse_goal(POINT), empty_belief())["domain"]
+    assert not any(row["text"].startswith("tin is usually") for row in located)
+
+
+def test_what_was_nowhere_is_looked_for_behind_every_door() -> None:
+    rooms = [*MANUAL.world.connected]
+    closed = {"containers": {"oven": "closed"}, "visible": ["oven", "air"]}
+    assert served(FIND.format("animal"), "find_object", searched=rooms, **closed) == ["open oven"]
+    elsewhere = {"containers": {"closet": "closed"}, "spots": {"bedroom": ["closet"]}}
+    found = served(FIND.format("animal"), "find_object", searched=rooms, places=rooms, **elsewhere)
+    assert found == ["teleport to bedroom"]
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_search_of_a_task_has_its_printed_line(name: str) -> None:
+    """Either the sentence names the room, or a line of the manual says where such things are."""
+    science = catalogue()[name]
+    for variation in {science.train[0], science.dev[0], science.dev[-1]}:
+        goal = WORLD.parse_goal(description(name, variation))
+        lines = [line for _, line in MANUAL.localities(goal)]
+        printed = {row["id"] for row in MANUAL.active(goal, empty_belief())["domain"]}
+        for step, _ in WORLD.plan(goal):
+            if step["name"] in ("find_object", "find_instrument", "read_recipe"):
+                room, thing = step["about"]["place"], step["about"]["object"]
+                told = [line.id for line in lines if MANUAL.holds_kind(line, thing)]
+                assert room or told, (goal["sentence"], thing)
+                assert set(told) <= printed
 
 
 @pytest.mark.parametrize(("trait", "third", "box"), [
@@ -304,7 +424,7 @@ def test_the_offspring_decides_about_a_trait(trait: str, third: str, box: str) -
     )
     goal = WORLD.parse_goal(TRAIT.replace("tall plant height", trait))
     step = WORLD.sub_goal(goal, belief, [])
-    assert step["name"] == "answer_box" and "dominant" not in step["target"].split("offspring")[1]
+    assert step["name"] == "answer_box" and "dominant" not in step["words"].split("offspring")[1]
     [choice] = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
     assert choice["action"] == f"focus on {box}"
 
@@ -385,14 +505,17 @@ SMOOTH = [f"inclined plane with a {what} surface" for what in ("tin", "steel")]
 def test_what_cannot_be_undone_is_done_with_what_the_procedure_has_for_it(
     sentence: str, step: str, action: str, fields: dict[str, Any], verified: bool
 ) -> None:
-    against = veto(point(sentence, step, **fields), action)
+    now = point(sentence, step, **fields)
+    plain = veto(now, action)
+    assert plain is None or "in view" in plain.reason, "without the setting no answer is judged"
+    against = veto(now._replace(check_answers=True), action)
     assert verified == (against is None or "cannot be undone" not in against.reason)
     if not verified:
         assert against and against.rule == "E-ACT-005"
 
 
 def test_without_the_procedures_or_the_rule_nothing_is_asked_of_them() -> None:
-    now = point(PLANES, "focus_object", visible=BOTH, flags=READ)
+    now = point(PLANES, "focus_object", visible=BOTH, flags=READ)._replace(check_answers=True)
     for left_out in ("domain", "E-ACT-005"):
         manual = leave_out(MANUAL, [left_out])
         assert veto(now._replace(manual=manual), "focus on inclined plane C") is None
