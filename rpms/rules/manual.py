@@ -257,6 +257,7 @@ class Manual:
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             holds = set(rule.requires) <= set(self.environment.features)
+            holds = holds and (scope == "all" or rule.scope == "goal")
             return holds and by_type and (not rule.about or bool(mine & set(rule.about)))
 
         def wanted(rule: ActionRule) -> bool:
@@ -266,7 +267,7 @@ class Manual:
         before = {
             "domain": [*self._localities(goal, places), *self._here(goal, places)],
             "environment": [
-                _action_line(rule, self.environment.understood, self.world)
+                _action_line(rule, self.environment.understood, self.world, once=scope == "goal")
                 for rule in self.actions
                 if wanted(rule)
             ],
@@ -346,8 +347,8 @@ def _line(rule: Rule) -> RuleLine:
     return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
 
 
-def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> RuleLine:
-    """An action as the prompt shows it: syntax, needs, warning."""
+def _action_line(rule: ActionRule, understood: Sequence[str], world: World, once: bool) -> RuleLine:
+    """An action as the prompt shows it: syntax, needs, and a warning that is said ``once``."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
     needs = "; ".join(need(p, blanks, world) for p in rule.needs if p.name not in understood)
     text = rule.syntax.format(**blanks)
@@ -355,6 +356,6 @@ def _action_line(rule: ActionRule, understood: Sequence[str], world: World) -> R
         text += f" | needs {needs}"
     if rule.text:
         text += f" | {rule.text}"
-    if rule.critical:
+    if rule.critical and not (once and rule.critical_in):
         text += f" | CRITICAL: {rule.critical}"
     return RuleLine(id=rule.id, text=text)

@@ -73,13 +73,15 @@ class Rule(Named):
     """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for.
 
     ``requires`` names features that a world must have for the sentence to hold there; a world
-    lists its own under ``features`` in Tier 3.
+    lists its own under ``features`` in Tier 3. A sentence that the actions' lines say already has
+    ``scope: all``: it is printed with the whole manual only.
     """
 
     text: Text
     group: str = ""
     critical: bool = False
     requires: list[Feature] = []
+    scope: Literal["goal", "all"] = "goal"
     goal_types: list[str] = Field(default=["all"], alias="for")
     about: list[str] = []
 
@@ -129,6 +131,7 @@ class ActionRule(Named):
     ``verified``, where the action gives an answer that cannot be undone, names the parameter that
     holds the answer, and ``verified_when`` says when it is one: a guard that checks answers
     compares it with the procedure's own choice.
+    ``critical_in`` names the sentence of Tier 2 that says ``critical``, too: it is said once.
     """
 
     name: str
@@ -137,6 +140,7 @@ class ActionRule(Named):
     effects: list[Condition] = []
     text: str = ""
     critical: str = ""
+    critical_in: str = ""
     if_refused: str = ""
     printed: bool = True
     repeatable: bool = False
