@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, contrary, evaluate, need, parse_predicate
+from rpms.rules.predicates import Predicate, World, contrary, evaluate, need, parse_predicate
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -232,10 +232,11 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
     rule, bindings = matched
     belief["visible"] = []
     for outcome in rule.outcomes:
-        _apply(belief, *outcome.about(bindings))
+        _apply(belief, outcome.about(bindings), manual.world)
 
 
-def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) -> None:
+def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
+    positive, name, names = outcome
     if name == "at":
         belief["location"] = names[0]
         belief["reachable"] = []
@@ -253,10 +254,24 @@ def _apply(belief: Belief, positive: bool, name: str, names: tuple[str, ...]) ->
             belief["last_seen"][names[0]] = names[1]
         elif belief["last_seen"].get(names[0]) == names[1]:
             del belief["last_seen"][names[0]]
+        others = [place for place in belief["also_at"].pop(names[0], []) if place != names[1]]
+        if others:
+            belief["also_at"][names[0]] = others
     elif name == "state":
-        belief["flags"][names[0]] = names[1]
+        _note(belief, *names, positive, world)
     elif name == "activated":
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
+
+
+def _note(belief: Belief, thing: str, state: str, holds: bool, world: World) -> None:
+    """A new state takes the place of those that it excludes; of all where a world lists none."""
+    known = [fact for fact in belief["flags"].pop(thing, "").split(", ") if fact not in ("", state)]
+    if holds:
+        families = [family for family in world.alternatives if state in family]
+        others = set[str]().union(*families) if world.alternatives else {*known}
+        known = [*(fact for fact in known if fact not in others), state]
+    if known:
+        belief["flags"][thing] = ", ".join(known)
 
 
 def forbidden_by(
