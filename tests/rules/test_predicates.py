@@ -91,6 +91,24 @@ def truth(text: str, **fields: Any) -> bool | None:
         ("in(o, p)", {"last_seen": {"mug 1": "desk 1"}}, True),
         ("in(o, p)", {"last_seen": {"mug 1": "bed 1"}, "searched": ["desk 1"]}, False),
         ("in(o, p)", {"searched": ["desk 1"]}, False),
+        (
+            "in(o, p)",
+            {
+                "last_seen": {"mug 1": "bed 1"},
+                "also_at": {"mug 1": ["desk 1"]},
+                "searched": ["desk 1"],
+            },
+            True,
+        ),
+        (
+            "in(o, p)",
+            {
+                "last_seen": {"mug 1": "bed 1"},
+                "also_at": {"mug 1": ["sofa 1"]},
+                "searched": ["desk 1"],
+            },
+            False,
+        ),
         ("in(o, p)", {"holding": ["mug 1"]}, False),
         ("in(o, p)", {}, None),
         # here and at hand
