@@ -112,7 +112,7 @@ class Prompt:
             r"^[ \t]*AVOID[^:\n]*: (.+)(?:\n[ \t]+Rule: (.*))?(\n[ \t]+WARNING)?", text, re.M
         )
         learned = r"^[ \t]*Learned: (.+?) (needs .+?)(?:; afterwards.*| \(true of.*)?$"
-        lessons += [(*found, "") for found in re.findall(learned, text, re.M)]
+        lessons += re.findall(rf"{learned}(\n[ \t]+WARNING)?", text, re.M)
         wrong = r"^[ \t]*(?:Danger: in|In) a (?:similar )?task.*?'(.+)' was (?:rejected|wrong)"
         self.avoid = [action for action, rule, doubt in lessons if not (doubt or "needs" in rule)]
         self.avoid += re.findall(wrong, text, re.M)
@@ -140,7 +140,7 @@ class Prompt:
 
 
 def plainly(needs: str) -> list[str]:
-    """``you to be at desk 1; box 1 to be closed`` -> ``be at desk 1``, ``box 1 is closed``."""
+    """``you to be at X; Y to be closed`` -> ``be at X``, ``Y is closed``."""
     said = []
     for words in filter(None, map(str.strip, needs.split(";"))):
         forms = (re.sub(pattern, plain, words) for pattern, plain in _PLAINLY)

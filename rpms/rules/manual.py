@@ -302,6 +302,8 @@ class Manual:
             if not {"all", goal["type"]} & set(rule.goal_types):
                 continue
             kind = goal["destination"] if rule.kind == "$destination" else rule.kind
+            if rule.kind and not kind:  # a page about the type, not about one goal of it
+                continue
             named = _of_kind(kind, places)
             if named or not kind:
                 blanks = {"object": goal["object"], "destination": goal["destination"]}

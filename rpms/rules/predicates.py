@@ -438,7 +438,10 @@ def contrary(
     """What is so instead, where a need is known to be unmet; empty where that adds nothing.
 
     Everything said here is in the belief: where the agent is, what it holds, doors, last sightings.
+    Of what a world words itself our words would be strange to it: a lock that a service "holds".
     """
+    if {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys():
+        return ""
     names = [bindings.get(name, name) for name in predicate.arguments]
     key = f"{'' if predicate.positive else 'not '}{predicate.name}"
     here, holding = belief["location"], ", ".join(belief["holding"])

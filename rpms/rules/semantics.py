@@ -232,10 +232,11 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
     rule, bindings = matched
     belief["visible"] = []
     for outcome in rule.outcomes:
-        _apply(belief, manual.world, *outcome.about(bindings))
+        _apply(belief, outcome.about(bindings), manual.world)
 
 
-def _apply(belief: Belief, world: World, positive: bool, name: str, names: tuple[str, ...]) -> None:
+def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
+    positive, name, names = outcome
     if name == "at":
         belief["location"] = names[0]
         belief["reachable"] = []
@@ -253,22 +254,24 @@ def _apply(belief: Belief, world: World, positive: bool, name: str, names: tuple
             belief["last_seen"][names[0]] = names[1]
         elif belief["last_seen"].get(names[0]) == names[1]:
             del belief["last_seen"][names[0]]
+        others = [place for place in belief["also_at"].pop(names[0], []) if place != names[1]]
+        if others:
+            belief["also_at"][names[0]] = others
     elif name == "state":
-        _note(belief, world, names[0], names[1], positive)
+        _note(belief, *names, positive, world)
     elif name == "activated":
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
 
 
-def _note(belief: Belief, world: World, thing: str, state: str, positive: bool) -> None:
-    """A fact in the place of those that it excludes, or no more; a thing may have several."""
-    rivals = {other for family in world.alternatives if state in family for other in family}
-    known = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
-    # Without a table of what excludes what, a thing has one state at a time.
-    kept = [fact for fact in known if fact not in rivals | {state}] if world.alternatives else []
-    facts = [*kept, state] if positive else [fact for fact in known if fact != state]
-    belief["flags"].pop(thing, None)
-    if facts:
-        belief["flags"][thing] = ", ".join(facts)
+def _note(belief: Belief, thing: str, state: str, holds: bool, world: World) -> None:
+    """A new state takes the place of those that it excludes; of all where a world lists none."""
+    known = [fact for fact in belief["flags"].pop(thing, "").split(", ") if fact not in ("", state)]
+    if holds:
+        families = [family for family in world.alternatives if state in family]
+        others = set[str]().union(*families) if world.alternatives else {*known}
+        known = [*(fact for fact in known if fact not in others), state]
+    if known:
+        belief["flags"][thing] = ", ".join(known)
 
 
 def forbidden_by(

@@ -32,6 +32,8 @@ HOMES = st.builds(
         "holding": st.lists(NAME, max_size=1),
         "containers": st.dictionaries(NAME, DOOR, max_size=4),
         "last_seen": st.dictionaries(NAME, NAME, max_size=5),
+        "also_at": st.dictionaries(NAME, NAMES.filter(bool), max_size=2),
+        "flags": st.dictionaries(NAME, st.sampled_from(["hot", "clean, cool", "on"]), max_size=2),
         "places": NAMES,
         "searched": NAMES,
     },
@@ -45,6 +47,7 @@ HOUSES = st.builds(
     holding=st.lists(THING, max_size=3),
     containers=st.dictionaries(THING, DOOR, max_size=3),
     last_seen=st.dictionaries(THING, THING | ROOM, max_size=5),
+    also_at=st.just({}),
     places=st.lists(ROOM, unique=True),
     searched=st.lists(THING | ROOM, max_size=3, unique=True),
     visible=st.lists(THING, max_size=4),
@@ -72,13 +75,14 @@ PLAYED_AT_HOME = st.tuples(
     HOMES,
     texts(
         "look", "inventory", "", "dance", "go to {a}", "open {a}", "close {a}", "examine {a}",
-        "use {a}", "take {a} from {b}", "put {a} in/on {b}", a=NAME, b=NAME,
+        "use {a}", "heat {a} with {b}", "take {a} from {b}", "put {a} in/on {b}", a=NAME, b=NAME,
     ),
     texts(
         "On the {a}, you see {l}.", "The {a} is open. In it, you see {l}.", "The {a} is closed.",
         "You close the {a}.", "You pick up the {a} from the {b}.", "You put the {a} in/on the {b}.",
         "You are facing the {l}. Next to it, you see nothing.", "You are carrying: a {a}.",
-        "You are not carrying anything.", a=NAME, b=NAME, l=LISTING,
+        "You are not carrying anything.", "You heat the {a} using the {b}.",
+        "You turn on the {a}.", "You turn off the {a}.", a=NAME, b=NAME, l=LISTING,
     ),
 )  # fmt: skip
 PLAYED_IN_THE_HOUSE = st.tuples(

@@ -65,8 +65,8 @@ def guarded(model: Scripted, **chosen: Any) -> Any:
 
 
 VETO = (
-    "Not played [E-DEPLOY]: 'deploy api' needs: api has the lock; api is tested. First: lock api. "
-    "Choose another action, in the same form."
+    "'deploy api' was not carried out [E-DEPLOY]: it needs api to be locked; it needs api to be "
+    "tested, and api is changed. First: lock api. Choose another action, in the same form."
 )
 
 
@@ -111,10 +111,12 @@ def test_it_has_a_limit_and_can_be_switched_off(
     chosen: dict[str, Any], replies: list[str], vetoed: list[bool]
 ) -> None:
     ended = guarded(script(*replies), **chosen).invoke(TASK)
-    assert [answer.startswith("Not played") for answer in answers(ended)] == vetoed
+    assert [" was not carried out " in answer for answer in answers(ended)] == vetoed
     assert len(ended["episode"]["history"]) == vetoed.count(False)
     refusals = [turn["failed"] for turn in ended["episode"]["history"]]
-    assert refusals == [answer == REFUSED for answer in answers(ended) if "Not" not in answer]
+    assert refusals == [
+        answer == REFUSED for answer in answers(ended) if " was not carried out " not in answer
+    ]
 
 
 def test_only_what_the_guard_can_do_is_taken() -> None:
@@ -187,7 +189,8 @@ def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
     assert [d["verdict"] for d in log["steps"][0]["decisions"]] == ["asked_again", "accepted"]
     assert log["steps"][1]["reply"] == "I build api.\nbuild api"
     system, *_, newest = (log["messages"][place] for _, place in log["steps"][1]["prompt"])
-    assert "[E-BUILD] build <service> | needs: api" not in system and "[E-BUILD]" in system
+    needs = "needs <service> to be locked; <service> to be changed"
+    assert f"[E-BUILD] build <service> | {needs}\n" in system
     assert "Holding: api" in system and newest.startswith('{"lock": "api"')
     assert load(runs).episodes.shape[0] == 3
 
@@ -217,8 +220,9 @@ def test_memory_that_fits_the_state_is_in_the_prompt(runs: Path, tmp_path: Path)
     model = play(tmp_path / "out", *WAY, memory=str(memory))
     first, second = (sent[0].text for sent in model.sent[:2])
     # What was recorded with the lock does not fit while it is free, and the other way round.
-    assert "OK: unlock: lock api -> build api ->" in first and ": build api" not in first
-    assert "OK: unlock: build api -> test api ->" in second and ": lock api ->" not in second
+    told = "From here, a similar task was solved by: "
+    assert f"{told}lock api -> build api ->" in first and ": build api" not in first
+    assert f"{told}build api -> test api ->" in second and ": lock api ->" not in second
     (episode,) = read_run(tmp_path / "out").episodes.values()
     assert episode.recalled > episode.dropped_scf > 0
 

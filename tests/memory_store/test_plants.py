@@ -12,9 +12,11 @@ from rpms.memory_store.entries import Failure, Finds, Success
 from rpms.memory_store.plants import PLANTS, plant_kind
 from rpms.nodes.arbitration import snippet_conflict
 from rpms.nodes.manual import load_manual
+from rpms.policy import DecisionPoint
 from rpms.rules import match_action
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.recall import new_advice, new_recall
 
 WORLDS = ("alfworld", "scienceworld")
 SEEDS = (0, 7)
@@ -54,7 +56,8 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
         if world == "alfworld" and env.compat(entry.model_dump(), belief):
             continue
         anywhere = SubGoal(name="", target="", progress=0)
-        conflict = snippet_conflict(entry.actions, belief, goal, anywhere, manual)
+        recall = new_recall(entry.model_dump(), 1.0, 1, new_advice([*entry.actions]))
+        conflict = snippet_conflict(recall, DecisionPoint(manual, goal, anywhere, belief))
         verdicts.append(conflict is not None and conflict.hard)
     return bool(verdicts) and all(verdicts)
 

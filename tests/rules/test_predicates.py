@@ -91,6 +91,24 @@ def truth(text: str, **fields: Any) -> bool | None:
         ("in(o, p)", {"last_seen": {"mug 1": "desk 1"}}, True),
         ("in(o, p)", {"last_seen": {"mug 1": "bed 1"}, "searched": ["desk 1"]}, False),
         ("in(o, p)", {"searched": ["desk 1"]}, False),
+        (
+            "in(o, p)",
+            {
+                "last_seen": {"mug 1": "bed 1"},
+                "also_at": {"mug 1": ["desk 1"]},
+                "searched": ["desk 1"],
+            },
+            True,
+        ),
+        (
+            "in(o, p)",
+            {
+                "last_seen": {"mug 1": "bed 1"},
+                "also_at": {"mug 1": ["sofa 1"]},
+                "searched": ["desk 1"],
+            },
+            False,
+        ),
         ("in(o, p)", {"holding": ["mug 1"]}, False),
         ("in(o, p)", {}, None),
         # here and at hand
@@ -260,8 +278,18 @@ def test_what_is_so_instead_of_an_unmet_need(
     text: str, fields: dict[str, Any], instead: str
 ) -> None:
     predicate, belief = parse_predicate(text), believing(**fields)
-    assert evaluate(predicate, belief, WORLD, NAMES) is False
-    assert contrary(predicate, belief, WORLD, NAMES) == instead
+    plain = WORLD._replace(wording=Wording())
+    assert evaluate(predicate, belief, plain, NAMES) is False
+    assert contrary(predicate, belief, plain, NAMES) == instead
+
+
+def test_what_a_world_words_itself_is_not_contradicted_in_our_words() -> None:
+    own = WORLD._replace(wording=Wording(phrases={"holding": "{0} is locked", "not at": "x is y"}))
+    belief = believing(location="bed 1", holding=["cup 1"])
+    for text in ("holding(o)", "at(p)"):
+        predicate = parse_predicate(text)
+        assert contrary(predicate, belief, own, NAMES) == ""
+        assert contrary(predicate, belief, WORLD, NAMES) != ""
 
 
 @pytest.mark.parametrize("world", ["alfworld", "scienceworld"])

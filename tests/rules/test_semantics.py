@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +66,14 @@ def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
         ("take mug 1 from desk 1", AT_DESK, "holds", []),
         ("take mug 1 from desk 1", AT_DESK | {"holding": ["cup 1"]}, "fails", ["hand_empty"]),
         ("take mug 9 from desk 1", AT_DESK, "fails", ["in(object, place)"]),
+        # Listed in two places, it can be taken from either.
+        ("take mug 7 from desk 1", AT_DESK | {"last_seen": {"mug 7": "bed 1"},
+                                              "also_at": {"mug 7": ["desk 1"]}}, "holds", []),
+        ("take mug 7 from desk 1", AT_DESK | {"last_seen": {"mug 7": "desk 1"},
+                                              "also_at": {"mug 7": ["bed 1"]}}, "holds", []),
+        ("take mug 7 from desk 1", AT_DESK | {"last_seen": {"mug 7": "bed 1"},
+                                              "also_at": {"mug 7": ["sofa 1"]}}, "fails",
+         ["in(object, place)"]),
         ("take desklamp 1 from desk 1", AT_DESK, "fails", ["portable(object)"]),
         ("take mug 1 from bed 1", AT_DESK, "fails", ["at(place)"]),
         ("go to desk 1", AT_DESK, "fails", ["not at(place)"]),
@@ -140,6 +149,19 @@ def test_why_an_action_was_rejected(action: str, fields: dict[str, Any], reason:
          {"holding": [], "last_seen": {"mug 1": "desk 1"}}),
         # Heated, cooled, cleaned: the object stays in the hand.
         ("heat mug 1 with microwave 1", {"holding": ["mug 1"]}, {"flags": {"mug 1": "hot"}}),
+        # A state ends those that it excludes, and no others.
+        ("heat mug 1 with microwave 1", {"holding": ["mug 1"], "flags": {"mug 1": "cool, clean"}},
+         {"flags": {"mug 1": "clean, hot"}}),
+        ("clean mug 1 with sinkbasin 1", {"holding": ["mug 1"], "flags": {"mug 1": "hot"}},
+         {"flags": {"mug 1": "hot, clean"}}),
+        ("heat mug 1 with microwave 1", {"holding": ["mug 1"], "flags": {"mug 1": "hot"}}, {}),
+        # Taken from one of two places that list it, it is listed at the other one still.
+        ("take mug 1 from desk 1", {"last_seen": {"mug 1": "bed 1"},
+                                    "also_at": {"mug 1": ["desk 1", "sofa 1"]}},
+         {"holding": ["mug 1"], "last_seen": {}, "also_at": {"mug 1": ["sofa 1"]}}),
+        ("take mug 1 from desk 1", {"last_seen": {"mug 1": "desk 1"},
+                                    "also_at": {"mug 1": ["bed 1"]}},
+         {"holding": ["mug 1"], "last_seen": {}, "also_at": {"mug 1": ["bed 1"]}}),
         ("look", {"location": "desk 1"}, {}),
         ("dance", {"location": "desk 1"}, {}),
     ],
@@ -149,6 +171,14 @@ def test_simulation(action: str, before: dict[str, Any], expected: dict[str, Any
     untouched = copy.deepcopy(belief)
     assert simulate(MANUAL, action, belief) == {**belief, **expected}
     assert belief == untouched
+
+
+def test_where_no_states_are_listed_as_alternatives_one_replaces_all(tmp_path: Path) -> None:
+    (tmp_path / "environment.yaml").write_text("alternatives: []\n", encoding="utf-8")
+    manual = load_manual("alfworld", str(tmp_path))
+    before = believing(flags={"mug 1": "sliced, clean"})
+    heated = simulate(manual, "heat mug 1 with microwave 1", before)
+    assert heated["flags"] == {"mug 1": "hot"}
 
 
 @pytest.mark.parametrize(

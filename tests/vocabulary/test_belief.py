@@ -26,6 +26,7 @@ BELIEFS = st.builds(
     holding=LISTS,
     containers=st.dictionaries(NAMES, st.sampled_from(["open", "closed"]), max_size=3),
     last_seen=st.dictionaries(NAMES, NAMES, max_size=3),
+    also_at=st.dictionaries(NAMES, LISTS, max_size=3),
     places=LISTS,
     searched=LISTS,
     visible=LISTS,

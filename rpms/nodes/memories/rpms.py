@@ -217,7 +217,7 @@ def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
         return after[number]["score"] / weight
 
     for number in shown("critical_failure"):
-        action = after[number]["advice"]["printed"][-1]
+        action = "".join(after[number]["advice"]["printed"][-1:])
         for snippet in shown("success"):
             if action in after[snippet]["advice"]["printed"]:
                 fatal = nearness(number) >= nearness(snippet)
@@ -229,7 +229,8 @@ def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
     advised = {a: n for n in shown("success") for a in after[n]["advice"]["printed"]}
     for number in shown("failure"):
         lesson = after[number]
-        action, explained = lesson["advice"]["printed"][-1], bool(lesson["advice"]["needs"])
+        action = "".join(lesson["advice"]["printed"][-1:])
+        explained = bool(lesson["advice"]["needs"])
         if action in advised and (form == "recorded" or not explained):
             why = f"{after[advised[action]]['entry']['id']} advises '{action}'"
             after[number] = drop(lesson, "contradicted", why)
@@ -273,7 +274,7 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
 
 def _detour(steps: Sequence[str], shorter: Sequence[str]) -> bool:
     """Whether a way has all the steps of a shorter one, in order, and ends as that does."""
-    if len(steps) <= len(shorter) or steps[-1] != shorter[-1]:
+    if len(steps) <= len(shorter) or steps[-1:] != shorter[-1:]:
         return False
     rest = iter(steps)
     return all(step in rest for step in shorter)

@@ -20,17 +20,14 @@ from rpms.nodes.memories.grounding import (
     UNEXPLAINED,
     GroundingContext,
     ground,
-    in_words,
-    reason,
+    steps_ahead,
 )
 from rpms.nodes.memories.roles import fill, lift
 from rpms.rules import Manual
-from rpms.rules.predicates import PREDICATES, World, parse_predicate, phrase
-from rpms.rules.schema import Wording
+from rpms.rules.predicates import PREDICATES, World, need, parse_predicate, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSignature
-from rpms.vocabulary.turn import Turn
 
 HOME, LAB, BARE = load_manual("alfworld"), load_manual("scienceworld"), bare_manual("alfworld")
 FORMS = get_args(MemoryForm)
@@ -111,15 +108,12 @@ PLAN = {
 
 def moment(
     sentence: str = "put a hot cup in cabinet",
-    done: str = "",
     form: Any = "grounded",
     **fields: Any,
 ) -> GroundingContext:
     now = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
     goal = ENV.parse_goal(sentence)
-    turn = Turn(step=1, thought="", action=done, observation="", failed=False, reply="")
-    sub_goal = ENV.sub_goal(goal, now, [turn] if done else [])
-    return GroundingContext(HOME, goal, sub_goal, now, form=form)
+    return GroundingContext(HOME, goal, ENV.sub_goal(goal, now, []), now, form=form)
 
 
 def advised(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:
@@ -138,12 +132,78 @@ WHOLE = ["go to countertop 1", "open countertop 1", "take cup 2 from countertop 
          "put cup 2 in/on cabinet 1"]  # fmt: skip
 
 
-def test_names_of_this_home_and_nothing_left_out() -> None:
-    """Not even what is done already: that is for the state filter to judge."""
-    assert advised(PLAN, moment(**SEEN)) == WHOLE
-    held = {"location": "microwave 1", "searched": ["countertop 1"], "holding": ["cup 2"]}
-    heated = moment(done="heat cup 2 with microwave 1", **held)
-    assert advised({**PLAN, "lifted": HEATED[3:]}, heated) == WHOLE[3:]
+AWAY = {**SEEN, "location": "desk 1"}
+HELD = {"location": "microwave 1", "searched": ["countertop 1"], "holding": ["cup 2"]}
+HOT = {**HELD, "flags": {"cup 2": "hot"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "done"),
+    [
+        # The countertop has no door: nobody has to open it.
+        (AWAY, [1]),
+        (SEEN, [0, 1]),
+        (HELD, [0, 1, 2, 3]),
+        (HOT, [0, 1, 2, 3, 4]),
+        ({**HOT, "location": "cabinet 1"}, [0, 1, 2, 3, 4, 5]),
+        # Taken already, and then gone elsewhere: the walk to the microwave is ahead again.
+        ({**HELD, "location": "fridge 1"}, [0, 1, 2]),
+        # The cup was put down on the way.
+        ({**SEEN, "location": "cabinet 1"}, [1]),
+    ],
+)
+def test_names_of_this_home_and_only_the_steps_ahead(
+    fields: dict[str, Any], done: list[int]
+) -> None:
+    """With rules on: Tier 2 tells what lies behind, Tier 3 what would change nothing."""
+    now = moment(**fields)
+    plan = {**PLAN, "lifted": HEATED}
+    if "last_seen" not in fields:  # in the hand it has no place any more
+        plan["lifted"] = HEATED[3:]
+        done = [step - 3 for step in done if step > 2]
+    whole = WHOLE[-len(plan["lifted"]) :]
+    advice = ground(plan, now).advice
+    assert advice["actions"] == advice["printed"]
+    assert advice["done"] == [whole[step] for step in done]
+    assert advice["printed"] == [step for n, step in enumerate(whole) if n not in done]
+
+
+@pytest.mark.parametrize(
+    ("played", "location", "begun"),
+    [
+        ([], "countertop 1", 0),
+        (["go to microwave 1"], "microwave 1", 1),
+        (["go to desk 1", "go to microwave 1"], "microwave 1", 1),
+        (["go to microwave 1", "heat cup 2 with microwave 1"], "microwave 1", 2),
+        # What came in between does not matter as long as one stands where it left off.
+        (["go to microwave 1", "heat cup 2 with microwave 1", "open microwave 1"],
+         "microwave 1", 2),
+        # Begun, and left: told from the start.
+        (["go to microwave 1", "go to desk 1"], "desk 1", 0),
+        (["heat cup 2 with microwave 1"], "microwave 1", 0),
+    ],
+)  # fmt: skip
+def test_without_rules_what_was_played_tells_what_lies_behind(
+    played: list[str], location: str, begun: int
+) -> None:
+    fields = {**HELD, "location": location}
+    now = replace(moment(**fields), manual=BARE, played=played)
+    assert steps_ahead(WHOLE[3:], now) == [0, 1, 2, 3][begun:]
+    wording = ground({**PLAN, "lifted": HEATED[3:]}, now)
+    assert (wording.advice["done"], wording.advice["printed"]) == (
+        WHOLE[3 : 3 + begun], WHOLE[3 + begun :],
+    )  # fmt: skip
+    # Rules know it as well without having been there.
+    assert steps_ahead(WHOLE[3:], moment(**HELD)) == [1, 2, 3]
+
+
+def test_what_is_all_behind_has_nothing_to_say() -> None:
+    there = moment("put a cup in cabinet", location="cabinet 1", last_seen={"cup 2": "cabinet 1"},
+                   searched=["cabinet 1"])  # fmt: skip
+    for manual, played in ((HOME, []), (BARE, ["go to cabinet 1"])):
+        now = replace(there, manual=manual, played=played)
+        wording = ground({**PLAN, "lifted": ["go to {destination}"]}, now)
+        assert wording.unsayable == "no step of it is still ahead"
 
 
 def test_who_plays_a_role_is_found_once_for_a_moment() -> None:
@@ -175,12 +235,19 @@ def test_every_form_of_one_memory(fields: dict[str, Any]) -> None:
     """Only the words differ: what it would mean here is the same, and judged the same."""
     recorded = {**PLAN, "actions": ["go to desk 9", "take mug 4 from desk 9"]}
     wordings = {form: ground(recorded, moment(form=form, **fields)) for form in FORMS}
+    # Steps of another home that do not correspond to those here are told whole.
     assert wordings["recorded"].advice["printed"] == recorded["actions"]
-    assert wordings["roles"].advice["printed"] == HEATED
+    assert wordings["roles"].advice["printed"] == (HEATED[2:] if fields else HEATED)
     assert len({str(w.advice["actions"]) for w in wordings.values()}) == 1
     assert wordings["grounded"].advice["printed"] == wordings["grounded"].advice["actions"]
     unsayable = {form for form, wording in wordings.items() if wording.unsayable}
     assert unsayable == (set() if fields else {"grounded"})
+    if fields:  # where they do, the steps behind are left out in their names, too
+        names = {"object": "mug 4", "object's place": "desk 9", "a microwave": "microwave 7",
+                 "destination": "desk 8"}  # fmt: skip
+        whole = [fill(step, names) for step in HEATED]
+        there = ground({**PLAN, "actions": whole}, moment(form="recorded", **fields)).advice
+        assert there["printed"] == whole[2:] and there["actions"] == WHOLE[2:]
 
 
 def test_the_second_thing_goes_where_the_first_one_is() -> None:
@@ -189,23 +256,29 @@ def test_the_second_thing_goes_where_the_first_one_is() -> None:
     assert advised(two, now) == ["go to cabinet 2", "put cup 2 in/on cabinet 2"]
 
 
-@pytest.mark.parametrize(("manual", "place"), [(HOME, "countertop 1"), (BARE, "drawer 1")])
-def test_an_entry_written_by_hand_is_lifted_when_it_is_asked(manual: Manual, place: str) -> None:
+@pytest.mark.parametrize(("manual", "steps"), [
+    (HOME, ["take cup 2 from countertop 1"]),
+    (BARE, ["go to drawer 1", "take cup 2 from drawer 1"]),
+])  # fmt: skip
+def test_an_entry_written_by_hand_is_lifted_when_it_is_asked(
+    manual: Manual, steps: list[str]
+) -> None:
     """Without rules by the kinds of things alone."""
     entry = {**PLAN, "lifted": [], "actions": ["go to drawer 9", "take mug 4 from drawer 9"]}
-    now = replace(moment(**SEEN), manual=manual)
-    assert advised(entry, now) == [f"go to {place}", f"take cup 2 from {place}"]
+    assert advised(entry, replace(moment(**SEEN), manual=manual)) == steps
 
 
-def lesson(lifted: str, words: str, failed: str = "x") -> dict[str, Any]:
-    return {"type": "failure", "lifted": lifted, "violated": ["at(place)"], "failed_action": failed,
+def lesson(lifted: str, words: str, failed: str = "x", *violated: str) -> dict[str, Any]:
+    return {"type": "failure", "lifted": lifted, "violated": [*violated], "failed_action": failed,
             "goal_signature": PLAN["goal_signature"], "corrective_rule": words}  # fmt: skip
 
 
 @pytest.mark.parametrize("manual", [HOME, BARE])
-def test_a_lesson_says_why_in_the_words_it_was_stored_with(manual: Manual) -> None:
-    stored = "heat <object> with <place>: only when at <place>; only when holding <object>"
-    entry = lesson("heat {object} with {a microwave}", stored, "heat mug 3 with microwave 2")
+def test_a_lesson_says_what_it_lacked_as_a_need(manual: Manual) -> None:
+    entry = lesson(
+        "heat {object} with {a microwave}", "needs you to be at <place>; you to hold <object>",
+        "heat mug 3 with microwave 2", "at(place)", "holding(object)", "at(place)",
+    )  # fmt: skip
     for form, name, place in (
         ("grounded", "cup 2", "microwave 1"), ("roles", "{object}", "{a microwave}"),
         ("recorded", "mug 3", "microwave 2"),
@@ -215,11 +288,15 @@ def test_a_lesson_says_why_in_the_words_it_was_stored_with(manual: Manual) -> No
             now = moment(holding=["cup 2"], location=location, form=form)
             advice = ground(entry, replace(now, manual=manual)).advice
             assert advice["printed"] == [f"heat {name} with {place}"]
-            assert advice["needs"] == [f"only when at {place}", f"only when holding {name}"]
+            assert advice["needs"] == [f"you to be at {place}", f"you to hold {name}"]
             assert advice["actions"] == ["heat cup 2 with microwave 1"]
-    assert ground(lesson("go to {a safe}", stored), moment()).unsayable
-    spoken = ground(lesson("heat {object} with {a microwave}", "it was too hot"), now).advice
-    assert spoken["needs"] == ["it was too hot"]
+    assert ground(lesson("go to {a safe}", "x"), moment()).unsayable
+    # Words that somebody wrote are told as they are, and no reason as none.
+    for words, needs in (("it was too hot", ["it was too hot"]), (UNEXPLAINED, [])):
+        spoken = lesson("heat {object} with {a microwave}", words)
+        assert ground(spoken, now).advice["needs"] == needs
+    by_hand = lesson("heat {object} with {a microwave}", "be there", "x", "must be there")
+    assert ground(by_hand, now).advice["needs"] == ["be there"]
 
 
 def test_a_schema_speaks_of_the_thing_at_hand() -> None:
@@ -231,13 +308,19 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     }  # fmt: skip
     advice = ground(entry, moment(holding=["cup 2"])).advice
     assert advice["printed"] == advice["actions"] == ["heat cup 2 with microwave 1"]
-    assert advice["needs"] == ["at microwave 1"] and advice["then"] == ["still holding cup 2"]
+    assert advice["needs"] == ["you to be at microwave 1"]
+    assert advice["then"] == ["you hold cup 2 still"]
     assert ground(entry, moment()).unsayable  # no cup is known yet
-    for form, words in (("recorded", "at <place>"), ("roles", "at {a microwave}")):
-        assert ground(entry, moment(form=form)).advice["needs"] == [words]
+    for form, words in (("recorded", "<place>"), ("roles", "{a microwave}")):
+        assert ground(entry, moment(form=form)).advice["needs"] == [f"you to be at {words}"]
     twice = {**entry, "kinds": {"object": {"cup": 4}, "place": {"cup": 4}}}
     said = ground(twice, moment(holding=["cup 2"]))
     assert said.unsayable == "it would be about one thing twice", said
+    # An action of which nothing was noticed teaches nothing.
+    used = [{"before": {"at(place)": True}, "worked": True, "after": [], "count": 4}]
+    idle = {**entry, "preconditions": [], "effects": [], "uses": used}
+    empty = ground(idle, moment(holding=["cup 2"]))
+    assert empty.unsayable == "it says nothing: no need and no effect was noticed"
     by_hand = {**entry, "uses": [], "preconditions": ["be there"]}
     advice = ground(by_hand, moment()).advice
     assert (advice["printed"], advice["needs"]) == (["heat <object> with <place>"], ["be there"])
@@ -258,7 +341,9 @@ def conditions(manual: Manual) -> Iterator[str]:
 
 
 def row(text: str, world: World) -> str:
-    cells = [in_words(text, {}, world), reason(text, {}, world), reason(f"not {text}", {}, world)]
+    predicate = parse_predicate(text)
+    denied = predicate._replace(positive=False)
+    cells = [statement(predicate, {}, world), need(predicate, {}, world), need(denied, {}, world)]
     return f"| `{text}` | {' | '.join(cells)} |"
 
 
@@ -274,45 +359,16 @@ def test_the_document_has_wordings_of_ours() -> None:
 
 
 @pytest.mark.parametrize("env", WORLDS)
-def test_no_condition_is_said_as_it_is_written_nor_as_the_manual_says_it(env: str) -> None:
+def test_no_condition_is_said_as_it_is_written(env: str) -> None:
+    """Nor as a fact where it is a need, nor as its contrary."""
     manual = load_manual(env)
     world = manual.world
     for text in conditions(manual):
-        for condition in (text, f"not {text}"):
-            predicate = parse_predicate(condition)
-            taught = phrase(predicate, {}, world)
-            still = in_words(condition, {}, world, still=True)
-            for words in (in_words(condition, {}, world), still, reason(condition, {}, world)):
-                assert not re.search(r"[:(){}_]|not not|\b(\w+) \1\b", words), words
-                assert all(re.search(rf"\b{name}\b", words) for name in predicate.arguments), words
-                assert taught not in words, words
-        assert in_words(text, {}, world) != in_words(f"not {text}", {}, world)
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "why"),
-    [
-        ("hand_empty", "still empty-handed", "only when empty-handed"),
-        ("not open(p)", "desk 1 does still not stand open", "only when desk 1 does not stand open"),
-        ("at_hand(p)", "still holding desk 1 or still at desk 1",
-         "only when holding desk 1 or at desk 1"),
-        ("not at_hand(p)", "still not holding desk 1 and still not at desk 1",
-         "only when not holding desk 1 and not at desk 1"),
-        ("clean_and_dry(p)", "desk 1 still counts as clean and dry",
-         "desk 1 does not count as clean and dry"),
-        ("not clean_and_dry(p)", "desk 1 does still not count as clean and dry",
-         "desk 1 counts as clean and dry"),
-        ("warm(p)", "desk 1 is still warm to the hand", "desk 1 is not warm to the hand"),
-        ("beside(p, o)", "desk 1 with {mug} still counts as beside",
-         "only when desk 1 with {mug} counts as beside"),
-        ("raining", "this still counts as raining", "only when this counts as raining"),
-    ],
-)  # fmt: skip
-def test_a_users_own_predicate_reads_like_a_sentence(text: str, words: str, why: str) -> None:
-    world = World(
-        {"clean_and_dry": frozenset(), "warm": frozenset()}, {},
-        predicates={"at_hand": [["holding(thing)"], ["at(thing)"]]},
-        wording=Wording(recalled={"warm": "{0} is {how}warm to the hand"}),
-    )  # fmt: skip
-    names = {"p": "desk 1", "o": "{mug}"}
-    assert (in_words(text, names, world, still=True), reason(text, names, world)) == (words, why)
+        predicate = parse_predicate(text)
+        both = (predicate, predicate._replace(positive=False))
+        facts, needs = ([say(each, {}, world) for each in both] for say in (statement, need))
+        for words in (*facts, *needs):
+            assert not re.search(r"[:{}_]|not not|\b(\w+) \1\b", words), words
+            mentioned = [name for name in predicate.arguments if predicate.name != "at_most"]
+            assert all(re.search(rf"\b{name}\b", words) for name in mentioned), words
+        assert len({*facts, *needs}) == 4, (facts, needs)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,52 @@ def test_a_refused_action_becomes_a_lesson_with_the_precondition_it_violated() -
     ]  # fmt: skip
     assert all(f["violated"] == ["at(place)"] for f in failures)
     assert all(f["failure_message"] == "Nothing happens." for f in failures)
+    assert {f["corrective_rule"] for f in failures} == {"needs you to be at <place>"}
+
+
+def test_a_rejection_for_what_was_so_already_teaches_nothing() -> None:
+    """To go where one is, or to open what is open: that it lacked the contrary is no news."""
+    needless = [
+        ("go to desk 1", "Nothing happens."),
+        ("open fridge 1", "Nothing happens."),
+        ("close microwave 1", "Nothing happens."),
+    ]
+    turns = [TURNS[0], needless[0], *TURNS[2:4], needless[1], TURNS[4], TURNS[6], needless[2]]
+    assert not [e for e in lessons(record(turns, success=False)) if e["type"] == "failure"]
+    # Nor does a reason of its own go under: closed *and* out of reach is worth telling.
+    apart = [TURNS[0], ("open fridge 1", "Nothing happens.")]
+    (lesson,) = [e for e in lessons(record(apart, success=False)) if e["type"] == "failure"]
+    assert lesson["violated"] == ["at(place)"]
+    # Without rules nobody can tell.
+    alone = lessons(record(turns, success=False), bare_manual("alfworld"))
+    assert len([e for e in alone if e["type"] == "failure"]) == 3
+
+
+def test_only_the_end_of_a_won_episode_solves() -> None:
+    for success in (True, False):
+        snippets = [e for e in lessons(record(success=success)) if e["type"] == "success"]
+        assert [s["sub_goal_type"] for s in snippets if s["solves"]] == (
+            ["place_object"] * 2 if success else []
+        )
+    # Won once is won: the same way out of a lost episode adds to it and takes nothing back.
+    by_order = [
+        learn([record(success=first), record(success=not first)]) for first in (True, False)
+    ]
+    assert by_order[0] == by_order[1]
+    solving = [e for e in by_order[0] if e.type == "success" and e.solves]
+    assert {e.sub_goal_type for e in solving} == {"place_object"}
+    assert {e.success_count for e in solving} == {2}
+
+
+def test_no_step_is_told_twice_in_a_row() -> None:
+    again = ("heat mug 1 with microwave 1", "You heat the mug 1 using the microwave 1.")
+    turns = [*TURNS[:8], again, *TURNS[8:]]
+    for manual in (MANUAL, bare_manual("alfworld")):
+        snippets = [e for e in lessons(record(turns), manual) if e["type"] == "success"]
+        assert snippets
+        for snippet in snippets:
+            for way in (snippet["actions"], snippet["lifted"]):
+                assert not [a for a, b in pairwise(way) if a == b], way
 
 
 def test_schemas_come_from_the_uses_of_an_action_alone() -> None:
@@ -213,7 +260,7 @@ def test_an_unknown_command_becomes_a_lesson() -> None:
     turns = [("pick up thermometer", UNKNOWN), ("dance", UNKNOWN)]
     failures = [entry for entry in learn([science_record(turns, 0)]) if entry.type == "failure"]
     rules = {entry.failed_action: entry.corrective_rule for entry in failures}
-    assert rules["pick up thermometer"] == "pick up <object>: only when <object> is in sight"
+    assert rules["pick up thermometer"] == "needs <object> to be in view"
     assert rules["dance"] == "'dance' was not understood"
     assert all(entry.failure_message == UNKNOWN for entry in failures)
 
@@ -232,11 +279,32 @@ def test_science_snippets_write_down_what_compat_asks_for() -> None:
         ("look at metal pot", "a metal pot (containing a substance called water)"),
         ("focus on water", "You focus on the water."),
     ]
-    (focus,) = [e for e in learn([science_record(turns, 10)]) if e.type == "success"]
-    assert focus.sub_goal_type == "focus_object" and focus.actions[-1] == "focus on water"
+    (focus,) = [e for e in learn([science_record(turns, 100)]) if e.type == "success"]
+    assert (
+        focus.solves
+        and focus.sub_goal_type == "focus_object"
+        and focus.actions[-1] == "focus on water"
+    )
     assert focus.precondition == {
         "instrument": None, "room": "kitchen", "progress": 0, "action_type": "focus",
     }  # fmt: skip
+    # Whether the answer of a lost episode was right nobody knows.
+    assert not [e for e in learn([science_record(turns, 10)]) if e.type == "success"]
+
+
+@pytest.mark.parametrize("score", [-100, -1])
+def test_what_ended_an_episode_badly_is_told_as_nothing_else(score: float) -> None:
+    """Neither as a way to a sub-goal nor as a use that worked."""
+    look, focus = ("look around", KITCHEN), ("focus on stove", "You focus on the stove.")
+    entries = learn([science_record([look, focus], score)])
+    (fatal,) = [e for e in entries if e.type not in ("schema", "found")]
+    assert (fatal.type, fatal.failed_action) == ("critical_failure", "focus on stove")
+    assert fatal.corrective_rule == f"it ended the task with score {score:.0f}"
+    assert "focus" not in {e.action_type for e in entries if e.type == "schema"}
+    # The very same turn is a use like others where it ended nothing.
+    harmless = learn([science_record([focus, look], 0)])
+    assert "focus" in {e.action_type for e in harmless if e.type == "schema"}
+    assert not [e for e in harmless if e.type == "critical_failure"]
 
 
 def test_an_answered_menu_is_learned_as_the_command_it_stands_for() -> None:
@@ -249,6 +317,8 @@ def test_an_answered_menu_is_learned_as_the_command_it_stands_for() -> None:
     entries = learn([science_record(turns, -100)])
     (fatal,) = [entry for entry in entries if entry.type == "critical_failure"]
     assert fatal.failed_action == "focus on water in metal pot"
+    assert not [e for e in entries if e.type == "schema"], "no use that worked"
+    entries = learn([science_record(turns, 5)])
     counts = [(e.action_type, e.success_count) for e in entries if e.type == "schema"]
     assert counts == [("focus", 1)]
 
