@@ -55,14 +55,14 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         if decision["step"] == step and decision["verdict"] == "asked_again"
     ]
     now = situation(state, context)._replace(repeated_here=(*played_here, *vetoed))
-    best, reason = _choose(now, state["recalls"])
+    best, reason = _choose(now, state["recalls"], context.rules)
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
         action = _mistake(state["env"], now, best, rng) or best
     elif rng.random() < 0.5:
         action = _insisted(state) or best
-    update = EpisodeState(reply=_reply(reason, action), usage=NOTHING, action="")
+    update = EpisodeState(reply=_reply(reason, action, context.rules), usage=NOTHING, action="")
     if action != best:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
     elif reason == LOST:
@@ -96,10 +96,10 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
-        best, reason = _choose(now, cast(list[Recall], recalls))
+        best, reason = _choose(now, cast(list[Recall], recalls), bool(step.get("rules")))
         said = (here, best, min(len(no_effect), DEEP))
         if reason != LOST and said not in known:
-            yield step, _reply(reason, best)
+            yield step, _reply(reason, best, bool(step.get("rules")))
         known.add(said)
         played[here].append(step["action"])
         before = here
@@ -109,7 +109,12 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         )  # fmt: skip
 
 
-def _reply(reason: str, action: str) -> str:
+_CITED = re.compile(r" \[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\]")
+
+
+def _reply(reason: str, action: str, rules: bool) -> str:
+    """A thought cites a rule by its id only where the prompt prints the rules."""
+    reason = reason if rules else _CITED.sub("", reason)
     return f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
 
 
@@ -120,12 +125,12 @@ def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: s
     )  # fmt: skip
 
 
-def _choose(now: DecisionPoint, recalls: Sequence[Recall]) -> tuple[str, str]:
+def _choose(now: DecisionPoint, recalls: Sequence[Recall], rules: bool) -> tuple[str, str]:
     choices = serving_actions(now)
     if not choices:
         return now.manual.domain.idle or "look around", LOST
     best = choices[0]
-    if there := _as_remembered(now, best["action"], recalls):
+    if there := _as_remembered(now, best["action"], recalls, rules):
         return there, f"{now.sub_goal['target']} was found in such places before"
     return best["action"], best["reason"]
 
@@ -176,22 +181,27 @@ def _out_of_turn(env: str, now: DecisionPoint) -> list[str]:
     return [a for a in actions if check_action(now.manual, a, now.belief).verdict == "fails"]
 
 
-def _as_remembered(now: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:
+def _as_remembered(now: DecisionPoint, action: str, recalls: Sequence[Recall], rules: bool) -> str:
     """The same step, but to the place where memory has found the thing; empty where it has none.
 
-    A step that is about one place, not searched so far, is a step of a search.
+    A step that is about one place, not searched so far, is a step of a search. Where the manual is
+    printed, its own line on where such things are comes first, and what memory found elsewhere
+    second.
     """
     rule, names = match_action(now.manual, action) or (None, {})
     unsearched = {*now.belief["places"]} - {*now.belief["searched"]}
     if rule is None or len(names) != 1 or not {*names.values()} <= unsearched:
         return ""
+    usual = now.manual.likely_places(now.sub_goal["target"]) if rules else []
+    if {kind_of(name) for name in names.values()} & {*usual}:
+        return ""
     for recall in surviving(recalls):
         if recall["entry"].get("object") != now.sub_goal["target"]:
             continue
-        for advice in recall["advice"]["places"]:  # "shelf 1, shelf 2 (3 of 4 held one)", "a shelf"
-            name = re.split(r"[,(]", advice)[0].strip()
+        for advice in recall["advice"]["places"]:  # "shelf (3 of 4 searched; here: shelf 1)"
+            kind = advice.partition(" (")[0]
             for place in sorted(unsearched, key=in_order):
                 there = rule.syntax.format(**dict.fromkeys(names, place))
-                if name in (place, f"a {kind_of(place)}") and veto(now, there) is None:
+                if kind_of(place) == kind and veto(now, there) is None:
                     return there
     return ""
