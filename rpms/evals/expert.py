@@ -96,10 +96,11 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
-        best, reason = _choose(now, cast(list[Recall], recalls), bool(step.get("rules")))
+        printed = any(step.get("rules", {}).values())
+        best, reason = _choose(now, cast(list[Recall], recalls), printed)
         said = (here, best, min(len(no_effect), DEEP))
         if reason != LOST and said not in known:
-            yield step, _reply(reason, best, bool(step.get("rules")))
+            yield step, _reply(reason, best, printed)
         known.add(said)
         played[here].append(step["action"])
         before = here
