@@ -440,7 +440,7 @@ def contrary(
     Everything said here is in the belief: where the agent is, what it holds, doors, last sightings.
     Of what a world words itself our words would be strange to it: a lock that a service "holds".
     """
-    if {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys():
+    if predicate.name in {"at", "holding", "hand_empty"} & world.wording.phrases.keys():
         return ""
     names = [bindings.get(name, name) for name in predicate.arguments]
     key = f"{'' if predicate.positive else 'not '}{predicate.name}"
@@ -448,8 +448,6 @@ def contrary(
     hand = f"you hold {holding}" if holding else "you hold nothing"
     known = find_name(names[0], belief["containers"]) if names else None
     door = belief["containers"].get(known or "", "")
-    if predicate.name in {"at", "holding", "hand_empty"} & world.wording.phrases.keys():
-        return statement(predicate._replace(positive=not predicate.positive), bindings, world)
     if key in ("at", "here") and here is None:
         return "you are at none of the places yet"
     if key == "at":
@@ -473,6 +471,10 @@ def contrary(
     if key == "can_contain":
         place, thing = (with_article(kind_of(name)) for name in names)
         return f"{place} does not take {thing}"
+    if key == "adjacent" and here is not None:
+        if names[0] in world.connected.get(here, ()):
+            return f"the door to {names[0]} is closed"
+        return f"no door leads from {here} to {names[0]}"
     if key == "at_most":
         return f"{names[0]} was given"
     if key in ("activated", "not activated"):

@@ -173,7 +173,7 @@ def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
     """A circle can be walked again; else a step towards a proposal; else nothing is done."""
     here: dict[str, Any] = {"location": "sofa 1", "searched": ["sofa 1"]}
     now = state("", **here)
-    now["played_in"] = {fingerprint(now["belief"]): ["go to cabinet 1"]}
+    now["played_in"] = {fingerprint(now["belief"]): ["go to cabinet 1"] * 2}
     circle = verified(now, "Action: go to cabinet 1", TAKE, HEAT)
     assert circle[-1]["played"] == "go to cabinet 1"
     towards = verified(state("", **here), TAKE, HEAT, HEAT)

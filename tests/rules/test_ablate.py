@@ -103,7 +103,7 @@ def test_the_guard_acts_by_no_principle_that_is_left_out() -> None:
         for action, rule in zip((heat, unknown), rules, strict=True):
             against = veto(tried, action)
             assert (against.rule if against else None) == rule
-        circled = DecisionPoint(manual, GOAL, step, HOME, repeated_here=[heat])
+        circled = DecisionPoint(manual, GOAL, step, HOME, repeated_here=[heat, heat])
         assert bool(veto(circled, heat)) == (rules[0] is not None)
 
 

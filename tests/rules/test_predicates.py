@@ -301,4 +301,4 @@ def test_every_need_of_a_manual_reads_as_a_need(world: str) -> None:
         words = need(predicate, {}, manual.world)
         assert " to be " in words or " to hold " in words, words
         assert "so that" not in words, f"{predicate}: its statement has no verb to turn"
-    assert len(predicates) > 15
+    assert len(predicates) >= 15

@@ -11,7 +11,7 @@ from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.nodes.blocks import load_system, render_rules
 from rpms.nodes.manual import load_manual
-from rpms.rules import forbidden_by
+from rpms.rules import Rejection, forbidden_by
 from rpms.rules.manual import RULES_FOLDER
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
@@ -95,7 +95,8 @@ def test_every_domain_rule_is_active_for_some_goal() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
     """1200 tokens are the ceiling for all knowledge but memory; four characters are a token."""
-    refused = ("pick up stove in kitchen", ["stove in kitchen can be moved"])
+    why = "it needs stove in kitchen to be something that can be moved"
+    refused = Rejection("pick up stove in kitchen", "was rejected 3 times", why)
     growing = goal(family, "plant")
     text = render_rules(ENVIRONMENT, MANUAL.active(growing, empty_belief(), refused), growing)
     assert len(text) / 4 <= 990
@@ -104,7 +105,7 @@ def test_the_rules_leave_room_for_goal_and_state(family: str) -> None:
 def test_what_goes_without_saying_is_checked_but_not_printed() -> None:
     rules = MANUAL.active(goal("F3", "water"), empty_belief())
     texts = {line["id"]: line["text"] for line in rules["environment"]}
-    needs = "needs: <object> can be moved; <place> not closed"
+    needs = "needs <object> to be something that can be moved; <place> not to be closed"
     assert texts["O-ACT-007"] == f"move <object> to <place> | {needs}"
     assert not any("in view" in text for id_, text in texts.items() if "-ACT-" in id_)
     assert "in view" in texts["O-SEM-001"]
