@@ -209,8 +209,10 @@ def _obstacle(now: DecisionPoint, service: Service) -> str:
                 for values in permutations(_names(now), len(rule.parameters))]  # fmt: skip
     for names in fillings:
         if all(holds(now, condition, names) for condition in conditions):
-            against = veto(now, rule.syntax.format(**names))
-            return against.reason if against else "it is meant for other types of goals"
+            action = rule.syntax.format(**names)
+            against = veto(now, action)
+            other = "it is meant for other types of goals"
+            return f"'{action}' would not do: {against.reason if against else other}"
     for condition in conditions:
         if not any(holds(now, condition, names) for names in fillings):
             return f"'{condition}' is not known to hold of anything"

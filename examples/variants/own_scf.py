@@ -10,9 +10,10 @@ def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
     """Read the candidates and the belief; drop what needs a full hand while it is empty."""
     recalls = []
     for recall in state["recalls"]:
-        needed = [name for name in recall["advice"]["needs"] if name.startswith("holding ")]
+        needed = [name for name in recall["advice"]["needs"] if name.startswith("you to hold ")]
         if needed and not recall["dropped_by"] and not state["belief"]["holding"]:
-            recall = {**recall, "dropped_by": "scf", "reason": f"the hand is empty: {needed[0]}"}
+            reason = f"the hand is empty, and it needs {needed[0]}"
+            recall = {**recall, "dropped_by": "scf", "reason": reason}
         recalls.append(recall)
     return {"recalls": recalls}
 

@@ -157,11 +157,11 @@ def _print_memories(console: Console, event: StepEvent) -> None:
         if kind == NOTE:
             kind, advice = recall["entry"]["kind"], recall["entry"]["text"].partition("\n")[0]
         text = escape(f"{kind} {recall['score']:.2f} {advice}")
+        rule = f" by {recall['rule']}" if recall["rule"] else ""
         if recall["dropped_by"]:
-            rule = f" by {recall['rule']}" if recall["rule"] else ""
             fate = f"[red]{recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
         elif recall["warning"]:
-            fate = f"[yellow]warned by {recall['rule']}: {escape(recall['warning'])}[/]"
+            fate = f"[yellow]warned{rule}: {escape(recall['warning'])}[/]"
         else:
             fate = "[green]used[/]"
         console.print(f"     {text}\n       {fate}")

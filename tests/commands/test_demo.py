@@ -32,17 +32,17 @@ def test_it_tells_every_mechanism_and_leaves_one_folder(
         assert (done.code, done.err) == (0, "")
         assert [folder.name for folder in tmp_path.iterdir()] == ["demo-alfworld"]
     labels = re.findall(
-        r"^(vetoed|recalled|SCF dropped|rules dropped|refused|won) ", done.out, re.M
+        r"^(vetoed|recalled|SCF dropped|rules dropped|rejected|won) ", done.out, re.M
     )
-    assert {*labels} == {"vetoed", "recalled", "SCF dropped", "rules dropped", "refused", "won"}
+    assert {*labels} == {"vetoed", "recalled", "SCF dropped", "rules dropped", "rejected", "won"}
     steps = int(re.findall(r"^won +after (\d+) steps", done.out, re.M)[0])
     assert len(re.findall(r"^action ", done.out, re.M)) == steps <= 12
     shown = " ".join(done.out.split())
-    # What was dropped, vetoed or refused says why; the rule stands in the manual by this id.
+    # What was dropped, vetoed or rejected says why; the rule stands in the manual by this id.
     assert len(re.findall(r"^  because ", done.out, re.M)) == len(labels) - labels.count(
         "recalled"
     ) - labels.count("won")
-    refusal = re.search(r"refused Nothing happens\. because \[([\w-]+)\] it (?:may )?need", shown)
+    refusal = re.search(r"rejected Nothing happens\. because \[([\w-]+)\] it needs ", shown)
     assert refusal and refusal[1] in get_environment("alfworld").rules.joinpath(
         "environment.yaml"
     ).read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     done = rpms("demo", "--env", "scienceworld", "--conditions", choice.condition,
                 "--out", tmp_path)  # fmt: skip
     assert (done.code, done.err) == (0, "")
-    for label in ("recalled", "SCF dropped", "refused", "vetoed", "won"):
+    for label in ("recalled", "SCF dropped", "rejected", "vetoed", "won"):
         assert re.search(rf"^{label} ", done.out, re.M), label
     assert "it may need: unknown" not in done.out, "a reason is no need"
     (won,) = read_report(tmp_path / "demo-scienceworld").run.played(choice.condition)

@@ -99,11 +99,16 @@ def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
 def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> None:
     fates = {
         ("mug 1", "look"): "scf: recorded while holding something",
-        ("none", "go to fridge 1"): "warned by O-ACT-001: 'go to fridge 1' failed then, but",
+        (
+            "none",
+            "go to fridge 1",
+        ): "arbitration by O-ACT-001: 'go to fridge 1' is what find_object",
         ("none", "open fridge 1"): "used",
+        # Once it stands at another place of that kind, nobody knows whether both are at one spot.
+        ("none", "open cabinet 1"): "warned by O-ACT-002: check first that you are at cabinet 1; ",
     }
     memory = refusals(tmp_path / "memory.jsonl", 9, *fates)
-    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "1",
+    done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "4",
                 "--memory", memory)  # fmt: skip
     assert done.code == 0
     shown = " ".join(done.out.split())

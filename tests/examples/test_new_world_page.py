@@ -19,7 +19,8 @@ def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
     done = shell(commands, tmp_path)
     assert done.code == 0, done
     assert re.search(r"problems\n.*\n.* 0\n", done.out)  # of the table of rules check
-    assert "[E-OPEN] open <place> | needs: <place> exists here; <place> is closed" in done.out
+    needs = "needs <place> to be a place here; <place> to be closed"
+    assert f"[E-OPEN] open <place> | {needs}" in done.out
     assert "success after" in done.out
     assert "runs/practice: 12 of 12 episodes; E 12/12" in done.out
     assert re.search(r"kiosk.jsonl: \d+ entries \(\d+ found, \d+ schema, \d+ success\)", done.out)

@@ -112,7 +112,10 @@ def test_a_refusal_is_explained_in_this_world_s_own_words() -> None:
 
     result = run_episode(0, env=NAME, context=context, model=Listening(responses=replies))
     assert result["history"][-2]["observation"] == "Nothing happens."
-    assert "'take key 1 from drawer 1' was refused: drawer 1 is open." in prompts[-1]
+    assert (
+        "'take key 1 from drawer 1' was rejected: it needs drawer 1 to be open, and drawer 1 is "
+        "closed."
+    ) in prompts[-1]
 
 
 def test_what_a_world_does_not_have_is_one_line() -> None:
@@ -212,11 +215,13 @@ GUESSES = [
     ("world.py", 'belief["places"] =', "nowhere =", f"{NOTHING} 1 of task 0 of practice: "
      f"open: 'unsearched(place)' {UNKNOWN} none)"),
     (ENVIRONMENT, "place(place), closed", "place(place), open", f"{NOTHING} 1 of task 0 of "
-     "practice: open: 'open drawer 1' needs: drawer 1 is open"),
+     "practice: open: 'open drawer 1' would not do: it needs drawer 1 to be open, and drawer 1 is "
+     "closed"),
     ("world.py", 'name="find_object"', 'name="search"', "serves: 'search' has nothing to offer at "
      "step 1 of task 0 of practice: nothing is listed under the name that the world's sub_goal()"),
     ("world.py", "answer = self._view(rest)", "answer = 'Done.'", f"{NOTHING} 7 of task 0 of "
-     "practice, after 'open box 3' was answered 'Done.': open: 'open drawer 1' changed nothing"),
+     "practice, after 'open box 3' was answered 'Done.': open: 'open drawer 1' would "
+     "not do: it changed nothing before, and nothing has changed since"),
     ("world.py", "rest not in self.opened:", "not rest:", "update_belief: 'open drawer 1' was "
      "refused at step 1 of task 0 of practice although all that E-OPEN needs holds in the belief"),
     ("world.py", 'id=f"fetch-{first + index}"', "id=index", "tasks: the id 0 should be a text"),

@@ -83,11 +83,12 @@ def needing(*needs: str) -> Recall:
 
 def test_the_own_filter_does_what_is_said_of_it(own_scf: Any) -> None:
     """In two places: the head of the file and the function."""
-    recalls = [needing("holding mug 1"), needing("a free hand"), needing("not holding mug 1"),
-               needing("only when holding mug 1"), needing()]  # fmt: skip
+    recalls = [needing("you to hold mug 1"), needing("your hand to be empty"),
+               needing("you not to hold mug 1"), needing("it to be so that you hold it"),
+               needing()]  # fmt: skip
     empty = own_scf({"recalls": recalls, "belief": {"holding": []}})["recalls"]
     assert [recall["dropped_by"] for recall in empty] == ["scf", "", "", "", ""]
-    assert empty[0]["reason"] == "the hand is empty: holding mug 1"
+    assert empty[0]["reason"] == "the hand is empty, and it needs you to hold mug 1"
     full = own_scf({"recalls": recalls, "belief": {"holding": ["apple 1"]}})["recalls"]
     assert full == recalls
     head = (FOLDER / "own_scf.py").read_text().splitlines()[0]
@@ -101,6 +102,6 @@ def test_the_own_filter_has_occasion_to_drop(own_scf: Any) -> None:
     for event in stream_episode(5, split="generated_unseen", context=context, graph=graph):
         for recall in event.get("recalls", []):
             reason = recall["reason"] if recall["dropped_by"] == "scf" else ""
-            if reason.startswith("the hand is empty: holding"):
+            if reason.startswith("the hand is empty, and it needs you to hold"):
                 return
     raise AssertionError("nothing was dropped in a whole episode")
