@@ -350,6 +350,21 @@ class Environment(ABC):
             return "recorded while holding something, the hand is empty now"
         return ""
 
+    def changed_by(self, action: str) -> tuple[str, ...]:
+        """How the facts begin that an action changes, for schemas of a world without a body.
+
+        What else an answer shows was found out, or is a consequence that other things decide.
+        """
+        return ("",)
+
+    def steps_done(self, entry: Mapping[str, Any], belief: Belief) -> set[int]:
+        """Which steps of a snippet, by number, are done by what the entry itself tells of them.
+
+        For worlds whose state has more than a hand: what a step changed then is changed already.
+        Nothing here may ask the rules.
+        """
+        return set()
+
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
         """What a success snippet writes down of the state that its actions started from."""
         return {"holding": belief["holding"][0] if belief["holding"] else None}

@@ -156,18 +156,39 @@ def _insisted(state: EpisodeState) -> str:
 def _mistake(env: str, now: DecisionPoint, right: str, rng: random.Random) -> str:
     """A step of the goal's own way out of turn, or else any action with names that are known.
 
-    What a rule forbids may end the episode for good, and nothing could be learned from that.
+    What a rule forbids may end the episode for good, and nothing could be learned from that. Where
+    things have ids, nobody takes a bill for a customer: names are of the sort that is asked for.
     """
     belief = now.belief
     if (early := _out_of_turn(env, now)) and rng.random() < 0.5:
         return rng.choice(early)
     known = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+    embodied = get_environment(env).embodied
     for _ in range(TRIES if known else 0):
         rule = rng.choice(now.manual.actions)
-        action = rule.syntax.format(**{name: rng.choice(known) for name in rule.parameters})
+        pools = [known if embodied else _of_sort(env, now, name) for name in rule.parameters]
+        if not all(pools) or not (embodied or rule.effects):
+            continue
+        names = dict(zip(rule.parameters, map(rng.choice, pools), strict=True))
+        action = rule.syntax.format(**names)
         if action != right and forbidden_by(now.manual, action, now.goal) is None:
             return action
     return ""
+
+
+def _of_sort(env: str, now: DecisionPoint, parameter: str) -> list[str]:
+    """What a parameter may stand for: things noted as such, who plays that part, and words for it.
+
+    A ``line`` is what the belief notes as a line, or plays the part of the ticket's line; for a
+    ``mode`` the manual has a category of ``modes``.
+    """
+    belief = now.belief
+    noted = [name for name, facts in belief["flags"].items()
+             if f"a {parameter}" in facts.split(", ")]  # fmt: skip
+    parts = [name for role, name in get_environment(env).players(belief).items()
+             if parameter in role.split()]  # fmt: skip
+    words = now.manual.domain.categories.get(f"{parameter}s", [])
+    return list(dict.fromkeys([*noted, *parts, *words]))
 
 
 def _out_of_turn(env: str, now: DecisionPoint) -> list[str]:

@@ -107,6 +107,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     for run in runs:
         for label in _chosen(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
+            departures += [f"stages of {path}" for path in _stages(run, label)]
             if departures and not allowed:
                 where = f"{run.folder}, condition {label}"
                 raise RpmsError(_refusal(run.manifest.env, where, departures))
@@ -119,7 +120,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             ]
             origin = (*_origin(run, label), *departures)
             rounds[origin].append((len(learned), len(run.manifest.tasks)))
-            players.add(run.model(label))
+            players.add(_player(run, label))
     if not records:
         raise RpmsError(
             f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
@@ -128,6 +129,16 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     sources = [_source(origin, counts, allowed) for origin, counts in rounds.items()]
     often, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
     return Experience(records, sources, sorted(players), often, failed, damaged)
+
+
+def _stages(run: Run, label: str) -> list[str]:
+    """Import paths of the stages that an arm swapped: code of its own may have played."""
+    swapped = run.manifest.swapped.get(label, {})
+    return [code["path"] for name, code in swapped.items() if name.startswith("nodes ")]
+
+
+def _player(run: Run, label: str) -> str:
+    return " and ".join(_stages(run, label)) or run.model(label)
 
 
 def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
@@ -175,7 +186,7 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
     rules = "".join(f" {word} {value}" for word, value in own.items() if value)
     where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
     condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
-    return run.model(label), where, tasks, condition, commit
+    return _player(run, label), where, tasks, condition, commit
 
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:

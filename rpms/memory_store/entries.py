@@ -79,8 +79,9 @@ class Use(_Strict):
 class Schema(_Entry):
     """A verified schema: what an action needed and did, told by its uses alone.
 
-    ``kinds`` counts what the parameters stood for when it worked. Preconditions, effects and
-    confidence follow from the uses where there are any.
+    ``kinds`` counts what the parameters stood for when it worked, ``words`` likewise what was
+    given for those that stand for no thing. Preconditions, effects and confidence follow from the
+    uses where there are any.
     """
 
     type: Literal["schema"]
@@ -90,6 +91,7 @@ class Schema(_Entry):
     effects: list[str] = []
     uses: list[Use] = []
     kinds: dict[str, dict[str, int]] = {}
+    words: dict[str, dict[str, int]] = {}
     success_count: int = Field(ge=0)
     failure_count: int = Field(ge=0)
     confidence: float = Field(ge=0, le=1)

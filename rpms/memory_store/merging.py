@@ -86,7 +86,7 @@ def _add(entry: Data, other: Data) -> Data:
 
 def _example(data: Data) -> str:
     """Orders entries by the home they were recorded in, which says nothing about their worth."""
-    left_out = {"id", "uses", "kinds", "objects", "confidence", "manual", "solves", "won", *_COUNTS}
+    left_out = {*_ADDED, "id", "confidence"}
     example = {name: value for name, value in data.items() if name not in left_out}
     return json.dumps(example, sort_keys=True, ensure_ascii=False)
 
@@ -109,8 +109,8 @@ def _sum(counts: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]
 
 
 _ADDED: dict[str, Callable[[Any, Any], Any]] = {
-    **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "objects": _sum, "manual": or_,
-    "solves": or_, "won": or_,
+    **dict.fromkeys(_COUNTS, add), "uses": _uses, "kinds": _kinds, "words": _kinds,
+    "objects": _sum, "manual": or_, "solves": or_, "won": or_,
 }  # fmt: skip
 
 
@@ -152,12 +152,16 @@ def effects(uses: Sequence[Use]) -> list[str]:
 
 
 def confidence(uses: Sequence[Use]) -> float:
-    """The share of uses that went as the schema says: worked where its needs held, else not."""
+    """The share of uses that went as the schema says: worked where its needs held, else not.
+
+    A rejection of which nothing tells whether the needs were met says nothing for or against it.
+    """
     needs = preconditions(uses)
-    total = sum(use.count for use in uses)
+    told = [use for use in uses if use.worked or not any(use.before.get(n) is None for n in needs)]
+    total = sum(use.count for use in told)
     right = sum(
         use.count
-        for use in uses
+        for use in told
         if use.worked == (not any(use.before.get(name) is False for name in needs))
     )
     return round(right / total, 4) if total else 0.0

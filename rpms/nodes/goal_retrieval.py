@@ -28,7 +28,7 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     known = known_manual(state["env"], context)
     now = GroundingContext(
         known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
-        env.players(state["belief"]), _effective(state),
+        env.players(state["belief"]), _effective(state), env.steps_done,
     )  # fmt: skip
     begun = bool(state.get("history"))
     request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)

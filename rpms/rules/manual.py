@@ -162,6 +162,7 @@ class Manual:
             ruled_out=_sets(self.environment.ruled_out),
             cannot_contain=_sets(self.environment.cannot_contain),
             alternatives=[frozenset(facts) for facts in self.environment.alternatives],
+            unmoved=self.environment.unmoved,
         )
 
     def categories_of(self, kind: str) -> set[str]:

@@ -74,6 +74,7 @@ class World(NamedTuple):
     ruled_out: Mapping[str, frozenset[str]] = {}
     cannot_contain: Mapping[str, frozenset[str]] = {}
     alternatives: Sequence[frozenset[str]] = ()
+    unmoved: bool = False
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?$")
@@ -160,9 +161,11 @@ def _accessible(belief: Belief, _: World, place: str) -> Truth:
     return True if place in belief["searched"] else None
 
 
-def _in(belief: Belief, _: World, thing: str, place: str) -> Truth:
+def _in(belief: Belief, world: World, thing: str, place: str) -> Truth:
     if belief["last_seen"].get(thing) == place or place in belief["also_at"].get(thing, []):
         return True
+    if world.unmoved and thing in belief["last_seen"]:
+        return False
     return False if place in belief["searched"] or thing in belief["holding"] else None
 
 
@@ -375,6 +378,8 @@ STATEMENTS: dict[str, str] = {
     "looked_around": "you are informed about what is here",
     "here_closed": "the place where you are is closed",
 }
+UNSHOWN = "no answer has shown that yet"
+"""What is so instead of a need for evidence, where nothing is known."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
 # Between the clauses of a statement put together from several: each has a verb of its own.
 _JOINT = re.compile(r"(; |, | or | and )")
@@ -465,6 +470,8 @@ def contrary(
         if names[0] in belief["holding"]:
             return f"you hold {names[0]}"
         seen = belief["last_seen"].get(names[0])
+        if seen and world.unmoved:
+            return statement(Predicate(True, "in", (names[0], seen)), {}, world)
         if seen:
             return f"{names[0]} was last seen at {seen}"
         return f"it was not there when {names[1]} was searched"
@@ -484,8 +491,25 @@ def contrary(
                   if belief["containers"].get(place) == "closed")  # fmt: skip
         return next((f"it is in {place}, which is closed" for place in closed), "")
     if key in ("state", "seen", "not state", "not seen"):
-        return _fact_instead(belief, world, names[0], names[1])
+        instead = _fact_instead(belief, world, names[0], names[1])
+        return instead or (UNSHOWN if key == "seen" else "")
+    if key in world.predicates:
+        return _choices_instead(belief, world, world.predicates[key], names)
     return ""
+
+
+def _choices_instead(
+    belief: Belief, world: World, choices: Sequence[Sequence[str]], names: Sequence[str]
+) -> str:
+    """What is so in the place of each choice of a world's own predicate."""
+    bindings, parts = dict(zip((ARGUMENT,), names, strict=False)), list[str]()
+    for choice in choices:
+        predicates = [parse_predicate(text) for text in choice]
+        lacking = (p for p in predicates if evaluate(p, belief, world, bindings) is False)
+        parts += [contrary(p, belief, world, bindings) for p in [*lacking][:1]]
+    if UNSHOWN in parts:
+        return UNSHOWN
+    return " and ".join(dict.fromkeys(parts)) if all(parts) else ""
 
 
 def _fact_instead(belief: Belief, world: World, thing: str, state: str) -> str:

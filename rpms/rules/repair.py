@@ -118,13 +118,26 @@ class Planner:
         return next((path for path in paths if path), [])
 
     def lacking(self, action: str) -> str:
-        """The first need that nothing meets, not even what is withheld; empty if there is none."""
+        """The first need that nothing meets, not even what is withheld; empty if there is none.
+
+        What only has to be shown, another value given or another owner named can still be met.
+        """
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
+            if self._is_evidence(need) or need.name in ("at_most", "kind"):
+                continue
+            if need.name == "in" and self.manual.world.unmoved:
+                continue
             if self._path_for(need, names, (action,)) is None and not self.withheld:
                 return in_words(need, names, self.manual.world)
         return ""
+
+    def _is_evidence(self, need: Predicate) -> bool:
+        """Whether an answer has to show it: which call would do so, effects do not tell."""
+        choices = self.manual.world.predicates.get(need.name, ())
+        parts = [parse_predicate(text) for choice in choices for text in choice]
+        return need.name == "seen" or (bool(parts) and all(p.name == "seen" for p in parts))
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
         """Other actions that achieve the same: with the place where a thing is, or another way."""

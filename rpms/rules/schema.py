@@ -315,7 +315,9 @@ class EnvironmentTier(_Strict):
     state a thing is in, each with one that would.
 
     ``things`` are those that any action may speak of, and ``alternatives`` facts that exclude each
-    other: of a thing that has one, the others of that list are known not to hold.
+    other: of a thing that has one, the others of that list are known not to hold. In an ``unmoved``
+    world nothing changes its place: what is known to be ``in`` one, as a line on an account, is in
+    no other.
 
     ``features`` are what this world has that others have not: sentences of Tier 1 that require
     others are not printed. ``unprinted`` has ids of rules, of any tier, that a prompt goes without,
@@ -334,6 +336,7 @@ class EnvironmentTier(_Strict):
     predicates: dict[str, list[list[Condition]]] = {}
     things: list[str] = []
     alternatives: list[list[str]] = []
+    unmoved: bool = False
     wording: Wording = Wording()
     built_together: list[list[str]] = []
     connected: dict[str, list[str]] = {}

@@ -52,6 +52,14 @@ class Diagnosis(NamedTuple):
     unsure_predicates: tuple[str, ...] = ()
 
     @property
+    def checked(self) -> Diagnosis:
+        """The same without what only a policy asks for (``seen``): no environment checks that."""
+        rows = [*zip(self.violated, self.instead, self.violated_predicates, strict=True)]
+        rows = [row for row in rows if parse_predicate(row[2]).name != "seen"]
+        violated, instead, predicates = zip(*rows, strict=True) if rows else ((), (), ())
+        return self._replace(violated=violated, instead=instead, violated_predicates=predicates)
+
+    @property
     def reason(self) -> str:
         """Why the action cannot work: each unmet need, and what is so instead."""
         pairs = zip(self.violated, self.instead, strict=True)
@@ -145,8 +153,8 @@ def explain_rejection(manual: Manual, action: str, belief: Belief) -> str:
     diagnosis = check_action(manual, action, belief)
     if diagnosis.verdict == "no_such_action":
         return "it is not one of the available actions"
-    if diagnosis.violated:
-        return diagnosis.reason
+    if diagnosis.checked.violated:
+        return diagnosis.checked.reason
     matched = match_action(manual, action)
     if matched and matched[0].if_refused and manual.knows(matched[0]):
         return matched[0].if_refused.format(**matched[1])

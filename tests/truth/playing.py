@@ -72,6 +72,8 @@ class Moment(NamedTuple):
 
 
 Player = Callable[[Moment, random.Random], str]
+# Words that tools take and no answer shows, and some that none takes.
+ODD = ["2g_only", "0.5", "3", "nobody"]
 
 
 def procedure(moment: Moment, rng: random.Random) -> str:
@@ -81,10 +83,16 @@ def procedure(moment: Moment, rng: random.Random) -> str:
 
 
 def anything(moment: Moment, rng: random.Random) -> str:
-    """Any action with any names that are known, possible or not."""
+    """Any action with any names that are known, possible or not.
+
+    Where things have ids, chance alone would hardly ever learn one: now and then the procedure.
+    """
     belief, goal = moment.state["belief"], moment.state["goal"]
+    if not moment.env.embodied and not belief["last_seen"] and rng.random() < 0.5:
+        return procedure(moment, rng)
     names = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"],
              *belief["flags"], goal["object"], f"{goal['object']} 1"]  # fmt: skip
+    names += [] if moment.env.embodied else ODD
     rule = rng.choice([r for r in moment.manual.actions if r.id not in moment.manual.without])
     return rule.syntax.format(**{p: rng.choice(names) for p in rule.parameters})
 
@@ -114,7 +122,7 @@ def play(
         state = EpisodeState(
             env=env_name, spec=task, goal=env.parse_goal(task["goal"]), observation=observation,
             first_observation=observation, history=[], decisions=[], recalls=[], carried={},
-            steps=0, played_in={}, ineffective=[], rules={},
+            steps=0, played_in={}, ineffective=[], rules={}, settings=context.plain,
         )  # fmt: skip
         for step in range(1, steps + 1):
             state |= belief_update(state)

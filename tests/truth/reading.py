@@ -162,5 +162,6 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
         if recall["entry"]["type"] == "schema" and not told:
             yield f"a schema that says nothing: {steps}"
     for _, line in moment.lines():
+        line = re.sub(r"^\s*Rejected here \(.+\): ", "", line)  # the environment's own words
         if re.search(r"\{\w*\}|\bNone\b|: *$| {3,}\S|\(\s*\)|''|, ,|\?$", line.strip()):
             yield f"an empty blank: {line.strip()}"

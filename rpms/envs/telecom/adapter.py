@@ -234,7 +234,7 @@ class Telecom(Environment):
         """The facts of a thing that matter for a type of ticket: ``suspended; contract valid``."""
         unrelated = tuple(beliefs.read_table("unrelated")[goal["type"]])
         sentences, words = list[str](), beliefs.read_table("facts")
-        untold = {beliefs.ACCOUNT: ("contract ",)}  # the line's own, which is told with it
+        untold = {beliefs.ACCOUNT: ("term ",)}  # the line's own, which is told with it
         for fact in beliefs.facts_of(belief, thing):
             if fact.startswith(beliefs.DETAILS):
                 sentences.append(fact)
@@ -252,16 +252,27 @@ class Telecom(Environment):
         return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """An entry fits unless all that its actions changed then is known to be otherwise now."""
+        """An entry fits unless all that its actions changed then is known to be otherwise now.
+
+        Nor does one fit whose step is known to be done, or that hands over where something else is
+        broken than it was then.
+        """
         printed = entry.get("state_signature")
         if printed is None:
             return ""
         reasons, changed = list[str](), beliefs.read_table("changed")
         then, known = read_state(printed), beliefs.known_facts(belief)
         was, now = ",".join(then.values()).split(","), {*chain(*known.values())}
-        actions = [beliefs.read_call(a) for a in entry.get("actions") or [entry["failed_action"]]]
-        for tool, arguments in actions:
-            about = (*changed.get(tool, ()), f"{arguments.get('permission', '?')} ")
+        calls = entry.get("actions") or [entry["failed_action"]]
+        actions = [beliefs.read_call(call) for call in calls]
+        done = beliefs.read_table("abroad" if "abroad" in beliefs.facts_of(belief, beliefs.TICKET)
+                                  else "done").get(entry.get("sub_goal_type", ""))  # fmt: skip
+        if done and now.issuperset(done):
+            return f"its step is done: {done[-1]}"
+        hands_over = entry.get("actions") and HAND_OVER in dict(actions)
+        if hands_over and (reason := self._not_beyond_support(entry, {*was}, now)):
+            return reason
+        for about in map(self.changed_by, calls):
             before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
             if before and before == after:
                 return ""
@@ -271,6 +282,48 @@ class Telecom(Environment):
             learned = [name for name in then if then[name] == "unknown" and known.get(name)]
             return f"recorded with {learned[0]} unknown, it is known now" if learned else ""
         return next(iter(reasons), "")
+
+    def _not_beyond_support(self, entry: Mapping[str, Any], was: set[str], now: set[str]) -> str:
+        """Why a ticket is not handed over as it was then: that cannot be taken back.
+
+        The ground for it must be known again, and nothing else of what matters for such a ticket
+        be known to be otherwise, but for what the entry's own steps repair.
+        """
+        grounds = {*beliefs.read_table("beyond_support")} & was
+        if not grounds & now:
+            return f"recorded with {min(grounds, default='no ground')}, not known now"
+        issue = self.read_signature(entry["goal_signature"]).type
+        mended = (about for call in entry["actions"] for about in self.changed_by(call))
+        spared = (*beliefs.read_table("unrelated")[issue], *mended)
+        for family in beliefs.read_table("families"):
+            before, after = ({*family} & facts for facts in (was, now))
+            if before and after and before != after and not min(before).startswith(spared):
+                return f"recorded with {min(before)}, it is {min(after)} now"
+        return ""
+
+    def changed_by(self, action: str) -> tuple[str, ...]:
+        """By the table of tools."""
+        tool, arguments = beliefs.read_call(action)
+        granted = [f"{arguments['permission']} "] if "permission" in arguments else []
+        return (*beliefs.read_table("changed").get(tool, ()), *granted)
+
+    def steps_done(self, entry: Mapping[str, Any], belief: Belief) -> set[int]:
+        """A switch that was as it should not be when the entry was recorded, and is otherwise now.
+
+        Whoever followed the entry would switch it back.
+        """
+        then = ",".join(read_state(entry["state_signature"]).values()).split(",")
+        known, done = beliefs.facts_of(belief, beliefs.PHONE), set[int]()
+        for number, action in enumerate(entry["actions"]):
+            about = self.changed_by(action)
+            before, now = ({f for f in x if f.startswith(about)} for x in (then, known))
+            if action.startswith("toggle_") and before and now and before != now:
+                done.add(number)
+        return done
+
+    def individual(self, name: str) -> bool:
+        """Ids and numbers: another ticket may be another customer's."""
+        return re.fullmatch(r"[A-Z]\d+|[\d-]{7,}", name) is not None
 
     def compat_key(self, printed: str) -> str:
         """Entries are not grouped: every fact of the phone may matter."""

@@ -166,7 +166,7 @@ def _read_record(belief: Belief, record: dict[str, Any]) -> None:
              "of the ticket" if own else "of another number",
              "refuelled" if record["data_refueling_gb"] else "not refuelled")  # fmt: skip
         if own:
-            note(belief, ACCOUNT, contract)
+            note(belief, ACCOUNT, contract.replace("contract", "term"))
     elif "data_limit_gb" in record and "line_id" in record:
         limit = float(record["data_limit_gb"]) + float(record["data_refueling_gb"])
         exceeded = float(record["data_used_gb"]) >= limit

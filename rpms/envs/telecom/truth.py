@@ -60,5 +60,5 @@ def true_facts(env: Any) -> dict[str, list[str]]:
             f"plan {line.plan_id}",
         ]
         if own:
-            facts["account"].append(facts[name][3])
+            facts["account"].append(facts[name][3].replace("contract", "term"))
     return facts

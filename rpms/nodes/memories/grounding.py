@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -48,7 +48,7 @@ class GroundingContext:
     ``manual`` is what memory may know of the rules: with rules off the syntax of commands alone.
     ``players`` holds who plays the roles asked for so far: the memories of one moment ask for the
     same few. ``played`` are the actions of this episode that were carried out and changed something
-    the belief can see, in order.
+    the belief can see, in order. ``steps_done`` is the world's, of that name.
     """
 
     manual: Manual
@@ -59,6 +59,9 @@ class GroundingContext:
     form: MemoryForm = "grounded"
     players: dict[str, str] = field(default_factory=dict, compare=False)
     played: Sequence[str] = ()
+    steps_done: Callable[[Mapping[str, Any], Belief], set[int]] = field(
+        default=lambda entry, belief: set(), compare=False
+    )
 
     @cached_property
     def gamma(self) -> GoalSignature:
@@ -86,7 +89,7 @@ def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     lifted = _lifted(entry, recorded, now)
     wording = _said(recorded, lifted, now)
     if entry["type"] == "success":
-        return _from_here(wording, now)
+        return _from_here(wording, now, now.steps_done(entry, now.belief))
     # A lesson is about its last action alone.
     advice = wording.advice
     last = new_advice(
@@ -116,15 +119,22 @@ def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext)
     return Wording(advice, f"nothing here is known as {unknown}" if unknown else no_part)
 
 
-def _from_here(wording: Wording, now: GroundingContext) -> Wording:
-    """A snippet without the steps that lie behind, or that are done already when they come up."""
+def _from_here(wording: Wording, now: GroundingContext, done: set[int]) -> Wording:
+    """A snippet without the steps that lie behind, or that are done already when they come up.
+
+    ``done`` are steps of the entry as it was recorded, by number.
+    """
     advice = wording.advice
     actions, printed = advice["actions"], advice["printed"]
-    if wording.unsayable or advice["by_kind"]:
+    if wording.unsayable:
         return wording
-    ahead = steps_ahead(actions, now)
+    if advice["by_kind"]:  # a step about things that are not known here may be missing from actions
+        left = [step for number, step in enumerate(printed) if number not in done]
+        by_kind: Advice = {**advice, "printed": left}
+        return Wording(by_kind, "" if left else BEHIND)
+    ahead = [step for step in steps_ahead(actions, now) if step not in done]
     if not ahead:
-        return wording._replace(unsayable="no step of it is still ahead")
+        return wording._replace(unsayable=BEHIND)
     kept: Advice = {
         **advice,
         "actions": [actions[step] for step in ahead],
@@ -217,15 +227,19 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     rule = _rule(entry["action_template"], tuple(needs), tuple(entry["effects"]))
     kinds = {name: _usual_kind(entry, rule, name, now) for name in rule.parameters}
     roles = {n: role or f"a {kinds[n]}" for n, role in parts(rule, now.gamma, kinds).items()}
-    # What has stood for nothing of a kind, as ids do, is told by the parameter's name.
+    # What has stood for nothing of a kind, as ids do, is told by the parameter's name, or by the
+    # one word that was ever given for it.
     blank = {name for name in roles if held and name not in entry.get("kinds", {})}
-    slots = {n: f"<{n}>" if n in blank else f"{{{role}}}" for n, role in roles.items()}
+    words = {name: list(entry.get("words", {}).get(name, ())) for name in blank}
+    plain = {name: words[name][0] if len(words[name]) == 1 else f"<{name}>" for name in blank}
+    slots = {n: plain[n] if n in blank else f"{{{role}}}" for n, role in roles.items()}
     template = rule.syntax.format(**slots)
-    said = _said([blank_syntax(rule)], [template], now)
+    blanks = {name: plain.get(name, f"<{name}>") for name in roles}
+    said = _said([rule.syntax.format(**blanks)], [template], now)
     if said.unsayable:
         return said
     by_form: dict[str, Mapping[str, str]] = {
-        "recorded": {name: f"<{name}>" for name in roles},
+        "recorded": blanks,
         "roles": slots,
         "grounded": {name: fill(slot, now.players) for name, slot in slots.items()},
     }
@@ -242,7 +256,7 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
         for text in entry["effects"]
     ]
     if then and facts:
-        then[0] = f"(where {' and '.join(facts)}) {then[0]}"
+        then[0] = f"{then[0]} (before: {' and '.join(facts)})"
     conditions = [need(parse_predicate(t), names, now.manual.world) for t in entry["preconditions"]]
     if not (then or conditions):
         return said._replace(unsayable="it says nothing: no need and no effect was noticed")
@@ -333,6 +347,7 @@ def _names(sentence: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?! ?\w*\d)", sentence) is not None
 
 
+BEHIND = "no step of it is still ahead"
 UNEXPLAINED = "the reason is not known"
 NOT_UNDERSTOOD = "'{0}' was not understood"
 FATAL = "it ended the task with score {0:.0f}"

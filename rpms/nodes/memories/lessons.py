@@ -4,15 +4,16 @@ Each episode is replayed on paper: the belief is rebuilt from the recorded texts
 state of the hand to every reached sub-goal becomes a success snippet, every rejected action a
 lesson with the precondition it violated, an action that ended the episode with a negative score a
 critical failure (and nothing else), every use of an action evidence for its schema, and what was
-seen in a place a find. An answer that a lost episode gave is not told as a success. Everything is
-told with roles for the names of the one home it happened in.
+seen in a place a find. An answer that a lost episode gave is not told as a success, nor is a way
+with a call that the policy forbids and the tool let pass. Everything is told with roles for the
+names of the one home it happened in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
@@ -20,10 +21,10 @@ from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
 from rpms.nodes.memories.roles import goes_nowhere, lift, wanted, without_repeats
-from rpms.rules import Manual, check_action, match_action, needed_actions
+from rpms.rules import Manual, already_done, check_action, match_action, needed_actions
 from rpms.rules.predicates import Predicate, evaluate, need, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal
 from rpms.vocabulary.turn import EpisodeRecord, Turn
 
@@ -110,11 +111,12 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         beliefs.append(before)
         after = env.sub_goal(goal, belief, history)
         if _reached(manual, step, after, action, record, number=number):
-            starts = by_hand if env.embodied else []
-            for start, way in _ways(manual, wanted(manual, env), starts, by_sub_goal, played):
+            if env.embodied:
+                ways = _ways(manual, wanted(manual, env), by_hand, by_sub_goal, played)
+            else:
+                ways = _calls(manual, step["name"], by_sub_goal, played, beliefs)
+            for start, way in ways:
                 began = start.belief
-                if not starts:  # no hand to go by: what was known when the first was chosen
-                    began = beliefs[played.index(way[0], start.played)]
                 signed["state_signature"] = env.print_state(began)
                 way = without_repeats(way)
                 if record["success"] or not any(gives_answer(manual, action) for action in way):
@@ -146,6 +148,60 @@ def _ways(
     return short or [(by_sub_goal, last)]
 
 
+def _calls(
+    manual: Manual, step: str, since: Start, played: list[str], beliefs: list[Belief]
+) -> list[tuple[Start, list[str]]]:
+    """Where there is no body: the calls that the procedure has for a step and that change things.
+
+    The last one of its calls is told in any case. What was switched back again is left out. It
+    began in what was known when the first of them was chosen, and found out before a later one.
+    """
+    service = {each.action for each in manual.domain.serves.get(step, [])}
+    kept, switches = list[int](), dict[str, list[int]]()
+    for number in range(since.played, len(played)):
+        rule, _ = match_action(manual, played[number]) or (None, {})
+        if rule is None:
+            continue
+        last, action = number == len(played) - 1, played[number]
+        useful = rule.effects and not already_done(manual, action, beliefs[number])
+        if not manual.knows(rule) or ((useful or last) and (not service or rule.name in service)):
+            kept.append(number)
+            if _switches(manual, rule):
+                switches.setdefault(played[number], []).append(number)
+    for numbers in switches.values():
+        spare = numbers if len(numbers) % 2 == 0 else numbers[:-1]
+        kept = [n for n in kept if n not in spare or n == len(played) - 1]
+    broken = any(check_action(manual, played[n], beliefs[n]).verdict == "fails" for n in kept)
+    if broken or not kept:
+        return []
+    return [(Start(_found_out(manual, [beliefs[n] for n in kept]), kept[0]),
+             [played[n] for n in kept])]  # fmt: skip
+
+
+def _switches(manual: Manual, rule: ActionRule) -> bool:
+    """Whether a second use undoes the first: it needs one of two facts and brings the other."""
+    return any(
+        {before.arguments[-1], after.arguments[-1]} <= family and before != after
+        for before in rule.needs
+        for after in rule.outcomes
+        if before.name == after.name == "state"
+        for family in manual.world.alternatives
+    )
+
+
+def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:
+    """The first belief, with what later ones add of things that any action may speak of."""
+    belief = copy_belief(beliefs[0])
+    for later, thing in product(beliefs[1:], manual.environment.things):
+        known = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
+        for fact in later["flags"].get(thing, "").split(", "):
+            families = [family for family in manual.world.alternatives if fact in family]
+            if fact and not any({*known} & family for family in families) and fact not in known:
+                known.append(fact)
+        belief["flags"] |= {thing: ", ".join(known)} if known else {}
+    return belief
+
+
 def _reached(
     manual: Manual, before: SubGoal, after: SubGoal, action: str, record: EpisodeRecord, number: int
 ) -> bool:
@@ -158,7 +214,10 @@ def _reached(
     serving = manual.domain.advances
     served = matched is not None and (not serving or serving.get(before["name"]) == matched[0].name)
     won = record["success"] and number == len(record["history"])
-    return served and (won or after["progress"] > before["progress"])
+    further = after["progress"] > before["progress"]
+    if not serving:  # it may have done a later step's work
+        further = further and after["name"] != before["name"]
+    return served and (won or further)
 
 
 def _snippet(
@@ -222,7 +281,7 @@ def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
 
 def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
     """What was refused, and the condition that did not hold, or that may not have held."""
-    diagnosis = check_action(manual, action, belief)
+    diagnosis = check_action(manual, action, belief).checked
     violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
     matched = match_action(manual, action)
     if matched is None:
@@ -256,16 +315,23 @@ def _used(
     worked = after is not None
     shown = worked and env.embodied  # ids are of no kind
     kinds = {name: {kind_of(text): 1} for name, text in names.items()} if shown else {}
+    plain = worked and not env.embodied
+    words = {n: {text: 1} for n, text in names.items() if plain and not env.individual(text)}
+
+    about = env.changed_by(action)
 
     def truths(belief: Belief) -> dict[str, bool | None]:
         if not env.embodied:
-            return dict.fromkeys(_noted(manual, names, belief), True)
+            return _noted(manual, names, belief, about)
         literals = _literals(tuple(rule.parameters))
         return {t: evaluate(parse_predicate(t), belief, manual.world, names) for t in literals}
 
     was, now = truths(before), truths(after) if after else {}
-    if not env.embodied:  # of so many facts only those that it changed
-        was, now = ({f: x[f] for f in x if f not in y} for x, y in ((was, now), (now, was)))
+    if not env.embodied and worked:  # of so many facts only those that it changed: not found out
+        was, now = ({f: x[f] for f in x if y.get(f) is not None and x[f] != y[f]}
+                    for x, y in ((was, now), (now, was)))  # fmt: skip
+        if not now:
+            return
     yield {
         "type": "schema",
         "action_template": rule.syntax,
@@ -278,18 +344,29 @@ def _used(
             }
         ],
         "kinds": kinds,
+        "words": words,
         "success_count": int(worked),
         "failure_count": int(not worked),
         "confidence": float(worked),
     }
 
 
-def _noted(manual: Manual, names: Mapping[str, str], belief: Belief) -> Iterator[str]:
-    """Facts on record of what an action names, and of what any action may change."""
+def _noted(
+    manual: Manual, names: Mapping[str, str], belief: Belief, about: tuple[str, ...]
+) -> dict[str, bool | None]:
+    """Facts that begin so on record of what an action names, and of what any action may change.
+
+    What one of them excludes is known not to be so.
+    """
     things = {**names, **{thing: thing for thing in manual.environment.things}}
+    truths = dict[str, bool | None]()
     for name, thing in things.items():
-        facts = belief["flags"].get(thing, "")
-        yield from (f"state({name}, {fact})" for fact in facts.split(", ") if fact)
+        known = belief["flags"].get(thing, "").split(", ")
+        facts = [fact for fact in known if fact and fact.startswith(about)]
+        rivals = (family for family in manual.world.alternatives if {*facts} & family)
+        truths |= {f"state({name}, {fact})": False for family in rivals for fact in sorted(family)}
+        truths |= {f"state({name}, {fact})": True for fact in facts}
+    return truths
 
 
 @cache

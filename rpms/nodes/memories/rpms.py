@@ -240,7 +240,8 @@ def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
     """Of those still in: what prints the same once, and of ways to one end the shortest.
 
-    No snippet is told that only begins another, nor one that is another with a detour in it.
+    No snippet is told that only begins another, nor one that is another with a detour in it or in
+    another order.
     """
     speaker: dict[tuple[object, ...], int] = {}
     after = list(recalls)
@@ -265,8 +266,10 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
     left.sort(key=lambda number: len(after[number]["advice"]["printed"]))
     for at, number in enumerate(left):
         for short in left[:at]:
-            if _detour(after[number]["advice"]["printed"], after[short]["advice"]["printed"]):
-                why = f"is {after[short]['entry']['id']} with a detour"
+            steps, others = (after[n]["advice"]["printed"] for n in (number, short))
+            if _detour(steps, others) or sorted(steps) == sorted(others):
+                how = "with a detour" if len(steps) > len(others) else "in another order"
+                why = f"is {after[short]['entry']['id']} {how}"
                 after[number] = drop(after[number], "merged", why)
                 break
     return after

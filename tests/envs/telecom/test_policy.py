@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_a_violation_of_the_policy_is_vetoed(name: str) -> None:
     player = Player(with_name(*broken))
     assert [step.veto for step in player.play(*before)] == [None] * len(before)
     against = player.veto(action)
-    assert against and against.rule == rule and f"'{action}' needs: " in against.reason
+    assert against and against.rule == rule and against.reason.startswith("it needs ")
 
 
 def test_no_rule_names_a_customer_or_a_task() -> None:
@@ -93,7 +94,7 @@ def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
     answers = [message for message in ended["messages"] if isinstance(message, ToolMessage)]
     assert len(answers) == len(actions) and "P-HUMAN" in model.sent[0][0].text
     assert WORLD.drift(ended["episode"]["belief"], player.game.facts()) == []
-    stopped = [message.text for message in answers if message.text.startswith("Not played")]
+    stopped = [m.text for m in answers if re.match(r"'.+' was not carried out \[", m.text)]
     return stopped, player
 
 
