@@ -445,7 +445,8 @@ def contrary(
     Everything said here is in the belief: where the agent is, what it holds, doors, last sightings.
     Of what a world words itself our words would be strange to it: a lock that a service "holds".
     """
-    if predicate.name in {"at", "holding", "hand_empty"} & world.wording.phrases.keys():
+    own = {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys()
+    if own and predicate.name in ("at", "holding", "hand_empty"):
         return ""
     names = [bindings.get(name, name) for name in predicate.arguments]
     key = f"{'' if predicate.positive else 'not '}{predicate.name}"
