@@ -197,6 +197,8 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
 
 def fact_fault(moment: Moment, fact: str) -> str:
     """What is false about a fact; empty if nothing is."""
+    if " and " in fact:
+        return "; ".join(filter(None, (fact_fault(moment, part) for part in fact.split(" and "))))
     truth = truth_of(moment, *listed(fact))
     if fact == "you are at none of the places yet":
         return "" if not here(moment) else f"at {here(moment)}"
