@@ -258,7 +258,7 @@ def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
         if others:
             belief["also_at"][names[0]] = others
     elif name == "state":
-        _note(belief, *names, positive, world)
+        _note(belief, names[0], names[1], positive, world)
     elif name == "activated":
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
 
