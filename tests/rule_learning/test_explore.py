@@ -96,7 +96,7 @@ def test_the_audit_pursues_what_tasks_lead_up_to() -> None:
     tasks = choose_tasks(ENV.name, "generated_unseen", 4, spread=True, types=changing)
     manual = load_manual(ENV.name)
     predictions = Predictions(manual)
-    explore(ENV, tasks, 0, steps=200, watchers=[predictions], pursue=Purpose(manual))
+    explore(ENV, tasks, 0, steps=400, watchers=[predictions], pursue=Purpose(manual))
     outcomes = [predictions.outcomes(action) for action in ("heat", "cool", "clean")]
     assert sum(worked for worked, *_ in outcomes) and sum(o[3] for o in outcomes)
 
