@@ -481,8 +481,8 @@ def contrary(
         return f"{place} does not take {thing}"
     if key == "adjacent" and here is not None:
         if names[0] in world.connected.get(here, ()):
-            return f"the door to {names[0]} is closed"
-        return f"no door leads from {here} to {names[0]}"
+            return f"the way from {here} to {names[0]} is closed"
+        return f"no way leads from {here} to {names[0]}"
     if key == "at_most":
         return f"{names[0]} was given"
     if key in ("activated", "not activated"):

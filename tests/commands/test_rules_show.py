@@ -33,7 +33,7 @@ def test_a_page_leaves_out_what_the_task_itself_rules_out(rpms: Rpms) -> None:
     assert page.startswith("Your task is to boil water.")
     last = "boil the water until it is gas\n   done: it changed, and is gas now\n"
     assert f"6. verify object: {last}" in page
-    assert "- activate <device>: <device> has to run\n     if not: <device> is switched on" in page
+    assert "- activate <device>: <device> has to run\n     if <device> is not switched on" in page
     assert "[RULES" in page and "<usual>" not in page
     assert "- activate <device>, as in step 4\n" in page
     assert "ingredient" not in page.partition("[RULES")[0] and "cooling" not in page

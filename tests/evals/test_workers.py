@@ -106,7 +106,8 @@ class Trouble:
             self.calls[name] += 1
             if draw.random() >= self._share or self.calls.total() <= self._spared:
                 return Answer("Thought: On we go.\nAction: look")
-            fault = draw.choice(sorted(self._faults))
+            # The one met least so far: every kind is met, whatever the prompts are.
+            fault = min(sorted(self._faults), key=lambda kind: self.met[kind])
             self.failed[name] += 1
             self.met[fault] += 1
             return self._faults[fault]

@@ -105,7 +105,7 @@ def test_a_recipe_s_ingredients_are_known_to_be_together() -> None:
         ("pick up stove", "it needs stove to be something that can be moved"),
         (
             "go to bedroom",
-            "it needs bedroom to be next door and not shut, and no door leads from "
+            "it needs bedroom to be next door and not shut, and no way leads from "
             "kitchen to bedroom",
         ),
         # All seemed well: the manual knows what the belief cannot.
