@@ -115,7 +115,7 @@ def standings(run: Run, graded: bool) -> Table:
         won = count(sum(episode.success for episode in episodes))
         rows.append([label(names(name)), won, *score, count(steps), count(refused)])
     scored = ["mean score"] if graded else []
-    columns = ["condition", "won", *scored, "actions", "refused"]
+    columns = ["condition", "won", *scored, "actions", "rejected"]
     return Table("demo", "The demo", source_of(run), columns, rows)
 
 

@@ -178,7 +178,7 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
     )
     console.print(
         f"{verdict} after {quantity(result['steps'], 'step')}, score {result['score']:g}, "
-        f"{result['invalid_actions']} refused, {result['prompt_tokens']} prompt tokens"
+        f"{result['invalid_actions']} rejected, {result['prompt_tokens']} prompt tokens"
     )
 
 
