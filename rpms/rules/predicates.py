@@ -502,10 +502,15 @@ def contrary(
 def _choices_instead(
     belief: Belief, world: World, choices: Sequence[Sequence[str]], names: Sequence[str]
 ) -> str:
-    """What is so in the place of each choice of a world's own predicate."""
+    """What is so in the place of each choice of a world's own predicate, if it asks for evidence.
+
+    Of others, what the agent holds and where it is would be told once for each choice.
+    """
     bindings, parts = dict(zip((ARGUMENT,), names, strict=False)), list[str]()
     for choice in choices:
         predicates = [parse_predicate(text) for text in choice]
+        if any(predicate.name != "seen" for predicate in predicates):
+            return ""
         lacking = (p for p in predicates if evaluate(p, belief, world, bindings) is False)
         parts += [contrary(p, belief, world, bindings) for p in [*lacking][:1]]
     if UNSHOWN in parts:

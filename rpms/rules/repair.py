@@ -125,9 +125,8 @@ class Planner:
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
-            if self._is_evidence(need) or need.name in ("at_most", "kind"):
-                continue
-            if need.name == "in" and self.manual.world.unmoved:
+            named = need.name in ("in", "kind") and self.manual.world.unmoved
+            if self._is_evidence(need) or need.name == "at_most" or named:
                 continue
             if self._path_for(need, names, (action,)) is None and not self.withheld:
                 return in_words(need, names, self.manual.world)

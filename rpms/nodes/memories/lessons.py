@@ -157,36 +157,41 @@ def _calls(
     began in what was known when the first of them was chosen, and found out before a later one.
     """
     service = {each.action for each in manual.domain.serves.get(step, [])}
-    kept, switches = list[int](), dict[str, list[int]]()
+    kept, undone = list[int](), set[str]()
     for number in range(since.played, len(played)):
-        rule, _ = match_action(manual, played[number]) or (None, {})
+        rule, names = match_action(manual, played[number]) or (None, {})
         if rule is None:
             continue
         last, action = number == len(played) - 1, played[number]
-        useful = rule.effects and not already_done(manual, action, beliefs[number])
+        back = not last and _switched_back(manual, rule, names, beliefs[number + 1])
+        undone |= {action} if back else set()
+        useful = rule.effects and (back or not already_done(manual, action, beliefs[number]))
         if not manual.knows(rule) or ((useful or last) and (not service or rule.name in service)):
             kept.append(number)
-            if _switches(manual, rule):
-                switches.setdefault(played[number], []).append(number)
-    for numbers in switches.values():
+    for action in undone:
+        numbers = [n for n in kept if played[n] == action]
         spare = numbers if len(numbers) % 2 == 0 else numbers[:-1]
         kept = [n for n in kept if n not in spare or n == len(played) - 1]
     broken = any(check_action(manual, played[n], beliefs[n]).verdict == "fails" for n in kept)
     if broken or not kept:
         return []
-    return [(Start(_found_out(manual, [beliefs[n] for n in kept]), kept[0]),
-             [played[n] for n in kept])]  # fmt: skip
+    began = _found_out(manual, [beliefs[n] for n in kept])
+    return [(Start(began, kept[0]), [played[n] for n in kept])]
 
 
-def _switches(manual: Manual, rule: ActionRule) -> bool:
-    """Whether a second use undoes the first: it needs one of two facts and brings the other."""
-    return any(
-        {before.arguments[-1], after.arguments[-1]} <= family and before != after
+def _switched_back(
+    manual: Manual, rule: ActionRule, names: Mapping[str, str], after: Belief
+) -> bool:
+    """Whether a call left the state that it is to change: a switch that was right already."""
+    changed = (
+        before
         for before in rule.needs
-        for after in rule.outcomes
-        if before.name == after.name == "state"
+        for outcome in rule.outcomes
+        if before.name == outcome.name == "state"
         for family in manual.world.alternatives
+        if {before.arguments[1], outcome.arguments[1]} <= family
     )
+    return any(evaluate(before, after, manual.world, names) for before in changed)
 
 
 def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:

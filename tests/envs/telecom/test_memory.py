@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from rpms.envs.telecom.adapter import HAND_OVER
 from rpms.graph.run import run_episode
 from rpms.nodes.memories.lessons import lessons
 from rpms.nodes.memories.workflows import routines
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.turn import EpisodeRecord
-from tests.envs.telecom.conftest import IDENTIFY, LINE, WORLD, Player, with_name
+from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
+from tests.envs.telecom.conftest import BILLS, IDENTIFY, LINE, WORLD, Player, with_name
 
 
 def played(*parts: str) -> EpisodeRecord:
@@ -49,3 +51,79 @@ def test_an_entry_fits_until_all_that_it_changed_is_otherwise() -> None:
     assert WORLD.compat(entry, player.belief) == "recorded with airplane on, it is airplane off now"
     look = {"actions": [LINE], "state_signature": "customer=identified|line=unknown"}
     assert WORLD.compat(look, player.belief) == "recorded with line unknown, it is known now"
+
+
+def by_hand(*actions: str, broken: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What a ticket teaches that was played like this."""
+    task = with_name(*broken)
+    player = Player(task)
+    first = player.game.reset(task)
+    steps = [*player.play(*actions)]
+    history = [
+        RecordedTurn(action=step.action, observation=step.outcome.observation,
+                     failed=WORLD.failed(step.outcome.observation))
+        for step in steps
+    ]  # fmt: skip
+    return [*lessons(EpisodeRecord(
+        env="telecom", split="train", task=task["id"], goal=task["goal"], first_observation=first,
+        success=steps[-1].outcome.won, history=history,
+    ))]  # fmt: skip
+
+
+def ways(taught: list[dict[str, Any]], step: str) -> list[list[str]]:
+    return [
+        each["lifted"]
+        for each in taught
+        if each["type"] == "success" and each["sub_goal_type"] == step
+    ]
+
+
+def test_a_way_has_no_call_of_another_step_and_nothing_that_was_switched_back() -> None:
+    detour = ["toggle_wifi_calling", "toggle_airplane_mode", "toggle_airplane_mode"]
+    taught = by_hand(
+        IDENTIFY, LINE, *detour, "check_network_status", "toggle_airplane_mode", "reseat_sim_card",
+        broken=("mms_issue", "airplane_mode_on", "unseat_sim"),
+    )  # fmt: skip
+    assert ways(taught, "restore_service") == [["toggle_airplane_mode", "reseat_sim_card"]]
+
+
+def test_a_way_on_which_the_policy_was_broken_is_not_told() -> None:
+    resume = "resume_line customer_id=C1001 line_id=L1002"
+    calls = ["check_network_status", "toggle_airplane_mode", resume, "reboot_device"]
+    taught = by_hand(IDENTIFY, LINE, *calls, broken=("airplane_mode_on|overdue_bill_suspension",))
+    assert ways(taught, "identify_customer") and not ways(taught, "restore_service")
+
+
+def test_what_an_answer_shows_is_no_effect_and_no_foreign_id_is_remembered() -> None:
+    taught = by_hand(
+        IDENTIFY, LINE, BILLS, "resume_line customer_id=C1001 line_id=L1003", "make_payment",
+        broken=("mms_issue", "airplane_mode_on"),
+    )  # fmt: skip
+    assert not [each for each in taught if each["type"] == "schema" and each["success_count"]]
+    (lesson,) = [each for each in taught if each["type"] == "failure"]
+    assert lesson["corrective_rule"] == "needs a payment request to be open"
+
+
+def test_a_switch_that_is_right_now_is_cut_by_the_record_of_the_entry() -> None:
+    player = Player(with_name("mms_issue", "airplane_mode_on", "unseat_sim"))
+    entry: dict[str, Any] = {"actions": ["reseat_sim_card", "toggle_airplane_mode"]}
+    [*_] = player.play(IDENTIFY, LINE, "check_network_status")
+    entry["state_signature"] = WORLD.print_state(player.belief)
+    assert WORLD.steps_done(entry, player.belief) == set()
+    [*_] = player.play("toggle_airplane_mode")
+    assert WORLD.steps_done(entry, player.belief) == {1}
+
+
+def test_a_ticket_is_handed_over_as_another_was_only_on_the_same_ground() -> None:
+    player = Player(with_name("contract_end", "unseat"))
+    entry: dict[str, Any] = {
+        "actions": [f"{HAND_OVER} summary=unresolved"], "goal_signature": player.goal["signature"],
+        "state_signature": "phone=airplane off,sim active|account=term ended",
+    }  # fmt: skip
+    assert WORLD.compat(entry, player.belief) == "recorded with term ended, not known now"
+    [*_] = player.play(IDENTIFY, LINE, "check_network_status")
+    phone = player.game.facts()["phone"]
+    assert "sim missing" in phone and WORLD.compat(entry, player.belief).endswith(" now")
+    repairs = ["toggle_airplane_mode"] * ("airplane on" in phone) + ["reseat_sim_card"]
+    [*_] = player.play(*repairs, "check_network_status")
+    assert WORLD.compat(entry, player.belief) == ""

@@ -13,8 +13,9 @@ from langchain_core.messages import convert_to_openai_messages
 from rpms.envs.telecom import belief as beliefs
 from rpms.graph import build_graph, run_episode
 from rpms.nodes.state import EpisodeState
-from rpms.rules import already_done, check_action
+from rpms.rules import already_done, check_action, explain_rejection
 from rpms.rules.predicates import statement
+from rpms.rules.repair import find_repair
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
@@ -66,6 +67,31 @@ def test_every_need_is_a_statement_that_can_be_turned_into_a_need() -> None:
             assert len(re.findall(r"\b(?:is|are)\b", words)) == 1, words
             assert not re.search(r"\b(phone|account|ticket)\b:|counts as|not:", words), words
     assert all(re.search(r"\b(is|are)\b", text) for text in FACTS.values())
+
+
+def test_whatever_is_so_instead_of_a_need_has_a_sentence() -> None:
+    """No fact that excludes one of a need's is printed as "ticket is payment not allowed"."""
+    needs = chain.from_iterable(rule.needs for rule in MANUAL.actions)
+    spoken = {p.arguments[1] for p in needs if p.name in ("state", "seen")} | {"sim locked"}
+    rivals = {fact for family in FAMILIES if family & spoken for fact in family}
+    assert rivals - {*MANUAL.world.wording.facts} == set()
+
+
+def test_missing_evidence_is_said_to_be_missing_and_explains_no_error() -> None:
+    player = Player(with_name("mms_issue", "airplane_mode_on"))
+    [*_] = player.play(IDENTIFY, LINE)
+    resume = "resume_line customer_id={} line_id=L1002"
+    against = player.veto(resume.format("C1001"))
+    assert against and against.reason == (
+        "it needs L1002 to be suspended, and L1002 is active; "
+        "it needs no bill to be overdue, and no answer has shown that yet"
+    )
+    assert find_repair(MANUAL, "make_payment", player.belief) is None
+    said = explain_rejection(MANUAL, resume.format("L1003"), player.belief)
+    assert said == (
+        "it needs L1002 to be on the account of L1003, and L1002 is on the account of C1001; "
+        "it needs L1002 to be suspended, and L1002 is active"
+    )
 
 
 def true_clauses(facts: dict[str, list[str]], thing: str) -> set[str]:
