@@ -189,16 +189,11 @@ class Manual:
         return self._told[key]
 
     def _localities_of_goal(self, goal: GoalSpec) -> Iterator[tuple[str, Locality]]:
-        sentence = f" {re.sub(r'[^a-z0-9-]+', ' ', goal['sentence'].lower())} "
-
-        def said(words: Sequence[str]) -> bool:
-            return any(f" {word} " in sentence for word in words)
-
         kinds = [kind for kind in (goal["object"], goal["destination"]) if kind]
         found = [(rule.what or kind, rule) for kind in kinds for rule in self.localities_of(kind)]
-        found += [(rule.what, rule) for rule in self.domain.likely_places if said(rule.said)]
+        found += [(rule.what, rule) for rule in self.domain.likely_places if _says(goal, rule.said)]
         for what, rule in {(what, rule.id): (what, rule) for what, rule in found}.values():
-            if not said(rule.unless_said):
+            if not _says(goal, rule.unless_said):
                 yield what, rule
 
     def holds_kind(self, rule: Locality, name: str) -> bool:
@@ -258,6 +253,9 @@ class Manual:
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             holds = set(rule.requires) <= set(self.environment.features)
+            if scope == "goal" and goal["sentence"]:
+                told = not rule.said or _says(goal, rule.said)
+                holds = holds and told and not _says(goal, rule.unless_said)
             holds = holds and (scope == "all" or rule.scope == "goal")
             return holds and by_type and (not rule.about or bool(mine & set(rule.about)))
 
@@ -327,6 +325,12 @@ class Manual:
                     line["last_action"] = True
                 lines.append(line)
         return lines
+
+
+def _says(goal: GoalSpec, words: Sequence[str]) -> bool:
+    """Whether the task's own sentence has one of these words, or rows of words."""
+    sentence = f" {re.sub(r'[^a-z0-9-]+', ' ', goal['sentence'].lower())} "
+    return any(f" {word} " in sentence for word in words)
 
 
 def _sets(table: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:

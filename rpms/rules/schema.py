@@ -74,7 +74,8 @@ class Rule(Named):
 
     ``requires`` names features that a world must have for the sentence to hold there; a world
     lists its own under ``features`` in Tier 3. A sentence that the actions' lines say already has
-    ``scope: all``: it is printed with the whole manual only.
+    ``scope: all``: it is printed with the whole manual only. So is one whose tasks ``said`` names by
+    words of their sentence, or ``unless_said`` by words that it lacks, under any other task.
     """
 
     text: Text
@@ -82,6 +83,8 @@ class Rule(Named):
     critical: bool = False
     requires: list[Feature] = []
     scope: Literal["goal", "all"] = "goal"
+    said: list[str] = []
+    unless_said: list[str] = []
     goal_types: list[str] = Field(default=["all"], alias="for")
     about: list[str] = []
 
