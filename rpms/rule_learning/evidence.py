@@ -21,8 +21,8 @@ from rpms.vocabulary.naming import Truth
 
 # Their second argument is a word, not a thing (kinds are learned as tables, states as they show);
 # and those never true of a belief, or about nothing that an action names.
-_NO_ATOMS = {"kind", "state", "seen", "at_most", "can_contain", "changed", "looked_around",
-             "here_closed"}  # fmt: skip
+_NO_ATOMS = {"kind", "state", "seen", "at_most", "delivered", "can_contain", "changed",
+             "looked_around", "here_closed"}  # fmt: skip
 _WORDS = re.compile(r"[A-Za-z][\w -]*")
 
 CERTAIN = World({}, {})
@@ -98,7 +98,8 @@ class Template:
 
         What no predicate could hold as its argument is no state: a list, a sentence, a reading.
         """
-        for state in filter(_WORDS.fullmatch, dict.fromkeys(belief["flags"].values())):
+        facts = (fact for facts in belief["flags"].values() for fact in facts.split(", "))
+        for state in filter(_WORDS.fullmatch, dict.fromkeys(facts)):
             for name in (*self.parameters, *self.constants):
                 self._add(Predicate(True, "state", (name, state)))
 

@@ -74,8 +74,9 @@ class Rule(Named):
 
     ``requires`` names features that a world must have for the sentence to hold there; a world
     lists its own under ``features`` in Tier 3. A sentence that the actions' lines say already has
-    ``scope: all``: it is printed with the whole manual only. So is one whose tasks ``said`` names by
-    words of their sentence, or ``unless_said`` by words that it lacks, under any other task.
+    ``scope: all``: it is printed with the whole manual only. ``said`` and ``unless_said`` are words
+    of a task's sentence: a sentence of the manual is for tasks that have one of the first and none
+    of the second.
     """
 
     text: Text
