@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
 from rpms.rule_learning.noise import Noise, is_outvoted
@@ -98,8 +98,9 @@ class Template:
 
         What no predicate could hold as its argument is no state: a list, a sentence, a reading.
         """
-        facts = (fact for facts in belief["flags"].values() for fact in facts.split(", "))
-        for state in filter(_WORDS.fullmatch, dict.fromkeys(facts)):
+        records = (record.split(", ") for record in belief["flags"].values())
+        states = [facts for facts in records if all(map(_WORDS.fullmatch, facts))]
+        for state in dict.fromkeys(chain(*states)):
             for name in (*self.parameters, *self.constants):
                 self._add(Predicate(True, "state", (name, state)))
 
