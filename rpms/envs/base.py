@@ -147,6 +147,8 @@ class Environment(ABC):
         nowhere: what the agent reads of where it is while that is no place.
         embodied: whether the agent is somewhere or holds something; a state is more than that else.
         lists_actions: whether its games can say which actions they would accept (``Listing``).
+        states_decide: whether the states on record may decide if an action works; where they never
+            do, learning rules leaves them out.
         sub_goal_from_manual: whether ``sub_goal`` reads the procedure of Tier 2 or other knowledge
             of the domain. A run without rules then has no sub-goal: its name is empty.
     """
@@ -162,6 +164,7 @@ class Environment(ABC):
     embodied: bool = True
     lists_actions: bool = False
     sub_goal_from_manual: bool = False
+    states_decide: bool = True
 
     @property
     def max_live(self) -> int | None:

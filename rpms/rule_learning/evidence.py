@@ -234,8 +234,11 @@ class Snapshot:
 class Experience:
     """What was seen of all templates, and which kinds of places share a spot."""
 
-    def __init__(self, syntaxes: Iterable[str], constants: Sequence[str] = ()) -> None:
-        """Nothing yet."""
+    def __init__(
+        self, syntaxes: Iterable[str], constants: Sequence[str] = (), states: bool = True
+    ) -> None:
+        """Nothing yet; without ``states``, those on record are no conditions to try."""
+        self.states = states
         self.evidence = {s: Evidence(Template(s, constants)) for s in dict.fromkeys(syntaxes)}
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
@@ -270,6 +273,8 @@ class Experience:
         condition that the world really has.
         """
         kinds = frozenset(kind_of(place) for place in belief["places"])
+        if not self.states:
+            belief = Belief(**{**belief, "flags": {}})
         return Snapshot(belief, World({}, {}, [kinds]) if self.doubts else CERTAIN)
 
     def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
@@ -294,8 +299,9 @@ class Experience:
         kinds = template.kinds(names)
         evidence.uses[Use(true, false, kinds, worked)] += 1
         if worked:
-            template.meet(after)
-            then = self.look_at(after).masks(template, names)
+            then_seen = self.look_at(after)
+            template.meet(then_seen.belief)
+            then = then_seen.masks(template, names)
             evidence.changes[Change(true, false, *then, kinds)] += 1
 
     def note_spots(self, belief: Belief) -> None:

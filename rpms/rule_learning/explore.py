@@ -64,7 +64,7 @@ def explore(
         # Places that every home has under the same name: a rule may speak of them.
         named = [set(env.first_belief(game.reset(task))["places"]) for task in tasks[:20]]
         constants = sorted(set.intersection(*named)) if len(named) > 1 else []
-        experience = Experience(env.command_templates(), constants)
+        experience = Experience(env.command_templates(), constants, env.states_decide)
         for number, task in enumerate(tasks, start=1):
             rng = Random(f"{seed}/{number}")
             _play_home(Player(env, game, task, steps, experience, rng, watchers), trials, pursue)

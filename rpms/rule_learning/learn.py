@@ -72,7 +72,7 @@ def learn_by_exploring(
 
 def learn_from_runs(env: Environment, out: Path, folder: Path, report: Report = print) -> None:
     """Learn from the recorded episodes of a run, or of all runs below a folder."""
-    experience = Experience(env.command_templates())
+    experience = Experience(env.command_templates(), states=env.states_decide)
     episodes = [list(_replay(env, record)) for record in _records(env, folder)]
     # Whether places share a spot has to be known before the first use is noted.
     experience.doubts = any(use.after["reachable"] for episode in episodes for use in episode)

@@ -168,6 +168,7 @@ class Alfworld(Environment):
     demo = Demo("generated_unseen", story=14)
     packages = ("alfworld", "textworld")
     lists_actions = True
+    states_decide = False  # whether a thing is hot, cool or clean is no precondition of anything
     nowhere = "middle of the room"
 
     # The pieces of this folder under the base class's names.
