@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -103,13 +103,19 @@ PLAYERS: dict[str, Player] = {
 
 
 def play(
-    env_name: str, task: Task, context: RunContext, player: str, steps: int, seed: int = 0
+    env_name: str,
+    task: Task,
+    context: RunContext,
+    player: str,
+    steps: int,
+    seed: int = 0,
+    running: LiveGame | None = None,
 ) -> Iterator[Moment]:
-    """The moments of one episode, before each action."""
+    """The moments of one episode, before each action; in a game of its own, or in a running one."""
     env, rng = get_environment(env_name), random.Random(f"{seed}|{task['id']}|{player}")
     runtime: Any = SimpleNamespace(context=context, store=None)
     manual = manual_for(env_name, context)
-    with closing(env.open_game()) as game:
+    with nullcontext(running) if running is not None else closing(env.open_game()) as game:
         observation = game.reset(task)
         state = EpisodeState(
             env=env_name, spec=task, goal=env.parse_goal(task["goal"]), observation=observation,

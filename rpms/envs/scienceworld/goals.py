@@ -600,7 +600,7 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     return SubGoal(name=step.name, target=step.target, progress=progress, about=about, words=words)
 
 
-_BOX_ROOM = re.compile(r"move it to the (\w+ box) in the ([\w ]+)\.")
+_ITS_BOX = re.compile(r"move it to the (\w+ box) in the ([\w ]+)\.")
 
 
 def roles_of(sentence: str) -> dict[str, str]:
@@ -612,6 +612,6 @@ def roles_of(sentence: str) -> dict[str, str]:
     roles = {}
     if room := _ROOM.search(text):
         roles["the room that the task names"] = room["r"]
-    if box := _BOX_ROOM.search(text):
+    if box := _ITS_BOX.search(text):
         roles |= {"the task's box": box[1], "the box's room": box[2]}
     return roles
