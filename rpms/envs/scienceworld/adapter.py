@@ -151,6 +151,7 @@ class ScienceWorld(Environment):
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
     failed = staticmethod(beliefs.refused)
+    rejection_reason = staticmethod(beliefs.rejection_reason)
     carried_out = staticmethod(beliefs.carried_out)
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)

@@ -51,6 +51,7 @@ _REFUSED = re.compile(
     r"The .*(?: is not (?:moveable|edible|movable|openable|closeable|something that)| isn't open|"
     r" can't be | does not contain any| appears broken)"
 )
+_UNREAD = (UNKNOWN_COMMAND, "Unknown action.")
 _TASK = re.compile(r"^Your task is to .+$", re.M)
 _WENT = re.compile(r"^You (?:move|teleport)(?: through the [\w ]+?)? to the ([\w ]+)\.$")
 _MOVED = re.compile(r"^You (?:move|pour) the (.+) (?:in)?to the (.+?)\.$")
@@ -99,7 +100,7 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     """b_t from (b_{t-1}, a_{t-1}, o_t)."""
     belief = copy_belief(previous)
     text = observation.strip()
-    if text.startswith((UNKNOWN_COMMAND, "Unknown action.")):
+    if text.startswith(_UNREAD):
         return belief
     if menu := read_menu(text):
         belief["asked"] = menu
@@ -137,6 +138,14 @@ def _restless(belief: Belief) -> bool:
 def refused(observation: str) -> bool:
     """Whether the answer says that the command was not carried out. A menu asks, it refuses not."""
     return _REFUSED.match(observation.strip()) is not None
+
+
+def rejection_reason(observation: str) -> str:
+    """What the simulator says against a command; that it cannot read one is no reason."""
+    text = observation.strip()
+    if not refused(text) or text.startswith(_UNREAD):
+        return ""
+    return text.partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _handle(belief: Belief, command: str, text: str) -> None:
