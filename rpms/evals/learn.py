@@ -107,6 +107,8 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     for run in runs:
         for label in _chosen(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
+            if (player := _player(run, label)) != run.model(label):
+                departures.append("played by code, not by a model")
             if departures and not allowed:
                 where = f"{run.folder}, condition {label}"
                 raise RpmsError(_refusal(run.manifest.env, where, departures))
@@ -119,7 +121,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             ]
             origin = (*_origin(run, label), *departures)
             rounds[origin].append((len(learned), len(run.manifest.tasks)))
-            players.add(run.model(label))
+            players.add(player)
     if not records:
         raise RpmsError(
             f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
@@ -175,7 +177,14 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
     rules = "".join(f" {word} {value}" for word, value in own.items() if value)
     where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
     condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
-    return run.model(label), where, tasks, condition, commit
+    return _player(run, label), where, tasks, condition, commit
+
+
+def _player(run: Run, label: str) -> str:
+    """The model that chose the actions, or the code of the stage that did so in its place."""
+    swapped = run.manifest.swapped.get(label, {})
+    own = (code["path"] for stages, code in swapped.items() if "llm_call" in stages)
+    return next(own, run.model(label))
 
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:

@@ -226,6 +226,8 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
     if any(same_thing(thing, name) for name in known):
         return True
     here = belief["location"]
+    if here is not None and bare_name(thing) == here:
+        return True
     for place in around(belief, bare_name(thing)):
         if place == here:
             return True

@@ -8,6 +8,7 @@ the simulator is asked what is truly so.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
@@ -63,14 +64,15 @@ class Moment(NamedTuple):
         return f"{self.state['spec']['id']} step {step} {self.context.condition}"
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Every line of every block but headings, with the name of its block."""
+        """Every line of every block but bare headings, with the name of its block."""
         blocks = {**self.blocks._asdict(), "offered": self.offered}
         for name, text in blocks.items():
             for line in text.splitlines():
-                if line.strip() and not line.startswith(("[", "===")):
+                if line.strip() and not HEADING.fullmatch(line):
                     yield name, line
 
 
+HEADING = re.compile(r"\[[^\]]*\]|===.*")
 Player = Callable[[Moment, random.Random], str]
 
 

@@ -69,7 +69,7 @@ def test_alfworld_prints_no_false_line() -> None:
     assert [fault for faults in steps for fault in faults] == []
 
 
-def old_reason(manual: Manual, action: str, belief: Belief) -> str:
+def old_reason(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
     """The words that were printed once: what was missing, in the form of a fact."""
     matched = match_action(manual, action)
     names = matched[1] if matched else {}
