@@ -144,7 +144,7 @@ def steps_ahead(actions: Sequence[str], now: GroundingContext) -> list[int]:
     steps would change nothing when their turn comes.
     """
     begun = max(_followed(actions, now), _behind(actions, now))
-    imagined, ahead = copy_belief(now.belief), []
+    imagined, ahead = copy_belief(now.belief), list[int]()
     for step in range(begun, len(actions)):
         if already_done(now.manual, actions[step], imagined):
             continue
