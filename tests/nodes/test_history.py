@@ -118,7 +118,8 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
         ("Not looked around", ["hallway"]),
         ("Seen here", ["jug (5 degrees celsius when last measured)",
                   "milk in jug (liquid, 20 degrees celsius when last measured)", "pot in stove"]),
-        ("Seen in an unknown place", ["coat in bed"]), ("Seen in hallway", ["bee", "closet (closed)"]),
+        ("Seen in an unknown place", ["coat in bed"]),
+        ("Seen in hallway", ["bee", "closet (closed)"]),
     ]  # fmt: skip
     belief["last_seen"] |= {f"thing {number}": "hallway" for number in range(300)}
     goal = world.parse_goal("Your task is to boil water.")

@@ -324,7 +324,8 @@ def lasting_names(text: str) -> Iterator[str]:
 def sight_faults(moment: Moment, name: str, part: str) -> Iterator[str]:
     """Any other state: said in the newest observation that names the thing."""
     core = split_phase(name)[0]
-    listings = (t for _, t in observations(moment) if not t.startswith(("You ", "No known")))
+    no_look = ("You ", "No known", "the ", "Ambiguous")
+    listings = (t for _, t in observations(moment) if not t.startswith(no_look))
     told = next((text for text in listings if core in text), "")
     words = [w for w in part.split() if w not in ("of", "the")]
     yield from is_so(all(word in told for word in words), f"'{part}' was not last seen of {name}")
@@ -354,7 +355,7 @@ def place_faults(moment: Moment, where: str, room: str) -> Iterator[str]:
 
 
 def as_last_seen(moment: Moment, name: str) -> bool:
-    """Whether a thing that changes by itself was last named by a look: no command moved it since.
+    """Whether a thing that changes by itself was named before time passed, and by nothing since.
 
     Water dries up, seeds sprout and fruit falls while time passes.
     """
@@ -362,7 +363,7 @@ def as_last_seen(moment: Moment, name: str) -> bool:
     text = next((t for c, t in observations(moment) if core in f"{c} {t}"), "")
     changing = any(t["propLife"] or t["type"] or t["propMaterial"] for t, _ in
                    truth_of(moment).things(name)) or core == "water"  # fmt: skip
-    return changing and text.startswith(("This ", "Inside ")) and waited(moment)
+    return changing and text.startswith(("This ", "Inside ", "You move")) and waited(moment)
 
 
 def waited(moment: Moment) -> bool:
@@ -549,7 +550,7 @@ def true_predicate(truth: Truth, predicate: Predicate) -> bool | None:
     elif predicate.name == "adjacent":
         so = truth.exits.get(name) == "open"
     elif predicate.name == "unclosed":
-        so = "closed" not in truth.doors(name, truth.room)
+        so = "closed" not in truth.doors(name)
     elif predicate.name == "openable":
         so = name.startswith("door") or name.endswith("door") or any(
             (t["propContainer"] or {}).get("isClosable") for t in here
@@ -659,7 +660,8 @@ def warning(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 UNCLAIMED = re.compile(
     r"(?:cooling|heating|growing|fruit|the next stage) takes time|the block needs time|"
     r"it may have (?:grown|changed)(?: in .+)?|fruit may have grown|more ingredients may be .+|"
-    r"to see .+|bees carry the pollen|its name tells when it changes|a pot needs soil|"
+    r"to see .+|.+ names the ingredients|"
+    r"bees carry the pollen|its name tells when it changes|a pot needs soil|"
     r"what was made may be listed under another name|.+ (?:heats|cools) what is put into it|"
     r".+ is what (?:the task names|the task is about|the procedure needs|was to be made)|"
     r".+ (?:is an ingredient|goes to the other ingredients|shows how .+ is|has not been tried)|"
