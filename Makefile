@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz gold clean
+.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz gold lines clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ fuzz: setup-dev ## hostile words and files, others every time (CASES=5000; SEED=
 
 gold: setup-dev ## ScienceWorld's solutions of all training tasks in train_mini, judged by the guard
 	RPMS_ALL_GOLD=1 $(BIN)/python -m pytest -q tests/envs/scienceworld/test_gold.py
+
+lines: setup-dev ## every line that ScienceWorld prints in thousands of steps, against the simulator
+	RPMS_ALL_LINES=1 $(BIN)/python -m pytest -q --timeout 3600 tests/truth/test_printed_lines.py -k scienceworld
 
 clean: ## remove .venv and every cache in this clone
 	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -156,7 +156,7 @@ def serving_actions(now: DecisionPoint) -> list[Choice]:
     """
     if now.belief["asked"]:
         rule = now.manual.environment.asked_back.rule
-        return [Choice(action=_meant(now), rule=rule, reason="the last command was asked back")]
+        return [Choice(action=_meant(now), rule=rule, reason="your last command was ambiguous")]
     now = with_refusals(now)
     return _serving(now) or (_serving(now._replace(repeated_here=())) if now.repeated_here else [])
 

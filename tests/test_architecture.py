@@ -204,3 +204,17 @@ def test_no_deprecated_ways_of_langgraph() -> None:
             text = file.read_text(encoding="utf-8")
             assert "config_schema" not in text
             assert "create_react_agent" not in text
+
+
+def test_no_module_binds_a_name_twice() -> None:
+    """The second of two patterns of one name is used where the first one was meant."""
+    twice = []
+    for file in (ROOT / "rpms").rglob("*.py"):
+        names: list[str] = []
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.append(node.name)
+        twice += [f"{file}: {name}" for name in sorted({*names}) if names.count(name) > 1]
+    assert twice == []

@@ -64,9 +64,11 @@ class Story:
             "rejected" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
         )
         if turn["failed"] and turn["action"]:
-            rule = check_action(self.manual, turn["action"], belief).rule
-            reason = explain_rejection(self.manual, turn["action"], belief)
-            self._because("magenta", rule, reason)
+            diagnosis = check_action(self.manual, turn["action"], belief)
+            # The answer stands above already; where it says why, only an unmet need adds to it.
+            if diagnosis.violated or not self.env.rejection_reason(turn["observation"]):
+                reason = explain_rejection(self.manual, turn["action"], belief)
+                self._because("magenta", diagnosis.rule, reason)
         self.console.print()
 
     def end(self, result: EpisodeOutput) -> None:

@@ -288,6 +288,10 @@ class Environment(ABC):
         """Whether the environment's answer means that the action was refused."""
         return observation.startswith(NOTHING_HAPPENS)
 
+    def rejection_reason(self, observation: str) -> str:
+        """Why a command was rejected, in the environment's own words; empty if it does not say."""
+        return ""
+
     def carried_out(self, action: str, belief: Belief, observation: str) -> str:
         """The command that was carried out in the end; empty if the world only asked back."""
         return action

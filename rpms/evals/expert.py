@@ -24,6 +24,7 @@ from rpms.nodes.action_arbitration import situation
 from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
 from rpms.policy import DecisionPoint, serving_actions, veto
+from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.context import RunContext, settings
@@ -35,6 +36,8 @@ NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=Fals
 TRIES = 20
 DEEP = 3
 """After so many actions in vain the next one finds the same situation, prompt and all."""
+WRONG = 0.4
+"""How many of the mistakes made where an answer is due are wrong answers."""
 LOST = "nothing else is left to try"
 MISTAKE = "a mistake made on purpose"
 
@@ -156,10 +159,13 @@ def _insisted(state: EpisodeState) -> str:
 def _mistake(env: str, now: DecisionPoint, right: str, rng: random.Random) -> str:
     """A step of the goal's own way out of turn, or else any action with names that are known.
 
-    What a rule forbids may end the episode for good, and nothing could be learned from that. Where
-    things have ids, nobody takes a bill for a customer: names are of the sort that is asked for.
+    Where an answer is due, it is now and then a wrong one. It ends the episode, and memory learns
+    from it. What a rule forbids is never tried: the rule says all there is to learn. Where things
+    have ids, nobody takes a bill for a customer: names are of the sort that is asked for.
     """
     belief = now.belief
+    if (wrong := _wrong_answers(now, right)) and rng.random() < WRONG:
+        return rng.choice(wrong)
     if (early := _out_of_turn(env, now)) and rng.random() < 0.5:
         return rng.choice(early)
     known = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
@@ -189,6 +195,22 @@ def _of_sort(env: str, now: DecisionPoint, parameter: str) -> list[str]:
              if parameter in role.split()]  # fmt: skip
     words = now.manual.domain.categories.get(f"{parameter}s", [])
     return list(dict.fromkeys([*noted, *parts, *words]))
+
+
+def _wrong_answers(now: DecisionPoint, right: str) -> list[str]:
+    """The answer that cannot be undone with every other thing in view; none if none is due."""
+    rule, names = match_action(now.manual, right) or (None, {})
+    if rule is None or not rule.verified:
+        return []
+    wrong = []
+    for thing in dict.fromkeys(now.belief["visible"]):
+        other = {**names, rule.verified: thing}
+        conditions = map(parse_predicate, rule.verified_when)
+        is_answer = all(evaluate(c, now.belief, now.manual.world, other) for c in conditions)
+        action = rule.syntax.format(**other)
+        if action != right and is_answer and forbidden_by(now.manual, action, now.goal) is None:
+            wrong.append(action)
+    return wrong
 
 
 def _out_of_turn(env: str, now: DecisionPoint) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
+from rpms.envs import get_environment
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, Rejection, explain_rejection
@@ -34,7 +35,9 @@ def last_rejection(state: EpisodeState, manual: Manual) -> Rejection | None:
         turns = refused_since(state["history"], state["ineffective"])
         count = sum(turn["action"] == action for turn in turns)
         times = {0: "", 1: "", 2: " twice"}.get(count, f" {count} times")
-        return Rejection(action, f"was rejected{times}", explain_rejection(manual, action, belief))
+        answer = get_environment(state["env"]).rejection_reason(last["observation"])
+        reason = explain_rejection(manual, action, belief, answer)
+        return Rejection(action, f"was rejected{times}", reason)
     if decision and decision["verdict"] == "fell_back" and state["ineffective"]:
         proposal, reason = decision["proposal"], decision["reason"]
         return Rejection(proposal, "was not carried out", reason) if proposal else None

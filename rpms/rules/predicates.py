@@ -45,7 +45,8 @@ class Predicate(NamedTuple):
 class Wording(Strict, BaseModel):
     """What a world calls its things, where the predicates need to know.
 
-    ``anything`` lists words that may stand for anything, ``also_called`` other names that the
+    ``anything`` lists words that may stand for anything, ``unlisted`` what may be carried from the
+    start although no text has said so, ``also_called`` other names that the
     environment takes for a kind of thing, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
     has statements for predicates that this world says in its own words, each with "is" or "are"
@@ -55,6 +56,7 @@ class Wording(Strict, BaseModel):
     """
 
     anything: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
     also_called: dict[str, list[str]] = {}
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
@@ -229,12 +231,14 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
     if any(same_thing(thing, name) for name in known):
         return True
     here = belief["location"]
+    if here is not None and bare_name(thing) == here:
+        return True
     for place in around(belief, bare_name(thing)):
         if place == here:
             return True
         if belief["containers"].get(place) == "closed":
             return False
-    if here is None or not belief["visible"]:
+    if here is None or not belief["visible"] or bare_name(thing) in world.wording.unlisted:
         return None
     words = words_of([thing])
     if words & world.wording.anything or words & words_of([*known, *belief["containers"]]):

@@ -145,16 +145,19 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     return all(evaluate(predicate, belief, manual.world, bindings) for predicate in lasting)
 
 
-def explain_rejection(manual: Manual, action: str, belief: Belief) -> str:
+def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
     """Why an action was rejected, as a clause: what it lacked, else what it may have lacked.
 
-    A need is worded as a need, and what is so instead as a fact.
+    A need is worded as a need, and what is so instead as a fact. ``answer`` is the reason that the
+    environment itself gave: where no need is known to be unmet, nobody knows better.
     """
     diagnosis = check_action(manual, action, belief)
-    if diagnosis.verdict == "no_such_action":
-        return "it is not one of the available actions"
     if diagnosis.checked.violated:
         return diagnosis.checked.reason
+    if answer:
+        return f"the answer was '{answer}'"
+    if diagnosis.verdict == "no_such_action":
+        return "it is not one of the available actions"
     matched = match_action(manual, action)
     if matched and matched[0].if_refused and manual.knows(matched[0]):
         return matched[0].if_refused.format(**matched[1])

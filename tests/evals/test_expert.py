@@ -22,7 +22,7 @@ from rpms.evals.runner import RunSession
 from rpms.nodes.manual import load_manual
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
-from rpms.rules import check_action
+from rpms.rules import check_action, forbidden_by
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn
@@ -160,6 +160,26 @@ def test_a_mistake_can_be_a_step_of_the_way_out_of_turn() -> None:
     early = {"pick up thermometer", "focus on thermometer", "focus on chocolate"}
     assert early <= {*actions} and 5 < sum(actions[action] for action in early) < 25
     assert all(check_action(manual, action, belief).verdict == "fails" for action in early)
+
+
+def test_a_mistake_where_an_answer_is_due_can_be_a_wrong_answer() -> None:
+    """Else no memory learned from it holds a critical failure, which the paper's has."""
+    world, manual = get_environment("scienceworld"), load_manual("scienceworld")
+    goal = world.parse_goal(world.task_types()["find-plant"])
+    belief = world.first_belief(goal["sentence"])
+    belief.update(location="outside", visible=["air", "baby wolf", "oak plant", "shovel"])
+    belief["searched"] = ["outside"]
+    state = EpisodeState(
+        env="scienceworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
+        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
+        history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
+    )  # fmt: skip
+    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
+    made = [llm_call(state, Runtime(context=context))["decisions"][0] for context in erring]
+    assert {decision["proposal"] for decision in made} == {"focus on oak plant"}
+    answers = Counter(d["played"] for d in made if d["played"].startswith("focus on "))
+    assert 3 < answers["focus on baby wolf"] < 25
+    assert all(forbidden_by(manual, action, goal) is None for action in answers)
 
 
 def test_the_way_out_of_a_loop_is_told_from_within_it(tmp_path: Path) -> None:

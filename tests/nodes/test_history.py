@@ -117,9 +117,10 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
     assert [*world.recap(belief).items()] == [
         ("Recipe", ["salt"]), ("Exits", ["hallway"]),
         ("Not looked around", ["hallway"]),
-        ("Here", ["jug (5 degrees celsius when last measured)",
+        ("Seen here", ["jug (5 degrees celsius when last measured)",
                   "milk in jug (liquid, 20 degrees celsius when last measured)", "pot in stove"]),
-        ("In an unknown place", ["coat in bed"]), ("In hallway", ["bee", "closet (closed)"]),
+        ("Seen in an unknown place", ["coat in bed"]),
+        ("Seen in hallway", ["bee", "closet (closed)"]),
     ]  # fmt: skip
     belief["last_seen"] |= {f"thing {number}": "hallway" for number in range(300)}
     goal = world.parse_goal("Your task is to boil water.")
@@ -161,20 +162,23 @@ def test_things_of_one_name_are_told_apart_until_one_of_them_is_moved() -> None:
     plants = ["pea plant in flower pot 2 (seedling stage, tall height)",
               "pea plant in flower pot 1 (adult stage, short height)"]  # fmt: skip
     soil = ["soil in flower pot 2", "soil in flower pot 1"]
-    assert sorted(world.recap(belief)["Here"]) == sorted([*plants, *soil, "jug"])
+    assert sorted(world.recap(belief)["Seen here"]) == sorted([*plants, *soil, "jug"])
     grown = "a flower pot 1 (containing a pea plant in the reproducing stage, soil)"
     belief = world.update_belief(belief, "look at flower pot 1", grown)
-    assert "pea plant in flower pot 1 (reproducing stage)" in world.recap(belief)["Here"]
-    assert plants[0] in world.recap(belief)["Here"]
+    assert "pea plant in flower pot 1 (reproducing stage)" in world.recap(belief)["Seen here"]
+    assert plants[0] in world.recap(belief)["Seen here"]
     moved = "You move the pea plant to the inventory."
     here = world.recap(world.update_belief(belief, "pick up pea plant in flower pot 1", moved))
-    assert not [text for text in here["Here"] if "plant in flower pot 1" in text]
-    assert soil[1] in here["Here"]
+    assert not [text for text in here["Seen here"] if "plant in flower pot 1" in text]
+    assert soil[1] in here["Seen here"]
     away = world.update_belief(belief, "go to hallway", "You move to the hallway.")
-    assert not away["alike"] and world.recap(away)["Here"] == []
+    assert not away["alike"] and world.recap(away)["Seen here"] == []
     old = believing(**{name: part for name, part in belief.items() if name != "alike"})
     del old["alike"]  # type: ignore[misc]
-    assert world.recap(old)["Here"] and world.update_belief(old, "wait", "You wait.")["alike"] == {}
+    assert (
+        world.recap(old)["Seen here"]
+        and world.update_belief(old, "wait", "You wait.")["alike"] == {}
+    )
 
 
 def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:

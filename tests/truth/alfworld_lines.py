@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from rpms.nodes.manual import load_manual
 from rpms.rules import match_action
-from rpms.rules.predicates import evaluate, parse_predicate, statement
+from rpms.rules.predicates import Predicate, World, evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from tests.truth.playing import Moment
-from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, said, true_always
+from tests.truth.reading import (
+    REJECTED,
+    Kind,
+    kind,
+    learned_faults,
+    rejection_faults,
+    times_faults,
+    true_always,
+)
 
 NAME = r"[a-z]+ \d+"
 # The whole manual judges what memory has learned, also where a run has no rules.
@@ -172,15 +181,7 @@ def closed_here(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 
 @kind("last_action", REJECTED.pattern)
 def rejected(moment: Moment, match: re.Match[str]) -> Iterator[str]:
-    history = moment.state["history"]
-    if not (history[-1]["failed"] and history[-1]["action"] == match["action"]):
-        yield "it was not the last action, or it was carried out"
-    turns = history[len(history) - len(moment.state["ineffective"]) :]
-    times = sum(turn["failed"] and turn["action"] == match["action"] for turn in turns)
-    printed = {None: 1, " twice": 2}.get(match["times"]) or int(
-        re.findall(r"\d+", match["times"])[0]
-    )
-    yield from is_so(times == printed, f"it was rejected {times} times")
+    yield from times_faults(moment, match)
     yield from reason_faults(moment, match["action"], match["reason"])
 
 
@@ -192,7 +193,14 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
             is_so(found[1] in here(m), f"{found[1]} is not at this spot")
         )
     }
-    yield from rejection_faults(moment, action, reason, truth, fact_fault, spot)
+    holds = partial(evaluated, truth, moment.manual.world)
+    yield from rejection_faults(moment, action, reason, holds, fact_fault, spot)
+
+
+def evaluated(
+    truth: Belief, world: World, predicate: Predicate, names: Mapping[str, str]
+) -> bool | None:
+    return evaluate(predicate, truth, world, names)
 
 
 def fact_fault(moment: Moment, fact: str) -> str:
@@ -256,22 +264,8 @@ def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 )
 def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     """What memory noticed must be so by the game's rules, or follow from them."""
-    matched = match_action(MANUAL, match[1])
-    if matched is None:
-        yield "no such action"
-        return
-    rule, names = matched
-    named = [*names.values()]
     follows = {"here", "visible", "hand_empty", "holding"}
-    for words, as_need in ((match[2], True), (match[3], False)):
-        taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
-        taught_words = {statement(p, {}, MANUAL.world) for p in taught}
-        for part in words.split("; ") if words else []:
-            if not as_need and part.removesuffix(" still") in taught_words:
-                continue
-            meant = said(part.removesuffix(" still"), named, MANUAL, as_need)
-            if not any(p in taught or p.name in follows for p in meant):
-                yield f"'{part}' is not so by the rules of the game"
+    yield from learned_faults(MANUAL, match[1], match[2], match[3], follows)
 
 
 @kind("memory", r"Where one like (\w+) was found in other tasks: (.+)")

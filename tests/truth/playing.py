@@ -8,8 +8,9 @@ the simulator is asked what is truly so.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -63,14 +64,15 @@ class Moment(NamedTuple):
         return f"{self.state['spec']['id']} step {step} {self.context.condition}"
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Every line of every block but headings, with the name of its block."""
+        """Every line of every block but bare headings, with the name of its block."""
         blocks = {**self.blocks._asdict(), "offered": self.offered}
         for name, text in blocks.items():
             for line in text.splitlines():
-                if line.strip() and not line.startswith(("[", "===")):
+                if line.strip() and not HEADING.fullmatch(line):
                     yield name, line
 
 
+HEADING = re.compile(r"\[[^\]]*\]|===.*")
 Player = Callable[[Moment, random.Random], str]
 # Words that tools take and no answer shows, and some that none takes.
 ODD = ["2g_only", "0.5", "3", "nobody"]
@@ -111,13 +113,19 @@ PLAYERS: dict[str, Player] = {
 
 
 def play(
-    env_name: str, task: Task, context: RunContext, player: str, steps: int, seed: int = 0
+    env_name: str,
+    task: Task,
+    context: RunContext,
+    player: str,
+    steps: int,
+    seed: int = 0,
+    running: LiveGame | None = None,
 ) -> Iterator[Moment]:
-    """The moments of one episode, before each action."""
+    """The moments of one episode, before each action; in a game of its own, or in a running one."""
     env, rng = get_environment(env_name), random.Random(f"{seed}|{task['id']}|{player}")
     runtime: Any = SimpleNamespace(context=context, store=None)
     manual = manual_for(env_name, context)
-    with closing(env.open_game()) as game:
+    with nullcontext(running) if running is not None else closing(env.open_game()) as game:
         observation = game.reset(task)
         state = EpisodeState(
             env=env_name, spec=task, goal=env.parse_goal(task["goal"]), observation=observation,

@@ -8,15 +8,14 @@ nobody can hold against the truth is a fault of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
 from rpms.policy import serving_actions
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import PREDICATES, Predicate, evaluate, need, statement
+from rpms.rules.predicates import PREDICATES, Predicate, need, statement
 from rpms.rules.schema import ActionRule
-from rpms.vocabulary.belief import Belief
 from tests.truth.playing import Moment
 
 Check = Callable[[Moment, re.Match[str]], Iterable[str]]
@@ -73,20 +72,24 @@ def rejection_faults(
     moment: Moment,
     action: str,
     reason: str,
-    truth: Belief,
+    holds: Callable[[Predicate, Mapping[str, str]], bool | None],
     fact_fault: Callable[[Moment, str], str],
     other: Mapping[str, Check] | None = None,
 ) -> Iterator[str]:
     """What is false in the reason for a rejection or a veto.
 
-    A need must be one that the action has, and unmet by the truth; a fact must be so.
-    """  # fmt: skip
+    A need must be one that the action has, and unmet by the truth (``holds``); a fact must be so.
+    """
     matched = match_action(moment.manual, action)
     if reason == "it is not one of the available actions":
         if matched is not None:
             yield "it is an action"
         return
     if reason == "the reason is not known":
+        return
+    if quoted := re.fullmatch(r"the answer was '(.+)'", reason):
+        if quoted[1] not in moment.state["history"][-1]["observation"]:
+            yield "that was not the answer"
         return
     for pattern, check in (other or {}).items():
         if match := re.fullmatch(pattern, reason):
@@ -107,7 +110,7 @@ def rejection_faults(
         predicate = needs.get(part["need"])
         if predicate is None:
             yield f"'{part['need']}' is no need of it"
-        elif evaluate(predicate, truth, moment.manual.world, matched[1]) is not False:
+        elif holds(predicate, matched[1]) is not False:
             yield f"'{part['need']}' is met in truth"
         if part["fact"] and (fault := fact_fault(moment, part["fact"])):
             yield fault
@@ -117,6 +120,39 @@ def printed_needs(manual: Manual, action: str, words: str) -> tuple[ActionRule, 
     """The action's rule and the needs that a lesson prints of it."""
     matched = match_action(manual, action)
     return (matched[0], words.split("; ")) if matched else None
+
+
+def learned_faults(
+    manual: Manual, action: str, needs: str | None, then: str | None, follows: Collection[str]
+) -> Iterator[str]:
+    """What memory noticed of an action must be so by the rules, or follow from them."""
+    matched = match_action(manual, action)
+    if matched is None:
+        yield "no such action"
+        return
+    rule, names = matched
+    for words, as_need in ((needs, True), (then, False)):
+        taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
+        taught_words = {(need if as_need else statement)(p, {}, manual.world) for p in taught}
+        for part in words.split("; ") if words else []:
+            if part.removesuffix(" still") in taught_words:
+                continue
+            meant = said(part.removesuffix(" still"), [*names.values()], manual, as_need)
+            if not any(p in taught or p.name in follows for p in meant):
+                yield f"'{part}' is not so by the rules of the game"
+
+
+def times_faults(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    """What is false about which action was rejected, and how often since anything changed."""
+    history = moment.state["history"]
+    if not (history[-1]["failed"] and history[-1]["action"] == match["action"]):
+        yield "it was not the last action, or it was carried out"
+    turns = history[len(history) - len(moment.state["ineffective"]) :]
+    times = sum(turn["failed"] and turn["action"] == match["action"] for turn in turns)
+    words = {None: 1, " twice": 2}
+    printed = words.get(match["times"]) or int(re.findall(r"\d+", match["times"])[0])
+    if max(times, 1) != printed:  # a menu before it changed what is known
+        yield f"it was rejected {times} times"
 
 
 def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate]:
@@ -161,7 +197,10 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
         told = recall["advice"]["needs"] or recall["advice"]["then"]
         if recall["entry"]["type"] == "schema" and not told:
             yield f"a schema that says nothing: {steps}"
-    for _, line in moment.lines():
-        line = re.sub(r"^\s*Rejected here \(.+\): ", "", line)  # the environment's own words
-        if re.search(r"\{\w*\}|\bNone\b|: *$| {3,}\S|\(\s*\)|''|, ,|\?$", line.strip()):
-            yield f"an empty blank: {line.strip()}"
+    lines = [line.strip() for _, line in moment.lines()]
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if line.endswith(":") and below.startswith("1. "):
+            continue  # the head of a list
+        line = re.sub(r"^Rejected here \(.+\): ", "", line)  # the environment's own words
+        if re.search(r"\{\w*\}|\bNone\b|: *$| {3,}\S|\(\s*\)|''|, ,|\?$", line):
+            yield f"an empty blank: {line}"

@@ -7,20 +7,23 @@ true at that step; a line that nobody can check is a fault, too.
 from __future__ import annotations
 
 import importlib
+import os
 import random
+import re
 from collections.abc import Iterator
-from itertools import chain
+from contextlib import closing
+from itertools import chain, product
 
 import pytest
 
 from rpms.envs import get_environment
-from rpms.envs.base import Task
+from rpms.envs.base import LiveGame, Task
 from rpms.envs.telecom.adapter import all_tasks, demanded_tools
 from rpms.rules import Manual, check_action, match_action
 from rpms.rules.predicates import parse_predicate, statement
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
-from tests.truth import alfworld_lines, telecom_lines
+from tests.truth import alfworld_lines, scienceworld_lines, telecom_lines
 from tests.truth.playing import PLAYERS, anything, play
 from tests.truth.reading import false_lines, one_voice_faults
 
@@ -38,7 +41,7 @@ ARMS: dict[str, RunContext] = {
 }
 
 
-def one_of_each_type(env: str, split: str, count: int = 12) -> list[Task]:
+def one_of_each_type(env: str, split: str, count: int | None = 12) -> list[Task]:
     world, chosen = get_environment(env), dict[str, Task]()
     for task in world.tasks(split, count):
         chosen.setdefault(world.task_name(task), task)
@@ -112,7 +115,106 @@ def test_telecom_prints_no_false_line() -> None:
     assert [fault for faults in steps for fault in faults] == []
 
 
-def old_reason(manual: Manual, action: str, belief: Belief) -> str:
+@pytest.fixture
+def laboratory() -> Iterator[LiveGame]:
+    """One running ScienceWorld, which plays all episodes of a test."""
+    with closing(get_environment("scienceworld").open_game()) as game:
+        yield game
+
+
+def scienceworld_faults(
+    game: LiveGame, task: Task, context: RunContext, player: str, steps: int
+) -> Iterator[list[str]]:
+    """What is false at each step of an episode."""
+    for moment in play("scienceworld", task, context, player, steps, running=game):
+        yield [
+            *false_lines(moment, scienceworld_lines.KINDS),
+            *one_voice_faults(moment),
+            *scienceworld_lines.needs_hold(moment),
+        ]
+
+
+def scienceworld_episodes() -> Iterator[tuple[Task, RunContext, str, int]]:
+    """A task of each of the 26 types with every player, and arms in turn; all arms on demand."""
+    everything = bool(os.environ.get("RPMS_ALL_LINES"))
+    arms, players = [*ARMS.values()], [*PLAYERS]
+    tasks = one_of_each_type("scienceworld", "train_mini", count=None)
+    assert len(tasks) == 26
+    for (number, task), (turn, player) in product(enumerate(tasks), enumerate(players)):
+        if everything:
+            yield from ((task, context, player, 40) for context in arms)
+        else:
+            yield task, arms[(number + 3 * turn) % len(arms)], player, 8
+
+
+@pytest.mark.engine
+@pytest.mark.xdist_group("jvm")
+def test_scienceworld_prints_no_false_line(laboratory: LiveGame) -> None:
+    """Hundreds of steps of all task types, arms and players; ``make lines`` plays thousands."""
+    steps = [
+        faults
+        for episode in scienceworld_episodes()
+        for faults in scienceworld_faults(laboratory, *episode)
+    ]
+    print(f"{len(steps)} steps")
+    assert len(steps) > (10000 if os.environ.get("RPMS_ALL_LINES") else 500)
+    assert [fault for faults in steps for fault in faults] == []
+
+
+def melting() -> list[Task]:
+    world = get_environment("scienceworld")
+    tasks = world.tasks("train_mini")
+    return [task for task in tasks if world.task_name(task).startswith("measure-melting-point")]
+
+
+@pytest.mark.engine
+@pytest.mark.xdist_group("jvm")
+def test_a_stale_temperature_is_found(
+    laboratory: LiveGame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reading that outlives the state of matter it was taken in is a false line."""
+    world = get_environment("scienceworld")
+    update, reading = world.update_belief, re.compile(r", (-?\d+ degrees celsius)")
+
+    def found() -> Iterator[str]:
+        for task in melting():
+            for faults in scienceworld_faults(laboratory, task, ARMS["B"], "procedure", steps=30):
+                yield from faults
+
+    def stale(previous: Belief, action: str, observation: str) -> Belief:
+        after = update(previous, action, observation)
+        for name, states in previous["flags"].items():
+            if (old := reading.search(f", {states}")) and not reading.search(
+                f", {after['flags'].get(name, '')}"
+            ):
+                known = after["flags"].get(name, "")
+                after["flags"][name] = f"{known}, {old[1]}".removeprefix(", ")
+        return after
+
+    assert [*found()] == []
+    monkeypatch.setattr(type(world), "update_belief", staticmethod(stale))
+    assert any(" is never " in fault and "degrees" in fault for fault in found())
+
+
+@pytest.mark.engine
+@pytest.mark.xdist_group("jvm")
+def test_a_place_that_is_left_behind_is_found(
+    laboratory: LiveGame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in a pot goes where the pot goes, and a room is told where one is."""
+    world = get_environment("scienceworld")
+    update = world.update_belief
+
+    def stale(previous: Belief, action: str, observation: str) -> Belief:
+        after = update(previous, action, observation)
+        return {**after, "location": previous["location"] or after["location"]}
+
+    monkeypatch.setattr(type(world), "update_belief", staticmethod(stale))
+    steps = scienceworld_faults(laboratory, melting()[0], ARMS["S"], "procedure", steps=12)
+    assert any("truly in the " in fault for faults in steps for fault in faults)
+
+
+def old_reason(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
     """The words that were printed once: what was missing, in the form of a fact."""
     matched = match_action(manual, action)
     names = matched[1] if matched else {}

@@ -151,7 +151,7 @@ class ScienceWorld(Environment):
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
     failed = staticmethod(beliefs.refused)
-    carried_out = staticmethod(beliefs.carried_out)
+    rejection_reason = staticmethod(beliefs.rejection_reason)
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)
     recap = staticmethod(beliefs.recap)
@@ -209,6 +209,11 @@ class ScienceWorld(Environment):
         from rpms.envs.scienceworld.simulator import ScienceWorldGame
 
         return ScienceWorldGame()
+
+    def carried_out(self, action: str, belief: Belief, observation: str) -> str:
+        """The command that a number chose is told in the manual's words, not in the menu's."""
+        command = beliefs.carried_out(action, belief, observation)
+        return read_action(command) if command != action else action
 
     def individual(self, name: str) -> bool:
         """Each task has boxes, planes and unknown substances of its own."""

@@ -51,6 +51,7 @@ _REFUSED = re.compile(
     r"The .*(?: is not (?:moveable|edible|movable|openable|closeable|something that)| isn't open|"
     r" can't be | does not contain any| appears broken)"
 )
+_UNREAD = (UNKNOWN_COMMAND, "Unknown action.")
 _TASK = re.compile(r"^Your task is to .+$", re.M)
 _WENT = re.compile(r"^You (?:move|teleport)(?: through the [\w ]+?)? to the ([\w ]+)\.$")
 _MOVED = re.compile(r"^You (?:move|pour) the (.+) (?:in)?to the (.+?)\.$")
@@ -68,6 +69,7 @@ _DUNKED = re.compile(r"^You dunk the .+, moving the liquids \((.+)\) to the (.+?
 _GROUND = "ground"
 # What flies off, or sheds flowers and pollen, even while it is carried. A potted plant does not.
 _RESTLESS = re.compile(r"\b(?:bee(?: \d+)?|flower|tree|plant)$")
+_PLANE = "inclined plane"
 _MENU = "Ambiguous request:"
 _CHOICE = re.compile(r"^(\d+):\s*(.+?)\s*$", re.M)
 # A menu line says where a thing is: "orange seed (in seed jar, in inventory, in agent, in hall)".
@@ -99,7 +101,9 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     """b_t from (b_{t-1}, a_{t-1}, o_t)."""
     belief = copy_belief(previous)
     text = observation.strip()
-    if text.startswith((UNKNOWN_COMMAND, "Unknown action.")):
+    if text.startswith(_UNREAD):
+        # A command that is no number closes the menu, understood or not.
+        belief["asked"] = belief["asked"] if action.strip().isdecimal() else {}
         return belief
     if menu := read_menu(text):
         belief["asked"] = menu
@@ -139,12 +143,20 @@ def refused(observation: str) -> bool:
     return _REFUSED.match(observation.strip()) is not None
 
 
+def rejection_reason(observation: str) -> str:
+    """What the simulator says against a command; that it cannot read one is no reason."""
+    text = observation.strip()
+    if not refused(text) or text.startswith(_UNREAD):
+        return ""
+    return text.partition("\n")[0].partition(". ")[0].rstrip(".")
+
+
 def _handle(belief: Belief, command: str, text: str) -> None:
     """Things that change place: moved, poured out, eaten."""
     if match := _EATEN.match(text):
         _leave(belief, command, match[1])
     elif match := _MOVED.match(text):
-        thing, place = match[1], match[2]
+        thing, place = _named_by(belief, command, match[1]), match[2]
         if thing.startswith("contents of the "):
             _pour(belief, thing.removeprefix("contents of the "), place)
             return
@@ -158,6 +170,14 @@ def _handle(belief: Belief, command: str, text: str) -> None:
     elif match := _DUNKED.match(text):
         for liquid in match[1].split(", "):
             view.put(belief, liquid, match[2])
+
+
+def _named_by(belief: Belief, command: str, printed: str) -> str:
+    """The name that a look lists; an answer may be shorter: of a round green seed, "the seed"."""
+    command_name = _QUALIFIER.sub(r"\1", _TARGET.sub(r"\1", _VERB.sub("", command)))
+    listed = (*belief["last_seen"], *belief["visible"])
+    longer = (name for name in listed if name.lower() == command_name and printed not in listed)
+    return next((name for name in longer if name.endswith(printed)), printed)
 
 
 def _leave(belief: Belief, command: str, thing: str) -> None:
@@ -265,9 +285,12 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     near = (*belief["visible"], *belief["holding"])
     parts = {
         "Focused on": events(belief, FOCUS),
-        "Asked back": ["answer with a number of the list"] if belief["asked"] else [],
+        "Your last command was ambiguous": (
+            ["answer with a number of its list"] if belief["asked"] else []
+        ),
         "Closed": [name for name in shut if name in near or name.startswith("door to ")],
         "States when last seen": _telling_states(belief, goal),
+        **_slides(belief),
         "Seen": _wanted_places(belief, goal),
         "Looked around": [place for place in belief["searched"] if place in belief["places"]],
     }
@@ -283,13 +306,17 @@ def recap(belief: Belief) -> dict[str, list[str]]:
     carried = [*filter(partial(states_of, belief), held), *(n for n in seen if seen[n] in held)]
     here, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
     for name in (name for name in seen if name not in here):
-        rooms.setdefault(f"In {view.room_of(belief, name) or 'an unknown place'}", []).append(name)
+        room = view.room_of(belief, name) or "an unknown place"
+        rooms.setdefault(f"Seen in {room}", []).append(name)
     return {
         "Recipe": events(belief, RECIPE),
         "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
-        "Here": _situate(belief, here, f"in {belief['location']}"),
-        **{room: _situate(belief, rooms[room], room.lower()) for room in reversed(rooms)},
+        "Seen here": _situate(belief, here, f"in {belief['location']}"),
+        **{
+            label: _situate(belief, rooms[label], label.removeprefix("Seen "))
+            for label in reversed(rooms)
+        },
     }
 
 
@@ -298,6 +325,8 @@ def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
     texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
     for name in (name for name in names if name != "air"):
         states, place = states_of(belief, name), belief["last_seen"].get(name)
+        if _PLANE in name:  # said in a line of its own
+            states = []
         if is_a(name, kinds("flower_pot")):  # what it holds is named for itself
             states = [state for state in states if state == POURED]
         if name not in belief["visible"] and belief["containers"].get(name) == "closed":
@@ -319,9 +348,15 @@ def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
             continue
         states = states_of(belief, name)
         worth = {"activated", BROKEN, "on fire", "made"} & set(states)
-        if worth or same_thing(name, goal["object"]) or "inclined plane" in name:
+        if _PLANE not in name and (worth or same_thing(name, goal["object"])):
             telling.append(f"{name} ({print_states(states)})")
     return telling
+
+
+def _slides(belief: Belief) -> dict[str, list[str]]:
+    """How far a block was down each plane when it was last on it; it may be gone since."""
+    planes = (name for name in belief["flags"] if _PLANE in name and not name.endswith(WAS))
+    return {f"Last seen on {name}": states_of(belief, name) for name in planes}
 
 
 def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:

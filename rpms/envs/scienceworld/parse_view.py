@@ -397,9 +397,19 @@ def put(belief: Belief, thing: str, place: str) -> None:
             add_event(belief, SOWN, place)
     room = place if place in belief["places"] else belief["location"]
     if room is not None:
-        belief["spots"].setdefault(room, []).append(thing)
+        belief["spots"].setdefault(room, []).extend([thing, *_contents(belief, thing)])
     if room == belief["location"] and belief["visible"]:
         belief["visible"].append(thing)
+
+
+def _contents(belief: Belief, thing: str) -> list[str]:
+    """All that is known to be in a thing, and in what is in it: it comes along."""
+    inside, place = list[str](), [thing]
+    while place:
+        inner = [name for name in objects_at(belief, place.pop()) if name not in (thing, *inside)]
+        inside += inner
+        place += inner
+    return inside
 
 
 def remove(belief: Belief, thing: str) -> None:

@@ -154,10 +154,12 @@ def steps_ahead(actions: Sequence[str], now: GroundingContext) -> list[int]:
     steps would change nothing when their turn comes.
     """
     begun = max(_followed(actions, now), _behind(actions, now))
-    imagined, ahead = copy_belief(now.belief), []
+    imagined, ahead = copy_belief(now.belief), list[int]()
     for step in range(begun, len(actions)):
         if already_done(now.manual, actions[step], imagined):
             continue
+        if ahead and actions[ahead[-1]] == actions[step]:
+            continue  # all that lay between the two is done
         ahead.append(step)
         imagine(now.manual, actions[step], imagined)
     return ahead
@@ -307,7 +309,7 @@ def fill_roles(now: GroundingContext, roles: Iterable[str]) -> dict[str, str]:
 
 def _player(now: GroundingContext, role: str) -> str:
     if role == NAMED_OBJECT:
-        return now.goal["object"]
+        return _spelled(now.goal)
     if role.endswith("'s place"):
         thing = _player(now, role.removesuffix("'s place"))
         return now.belief["last_seen"].get(thing, NOBODY)
@@ -315,6 +317,12 @@ def _player(now: GroundingContext, role: str) -> str:
         return _object(now)
     kind = role.removeprefix("a ") if role.startswith("a ") else now.goal["destination"]
     return _nearest(now, kind)
+
+
+def _spelled(goal: GoalSpec) -> str:
+    """The goal's object with the letters of its sentence: ``unknown substance B``."""
+    found = re.search(rf"\b{re.escape(goal['object'])}\b", goal["sentence"], re.I)
+    return found[0] if found else goal["object"]
 
 
 def _object(now: GroundingContext) -> str:

@@ -194,7 +194,8 @@ def _named(text: str, goal: GoalSignature) -> str:
     """A name without a number means the same everywhere, but for the goal's own object."""
     if not goal.object:
         return text
-    return re.sub(rf"\b{re.escape(goal.object)}\b", f"{{{NAMED_OBJECT}}}", text)
+    # Goals are kept in lower case; some names are not ("unknown substance B").
+    return re.sub(rf"\b{re.escape(goal.object)}\b", f"{{{NAMED_OBJECT}}}", text, flags=re.I)
 
 
 @lru_cache(maxsize=65536)
