@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.adapter import HAND_OVER, TYPES, all_tasks
@@ -213,13 +213,16 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
     if stated:
         truth = truth_of(moment)
 
+        def holds(predicate: Predicate, about: Mapping[str, str]) -> bool | None:
+            return evaluate(predicate, truth, moment.manual.world, about)
+
         def fault(now: Moment, fact: str) -> str:
             given = re.fullmatch(r"(.+) was given", fact)
             return "" if given and given[1] in names.values() else fact_fault(now, fact)
 
-        yield from rejection_faults(moment, action, "; ".join(stated), truth, fault, {
+        yield from rejection_faults(moment, action, "; ".join(stated), holds, fault, {
             r"it (?:was rejected|changed nothing) before, and nothing has changed since|"
-            r"it was played in this very situation before and led back here": true_always,
+            r"it was played in this very situation twice and led back here": true_always,
         })  # fmt: skip
 
 
