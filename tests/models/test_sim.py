@@ -160,7 +160,11 @@ def test_a_diagnosis_is_heeded() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["OK: get", "From here, a similar task got on by", "From here, a similar task was solved by"],
+    [
+        "OK: get",
+        "From here, a similar task went on with",
+        "From here, a similar task was solved by",
+    ],
 )
 def test_a_past_success_is_followed_and_goes_on(said: str) -> None:
     memory = f"[Past Experience]\n  {said}: visit shelf 1 -> grab stapler 4 off shelf 1\n"
@@ -181,7 +185,7 @@ def test_a_past_success_is_followed_and_goes_on(said: str) -> None:
         *((f"[Current Objective] find invoice\n\n[RULES]\n  {line}", "visit shelf 1")
           for line in ("R-2: invoice is usually at: shelf -> basket",
                        "FOUND: invoice in other tasks: shelf (3 of 9 searched); tray (1 of 9)",
-                       "Where one like invoice was found in other tasks: "
+                       "In other tasks, invoice was found in: "
                        "shelf (3 of 9 searched; here: shelf 1)")),
         ("[Actions That Serve the Current Sub-Goal]\n  1. unlock shelf 1 (it may be there)",
          "unlock shelf 1"),

@@ -114,7 +114,7 @@ TASK = "in the task heat:mug:hot:desk"
 @pytest.mark.parametrize(
     ("entry", "advice", "line", "recorded"),
     [
-        (success(solves=False), STEPS, "From here, a similar task got on by: look -> inventory",
+        (success(solves=False), STEPS, "From here, a similar task went on with: look -> inventory",
          ["OK: transformed: look -> inventory"]),
         (success(solves=True), STEPS, "From here, a similar task was solved by: look -> inventory",
          ["OK: transformed: look -> inventory"]),
@@ -143,7 +143,7 @@ TASK = "in the task heat:mug:hot:desk"
         (BY_HAND, WRITTEN,
          f"Learned: {HEAT} needs: holding it; afterwards: it is hot (true of 100% of its uses)",
          [f"SCHEMA: {HEAT} | needs holding it | then it is hot | confidence 1.00"]),
-        (FINDS, PLACES, "Where one like mug was found in other tasks: "
+        (FINDS, PLACES, "In other tasks, mug was found in: "
          "desk (3 of 9 searched; here: desk 1); shelf (1 of 9 searched)",
          ["FOUND: mug in other tasks: desk (3 of 9 searched; here: desk 1); "
           "shelf (1 of 9 searched)"]),

@@ -235,7 +235,7 @@ def fact_fault(moment: Moment, fact: str) -> str:
 # Memory.
 
 
-@kind("memory", r"From here, a similar task (?:was solved|got on) by: (.+)")
+@kind("memory", r"From here, a similar task (?:was solved by|went on with): (.+)")
 def snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth, steps = truth_of(moment), match[1].split(" -> ")
     things = {thing for name, row in moment.game.facts() if name == "inreceptacle" for thing in row}
@@ -268,7 +268,7 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     yield from learned_faults(MANUAL, match[1], match[2], match[3], follows)
 
 
-@kind("memory", r"Where one like (\w+) was found in other tasks: (.+)")
+@kind("memory", r"In other tasks, (\w+) was found in: (.+)")
 def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth = truth_of(moment)
     for sort, held, looked, names in re.findall(

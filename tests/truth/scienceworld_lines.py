@@ -589,7 +589,7 @@ def named_in(action: str) -> list[str]:
     return [*matched[1].values()] if matched else []
 
 
-@kind("memory", r"From here, a similar task (?:was solved|got on) by: (.+)")
+@kind("memory", r"From here, a similar task (?:was solved by|went on with): (.+)")
 def snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth = truth_of(moment)
     for step in match[1].split(" -> "):
@@ -633,7 +633,7 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return learned_faults(MANUAL, match[1], match[2], match[3], {"visible", "holding"})
 
 
-@kind("memory", r"Where one like (.+) was found in other tasks: (.+)")
+@kind("memory", r"In other tasks, (.+) was found in: (.+)")
 def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     rooms = truth_of(moment).rooms
     for sort, held, looked, here in re.findall(

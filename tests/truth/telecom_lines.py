@@ -271,7 +271,7 @@ def advice_faults(moment: Moment, action: str) -> Iterator[str]:
 # Memory.
 
 
-@kind("memory", r"From here, a similar task (?:was solved|got on) by: (.+)")
+@kind("memory", r"From here, a similar task (?:was solved by|went on with): (.+)")
 def snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     """No step that is done already when its turn comes, as far as an answer has shown that."""
     yield from step_faults(moment, match[1].split(" -> "))
