@@ -158,7 +158,10 @@ def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> 
 
 
 def covered(recalled: Recall, rules: PrintedRules) -> Recall:
-    """A lesson or a schema that says no more than an action's printed line does is left out."""
+    """A lesson or a schema that says no more than a printed line does is left out.
+
+    That is the action's own line, or the one that says for all actions what they need.
+    """
     entry = recalled["entry"]
     if recalled["dropped_by"] or entry["type"] not in ("failure", "schema"):
         return recalled
@@ -166,6 +169,8 @@ def covered(recalled: Recall, rules: PrintedRules) -> Recall:
         rule = next((r for r in rules.manual.actions if r.name == entry["action_type"]), None)
     else:
         rule, _ = match_action(rules.manual, entry["failed_action"]) or (None, {})
+    if rule is not None and entry["type"] == "failure" and _understood(entry["violated"], rules):
+        return drop(recalled, "covered", "a rule says so of all actions", rule.id)
     if rule is None or rule.id not in rules.ids:
         return recalled
     if entry["type"] == "schema":
@@ -176,6 +181,15 @@ def covered(recalled: Recall, rules: PrintedRules) -> Recall:
         told = told and _within(entry["violated"], rule.preconditions, rules.manual)
     reason = f"[{rule.id}] says so already"
     return drop(recalled, "covered", reason, rule.id) if told else recalled
+
+
+def _understood(violated: Sequence[str], rules: PrintedRules) -> bool:
+    """Whether all that was missing is what Tier 3 says once for all actions, in a printed rule."""
+    environment = rules.manual.environment
+    if not rules.ids & {rule.id for rule in environment.rules}:
+        return False
+    names = [parse_predicate(text).name for text in violated if is_predicate(text)]
+    return bool(names) and len(names) == len(violated) and {*names} <= {*environment.understood}
 
 
 # What follows from the others: a thing that lies where the agent is, is here and in view; who has
