@@ -95,6 +95,20 @@ def test_anything_else_needs_a_word_which_is_kept(
     assert f"{why} (allowed: a policy of our own plays it)" in experience.sources[0]
 
 
+def test_the_header_names_the_code_that_played_in_the_place_of_a_model(tmp_path: Path) -> None:
+    (run,) = find_runs(written(tmp_path, "B"), "alfworld")
+    stage = {"path": "rpms.evals.expert:STAGES", "hash": ""}
+    run.manifest.swapped["B"] = {"nodes llm_call": stage}
+    with pytest.raises(RpmsError, match=r"played by code, not by a model.*--allow"):
+        gather([run])
+    experience = gather([run], allowed="mistakes made on purpose")
+    assert experience.players == [stage["path"]]
+    (source,) = experience.sources
+    assert source.startswith(f"{stage['path']}, ") and "mistakes made on purpose" in source
+    run.manifest.swapped["B"] = {"nodes scf": stage}  # another stage than the one that acts
+    assert gather([run]).players == [run.model("B")]
+
+
 def test_one_condition_can_be_taken_out_of_a_whole_evaluation(tmp_path: Path) -> None:
     runs = find_runs(written(tmp_path, "A", "B", "D"), "alfworld")
     with pytest.raises(RpmsError, match="condition A: without rules"):

@@ -19,12 +19,12 @@ from functools import cached_property
 from typing import Any
 
 from rpms.envs.scienceworld.parse_view import EXIT
-from rpms.envs.scienceworld.things import split_phase
+from rpms.envs.scienceworld.things import kinds_if_any, split_phase
 from rpms.envs.scienceworld.truth import Facts, everything
 from rpms.nodes.manual import load_manual
 from rpms.rules import match_action
 from rpms.rules.predicates import Predicate, evaluate
-from rpms.vocabulary.naming import bare_name
+from rpms.vocabulary.naming import bare_name, is_a
 from tests.truth.playing import Moment
 from tests.truth.reading import (
     REJECTED,
@@ -59,11 +59,10 @@ def called(node: Node, name: str) -> bool:
     The tree has the name alone; what is printed may describe it, or say how old it is.
     """
     own, printed = words_of(node["name"]), words_of(bare_name(name))
-    life = words_of((node["propLife"] or {}).get("lifeformType", "")) or own
-    alike = own <= printed or printed <= own or (bool(node["type"]) and life <= printed)
-    # A moth is listed as a butterfly.
-    life |= {"butterfly"} if "moth" in life else set()
-    alike = alike or (bool(node["propLife"]) and bool(life & {"butterfly"} & printed))
+    alike = own <= printed or printed <= own
+    if life := (node["propLife"] or {}).get("lifeformType", "").lower():
+        # Some young have names of their own: a tadpole is a frog.
+        alike = alike or words_of(life) <= printed or is_a(name, kinds_if_any(life)) is True
     material = (node["propMaterial"] or {}).get("substanceName", "")
     return alike or words_of(material) == printed
 
@@ -344,7 +343,8 @@ def place_faults(moment: Moment, where: str, room: str) -> Iterator[str]:
     name, _, place = where.rpartition(" in ")
     if not name:
         name, place = where, ""
-    if as_last_seen(moment, name):
+    # A drain is a passage to the sewer, which the tree lists as no thing.
+    if name == "drain" or as_last_seen(moment, name):
         return
     if not truth.things(name):
         yield f"there is no {name}"
@@ -360,15 +360,16 @@ def as_last_seen(moment: Moment, name: str) -> bool:
     Water dries up, seeds sprout and fruit falls while time passes.
     """
     core = split_phase(bare_name(name))[0]
-    text = next((t for c, t in observations(moment) if core in f"{c} {t}"), "")
-    changing = any(t["propLife"] or t["type"] or t["propMaterial"] for t, _ in
-                   truth_of(moment).things(name)) or core == "water"  # fmt: skip
-    return changing and text.startswith(("This ", "Inside ", "You move")) and waited(moment)
-
-
-def waited(moment: Moment) -> bool:
-    """Whether the newest command let time pass, so that the view is that of before."""
-    return observations(moment)[0][0] in ("wait", "wait1")
+    things = truth_of(moment).things(name)
+    changes = any(t["propLife"] or t["propMaterial"] for t, _ in things) or core == "water"
+    passed = False
+    for command, text in observations(moment):
+        if core in text and text.startswith(("This ", "Inside ", "You move")):
+            return passed and changes
+        if core in command:
+            return False
+        passed = passed or command in ("wait", "wait1")
+    return False
 
 
 @kind("state", r"Looked around: (.+)")
@@ -617,10 +618,8 @@ def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return true_always(moment, match)
 
 
-@kind("memory", r"Danger: in a task with the goal (.+?), '(.+)' was wrong: it ended the task .+")
+@kind("memory", r"Danger: in a task with the goal (.+?), '(.+)' was wrong: it ended .+")
 def danger(moment: Moment, match: re.Match[str]) -> Iterator[str]:
-    family = match[1].split(":")[0]
-    yield from is_so(family in moment.env.goal_types(), "no such goal")
     yield from is_so(match_action(MANUAL, match[2]) is not None, "no such action")
 
 

@@ -15,12 +15,13 @@ from rpms.envs import get_environment
 from rpms.memory_store import parse_entry, read_snapshot, write_snapshot
 from rpms.memory_store.entries import Finds, Schema
 from rpms.nodes import arbitration, goal_retrieval, prompt_build, scf
-from rpms.nodes.manual import manual_for
+from rpms.nodes.manual import load_manual, manual_for
 from rpms.nodes.memories.grounding import UNEXPLAINED
-from rpms.nodes.memories.rpms import open_memory
+from rpms.nodes.memories.method import PrintedRules
+from rpms.nodes.memories.rpms import covered, open_memory
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import FATES
+from rpms.vocabulary.recall import FATES, new_advice, new_recall
 from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT
 
 Play = Callable[..., list[EpisodeState]]
@@ -184,3 +185,17 @@ def test_without_rules_nothing_reads_the_manual(
         for other in others:
             context = usual.with_(**other)
             assert [recalled(state, context)["prompt"] for state in states(env)] == prompts
+
+
+def test_a_lesson_that_a_rule_says_of_all_actions_is_covered() -> None:
+    """ScienceWorld's O-SEM-001: name only what is in view or carried."""
+    manual = load_manual("scienceworld")
+    lesson = {
+        "type": "failure", "failed_action": "read soap", "violated": ["visible(thing)"],
+        "corrective_rule": "needs <thing> to be in view",
+    }  # fmt: skip
+    new = new_recall(lesson, 1.0, 1, new_advice(["read soap"]))
+    assert covered(new, PrintedRules(manual, frozenset({"O-SEM-001"})))["dropped_by"] == "covered"
+    assert not covered(new, PrintedRules(manual, frozenset({"U-FAIL-001"})))["dropped_by"]
+    mixed: Any = {**new, "entry": {**lesson, "violated": ["visible(thing)", "unclosed(thing)"]}}
+    assert not covered(mixed, PrintedRules(manual, frozenset({"O-SEM-001"})))["dropped_by"]
