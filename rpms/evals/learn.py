@@ -107,7 +107,8 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     for run in runs:
         for label in _chosen(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
-            departures += [f"stages of {path}" for path in _stages(run, label)]
+            if (player := _player(run, label)) != run.model(label):
+                departures.append("played by code, not by a model")
             if departures and not allowed:
                 where = f"{run.folder}, condition {label}"
                 raise RpmsError(_refusal(run.manifest.env, where, departures))
@@ -120,7 +121,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             ]
             origin = (*_origin(run, label), *departures)
             rounds[origin].append((len(learned), len(run.manifest.tasks)))
-            players.add(_player(run, label))
+            players.add(player)
     if not records:
         raise RpmsError(
             f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
@@ -131,14 +132,11 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     return Experience(records, sources, sorted(players), often, failed, damaged)
 
 
-def _stages(run: Run, label: str) -> list[str]:
-    """Import paths of the stages that an arm swapped: code of its own may have played."""
-    swapped = run.manifest.swapped.get(label, {})
-    return [code["path"] for name, code in swapped.items() if name.startswith("nodes ")]
-
-
 def _player(run: Run, label: str) -> str:
-    return " and ".join(_stages(run, label)) or run.model(label)
+    """The model that chose the actions, or the code of the stage that did so in its place."""
+    swapped = run.manifest.swapped.get(label, {})
+    code = (code["path"] for stages, code in swapped.items() if "llm_call" in stages)
+    return next(code, run.model(label))
 
 
 def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
