@@ -170,7 +170,8 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     if show and done:
         tell(f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr)
     if show and run.types_missing:
-        tell(f"{out}: task types of the split without a task: {run.types_missing}", sys.stderr)
+        missing = f"task types of the split without a task: {run.types_missing}"
+        tell(f"{out}: {missing}; --spread samples all types", sys.stderr)
     if show and run.damaged:
         tell(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
     try:

@@ -78,7 +78,7 @@ def agree(
     """
     for setting, value in rules.items():
         if setting in chosen and chosen[setting] != value:
-            hint = "leave one out"
+            hint = "leave out that setting, or the protocol"
             if setting in ablates:
                 hint += f", or vary it in arms: --arm 'LABEL:{setting}={chosen[setting]}'"
             raise RpmsError(

@@ -28,6 +28,8 @@ RULES_FOLDER = Path(__file__).parent
 
 
 Scope = Literal["goal", "all"]
+LIKELIEST = 3
+"""So many kinds of places, from the first, are where a thing is "usually"."""
 
 
 class RuleLine(TypedDict):
@@ -291,7 +293,9 @@ class Manual:
             groups = [_of_kind(sort, places) for sort in rule.places]
             order = " -> ".join(group for group in groups if group)
             if order:
-                text = f"{kind} is {rule.how_often} at: {order}"
+                # Where none of its likeliest places is here, the others are no more than possible.
+                likely = any(groups[:LIKELIEST])
+                text = f"{kind} {f'is {rule.how_often}' if likely else 'may be'} at: {order}"
                 if rule.inside:
                     text += f"; it may be in a closed {_either(rule.inside)} there"
                 yield RuleLine(id=rule.id, text=text)

@@ -184,9 +184,9 @@ def test_a_past_success_is_followed_and_goes_on(said: str) -> None:
     [
         *((f"[Current Objective] find invoice\n\n[RULES]\n  {line}", "visit shelf 1")
           for line in ("R-2: invoice is usually at: shelf -> basket",
-                       "FOUND: invoice in other tasks: shelf (3 of 9 searched); tray (1 of 9)",
+                       "FOUND: invoice in other tasks: shelf (3 of 9 searched held one)",
                        "In other tasks, invoice was found in: "
-                       "shelf (3 of 9 searched; here: shelf 1)")),
+                       "shelf (3 of 9 searched held one; here: shelf 1)")),
         ("[Actions That Serve the Current Sub-Goal]\n  1. unlock shelf 1 (it may be there)",
          "unlock shelf 1"),
     ],

@@ -107,7 +107,9 @@ HEATED = new_advice([HEAT], needs=NEEDS, then=["you hold mug 1 still"])
 BY_HAND = {"type": "schema", "confidence": 1.0, "uses": []}
 WRITTEN = new_advice([HEAT], needs=["holding it"], then=["it is hot"])
 FINDS = {"type": "found", "object": "mug"}
-PLACES = new_advice([], places=["desk (3 of 9 searched; here: desk 1)", "shelf (1 of 9 searched)"])
+PLACES = new_advice(
+    [], places=["desk (3 of 9 searched held one; here: desk 1)", "shelf (1 of 9 searched held one)"]
+)
 TASK = "in the task heat:mug:hot:desk"
 
 
@@ -144,9 +146,9 @@ TASK = "in the task heat:mug:hot:desk"
          f"Learned: {HEAT} needs: holding it; afterwards: it is hot (true of 100% of its uses)",
          [f"SCHEMA: {HEAT} | needs holding it | then it is hot | confidence 1.00"]),
         (FINDS, PLACES, "In other tasks, mug was found in: "
-         "desk (3 of 9 searched; here: desk 1); shelf (1 of 9 searched)",
-         ["FOUND: mug in other tasks: desk (3 of 9 searched; here: desk 1); "
-          "shelf (1 of 9 searched)"]),
+         "desk (3 of 9 searched held one; here: desk 1); shelf (1 of 9 searched held one)",
+         ["FOUND: mug in other tasks: desk (3 of 9 searched held one; here: desk 1); "
+          "shelf (1 of 9 searched held one)"]),
         # Text is never escaped.
         (failure([]), new_advice(["x"], needs=["a < b & 'c' {{ d }}"]),
          "Learned: x: a < b & 'c' {{ d }}", ["AVOID: x", "  Rule: a < b & 'c' {{ d }}"]),

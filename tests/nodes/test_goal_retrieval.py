@@ -114,7 +114,7 @@ def test_what_nobody_has_seen_yet_is_looked_for_where_it_was_found_before() -> N
     (finds,) = [r for r in recall("put a pen in desk", seen=False) if r["entry"]["type"] == "found"]
     assert finds["entry"]["object"] == "pen" and finds["advice"]["actions"] == []
     named = " ".join(finds["advice"]["places"])
-    assert re.search(r"\bdesk \(\d+ of \d+ searched; here: desk 1\)", named)
+    assert re.search(r"\bdesk \(\d+ of \d+ searched held one; here: desk 1\)", named)
     assert "countertop" not in named  # this home has none
     assert all(r["entry"]["type"] != "found" for r in recall("put a pen in desk"))
 

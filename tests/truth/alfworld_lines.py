@@ -272,7 +272,7 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth = truth_of(moment)
     for sort, held, looked, names in re.findall(
-        r"(\w+) \((\d+) of (\d+) searched; here: ([^)]+)\)", match[2]
+        r"(\w+) \((\d+) of (\d+) searched held one; here: ([^)]+)\)", match[2]
     ):
         yield from is_so(int(held) <= int(looked), "more finds than searches")
         for place in listed(names):

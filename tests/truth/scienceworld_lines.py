@@ -636,7 +636,7 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     rooms = truth_of(moment).rooms
     for sort, held, looked, here in re.findall(
-        r"([\w ]+) \((\d+) of (\d+) searched; here: ([^)]+)\)", match[2]
+        r"([\w ]+) \((\d+) of (\d+) searched held one; here: ([^)]+)\)", match[2]
     ):
         yield from is_so(int(held) <= int(looked), "more finds than searches")
         yield from is_so(here.strip() in rooms and sort.strip() == here, f"there is no {here}")

@@ -75,7 +75,9 @@ class RpmsMemory(MemoryMethod):
     def recall(self, request: RecallRequest) -> list[Recall]:
         """Every candidate, put into words; what this task's own trials taught comes first."""
         indexes, now, context = self._indexes(request), request.now, request.context
-        recalls = (r for index in indexes for r in recall(index, now, context))
+        recalls = [r for index in indexes for r in recall(index, now, context)]
+        if not get_environment(request.env).embodied:
+            recalls = [of_this_step(recalled, now) for recalled in recalls]
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
     def unlisted(self, request: RecallRequest) -> dict[str, int]:
@@ -128,6 +130,15 @@ class RpmsMemory(MemoryMethod):
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*known, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
+
+
+def of_this_step(recalled: Recall, now: GroundingContext) -> Recall:
+    """Where no place and no hand tell how far one is, a snippet is for its own sub-goal."""
+    entry, step = recalled["entry"], now.sub_goal["name"]
+    foreign = entry["type"] == "success" and step and entry["sub_goal_type"] != step
+    if recalled["dropped_by"] or not foreign:
+        return recalled
+    return drop(recalled, "unsayable", f"it is about {entry['sub_goal_type']}, not {step}")
 
 
 def _says_something(entry: Entry) -> bool:
@@ -254,7 +265,7 @@ def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
     """Of those still in: what prints the same once, and of ways to one end the shortest.
 
-    No snippet is told that only begins another, nor one that is another with a detour in it or in
+    No snippet is told that only begins another, nor one that is another with steps repeated or in
     another order.
     """
     speaker: dict[tuple[object, ...], int] = {}
@@ -282,7 +293,7 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
         for short in left[:at]:
             steps, others = (after[n]["advice"]["printed"] for n in (number, short))
             if _detour(steps, others) or sorted(steps) == sorted(others):
-                how = "with a detour" if len(steps) > len(others) else "in another order"
+                how = "with steps repeated" if len(steps) > len(others) else "in another order"
                 why = f"is {after[short]['entry']['id']} {how}"
                 after[number] = drop(after[number], "merged", why)
                 break
@@ -290,8 +301,11 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
 
 
 def _detour(steps: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Whether a way has all the steps of a shorter one, in order, and ends as that does."""
-    if len(steps) <= len(shorter) or steps[-1:] != shorter[-1:]:
+    """Whether a way is a shorter one with some of its steps repeated, and ends as that does.
+
+    Any other step that it has besides may be one that is needed.
+    """
+    if len(steps) <= len(shorter) or steps[-1:] != shorter[-1:] or {*steps} - {*shorter}:
         return False
     rest = iter(steps)
     return all(step in rest for step in shorter)
@@ -335,7 +349,7 @@ def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]
             if here:
                 held, looked = counts[sort]
                 names = f"; here: {', '.join(here)}" if now.form == "grounded" else ""
-                places.append(f"{sort} ({held} of {looked} searched{names})")
+                places.append(f"{sort} ({held} of {looked} searched held one{names})")
                 total += len(here)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}
