@@ -85,7 +85,7 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
     for turn in result["history"]:
         assert f"> {turn['action']}" in done.out
     assert f" after {result['steps']} steps, score " in done.out
-    assert f", {result['invalid_actions']} refused" in done.out
+    assert f", {result['invalid_actions']} rejected" in done.out
     assert "--- system" in done.out and "[U-STATE-001]" in done.out
     assert "[RULES - CRITICAL, Always Follow]" in done.out
     row = json.loads(rpms("tasks", "--json").out)[3]

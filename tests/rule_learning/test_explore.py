@@ -113,7 +113,7 @@ def falsify(share: float) -> Environment:
 
 
 def test_false_answers_are_noticed_and_borne() -> None:
-    tasks = ENV.tasks("generated_seen", 2)
+    tasks = ENV.tasks("generated_seen", 8)
     right, wrong = (explore(falsify(share), tasks, 0, steps=300) for share in (0.0, 0.05))
     assert right.noise.rate == 0 < wrong.noise.rate < 0.1
     learned = Hypotheses(wrong).rules["go to {place}"]
