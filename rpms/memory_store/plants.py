@@ -81,6 +81,13 @@ class _Lore:
                 self.tools[BLANK.sub("", action)].add(tool[1])
         self.putting = next(filter(_BROUGHT.search, actions), "")
         templates = [entry.action_template for entry in entries if isinstance(entry, Schema)]
+        # Actions without a schema that says something: what a snippet ends with, about one thing.
+        for entry in snippets:
+            for thing in filter(None, map(str, entry.outcome.values())):
+                head, _, tail = entry.actions[-1].partition(f" {thing}")
+                if head and not tail and f"{head} {thing}" == entry.actions[-1]:
+                    templates.append(f"{head} {{object}}")
+        templates = list(dict.fromkeys(templates))
         self.forms = [_pattern(text) for text in sorted(templates, key=len, reverse=True)]
         self.places = {entry.place for entry in entries if isinstance(entry, Finds)}
         steps = {(_type(entry), entry.sub_goal_type) for entry in snippets}
