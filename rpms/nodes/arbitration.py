@@ -221,12 +221,12 @@ def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
     serves = manual.demanded(step) == rule.name
     if action in arbiter.demanded or (serves and _about(names.values(), goal)):
         return Conflict(True, _cited(manual, rule), f"'{action}' is what {step} demands")
-    possible = can_work(manual, action, now.belief)
     if recall["entry"]["type"] == "critical_failure":
         if serves and any(name in now.sub_goal["target"] for name in names.values()):
             words = "check first whether this task asks for exactly that"
             return Conflict(False, _cited(manual, rule), words)
         return None
+    possible = can_work(manual, action, now.belief)
     if possible:
         return Conflict(True, rule.id, f"by the manual '{action}' can work now")
     if possible is None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from rpms.policy import serving_actions
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import PREDICATES, Predicate, need, statement
-from rpms.rules.schema import ActionRule
 from tests.truth.playing import Moment
 
 Check = Callable[[Moment, re.Match[str]], Iterable[str]]
@@ -114,12 +113,6 @@ def rejection_faults(
             yield f"'{part['need']}' is met in truth"
         if part["fact"] and (fault := fact_fault(moment, part["fact"])):
             yield fault
-
-
-def printed_needs(manual: Manual, action: str, words: str) -> tuple[ActionRule, list[str]] | None:
-    """The action's rule and the needs that a lesson prints of it."""
-    matched = match_action(manual, action)
-    return (matched[0], words.split("; ")) if matched else None
 
 
 def learned_faults(

@@ -10,10 +10,11 @@ from itertools import pairwise
 
 from rpms.envs import Environment
 from rpms.memory_store import Entry
-from rpms.memory_store.entries import CriticalFailure, Schema, Success
+from rpms.memory_store.entries import CriticalFailure, Success
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.lessons import gives_answer
 from rpms.nodes.memories.roles import blanks
+from rpms.nodes.memories.rpms import says_something
 from rpms.rules import match_action
 
 
@@ -26,7 +27,7 @@ def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry
         if isinstance(entry, CriticalFailure)
     }
     for entry in entries:
-        if isinstance(entry, Schema) and not (entry.preconditions or entry.effects):
+        if not says_something(entry):
             yield entry, "it says neither what the action needs nor what it does"
         if not isinstance(entry, Success):
             continue

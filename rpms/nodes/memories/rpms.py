@@ -116,7 +116,7 @@ class RpmsMemory(MemoryMethod):
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
     ) -> Learned:
         """By replaying the episodes on paper; nobody is asked. What says nothing is left out."""
-        return Learned([entry for entry in learn(records, manual) if _says_something(entry)])
+        return Learned([entry for entry in learn(records, manual) if says_something(entry)])
 
     async def carry(
         self,
@@ -141,7 +141,8 @@ def of_this_step(recalled: Recall, now: GroundingContext) -> Recall:
     return drop(recalled, "unsayable", f"it is about {entry['sub_goal_type']}, not {step}")
 
 
-def _says_something(entry: Entry) -> bool:
+def says_something(entry: Entry) -> bool:
+    """Whether an entry can teach anything: a schema without need and effect cannot."""
     return entry.type != "schema" or bool(entry.preconditions or entry.effects)
 
 
