@@ -61,6 +61,7 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that, when its tests are through, has blocked nothing and stops when asked."""
     log = tmp_path_factory.mktemp("server") / "log.txt"
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -76,13 +77,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     try:
         wait_until_up(url, process, log)
         yield Server(url, log, process)
-    finally:
+        # Here and not in tests of their own, which would have to run last: tests are handed out in
+        # any order.
         process.send_signal(signal.SIGINT)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(300)
+        text = log.read_text()
+        assert "langgraph_api" in text
+        for complaint in ("locking call", "BlockingError", "unregistered type"):
+            assert complaint not in text
+        assert "Traceback" not in text.rpartition("Shutting down")[2]
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_graph_and_schemas_can_be_read(server: Server) -> None:
@@ -256,18 +262,3 @@ async def test_a_person_can_go_on_from_a_changed_stage(server: Server) -> None:
         assert (end["condition"], end["steps"], len(end["history"])) == (condition, 2, 2)
         state: Any = await client.threads.get_state(thread)
         assert state["values"]["settings"]["rules"] is (condition == "D")
-
-
-def test_nothing_blocked_the_event_loop(server: Server) -> None:
-    """Last on purpose: by now every kind of run has passed."""
-    text = server.log.read_text()
-    assert "langgraph_api" in text
-    assert "locking call" not in text
-    assert "BlockingError" not in text
-    assert "unregistered type" not in text
-
-
-def test_it_stops_when_asked(server: Server) -> None:
-    server.process.send_signal(signal.SIGINT)
-    server.process.wait(300)
-    assert "Traceback" not in server.log.read_text().rpartition("Shutting down")[2]
