@@ -21,11 +21,11 @@ BELOW = {
     "rules": {"vocabulary"},
     "memory_store": {"vocabulary"},
     "models": {"vocabulary"},
-    "policy": {"vocabulary", "rules"},
-    "nodes": {"vocabulary", "envs", "rules", "policy", "memory_store", "models"},
+    "guard": {"vocabulary", "rules"},
+    "nodes": {"vocabulary", "envs", "rules", "guard", "memory_store", "models"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
-    "evals": {"vocabulary", "envs", "rules", "policy", "memory_store", "models", "nodes", "graph"},
-    "rule_learning": {"vocabulary", "envs", "rules", "policy", "nodes", "evals"},
+    "evals": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "nodes", "graph"},
+    "rule_learning": {"vocabulary", "envs", "rules", "guard", "nodes", "evals"},
     "middleware": {"vocabulary", "envs", "rules", "models", "nodes", "graph", "evals"},
 }
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
@@ -133,7 +133,7 @@ def literals(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "policy", "rule_learning"]
+    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "guard", "rule_learning"]
 )
 def test_no_stage_knows_a_world_by_its_name_or_its_words(package: str) -> None:
     assert modules(package)

@@ -38,6 +38,7 @@ from rpms.envs.alfworld.stock import missing_stock, start_stock
 from rpms.evals.expert import NOTHING
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
+from rpms.guard.policy import veto
 from rpms.memory_store import MemoryIndex
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
@@ -51,7 +52,6 @@ from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.policy import veto
 from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
 

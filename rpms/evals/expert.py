@@ -20,10 +20,10 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.records import Step
+from rpms.guard.policy import DecisionPoint, serving_actions, veto
 from rpms.nodes.action_arbitration import situation
 from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
-from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of

@@ -16,12 +16,12 @@ from langgraph.runtime import Runtime
 from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
+from rpms.guard.policy import DecisionPoint, Veto, serving_actions, veto
+from rpms.guard.repair import find_repair
 from rpms.nodes.blocks import render
 from rpms.nodes.manual import manual_for
 from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
-from rpms.policy import DecisionPoint, Veto, serving_actions, veto
-from rpms.rules.repair import find_repair
 from rpms.rules.semantics import simulate
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext, settings

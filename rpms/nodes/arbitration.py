@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 
+from rpms.guard.policy import DecisionPoint, serving_actions
 from rpms.nodes.manual import manual_for
 from rpms.nodes.state import EpisodeState
-from rpms.policy import DecisionPoint, serving_actions
 from rpms.rules import (
     Manual,
     can_work,

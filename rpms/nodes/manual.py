@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rpms.envs import get_environment
-from rpms.policy import ABOUT_CONDITIONS, WORDS
+from rpms.guard.policy import ABOUT_CONDITIONS, WORDS
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of, leave_out, names_in, syntax_only
 from rpms.rules.loader import overlay, rule_files

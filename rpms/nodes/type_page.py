@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from rpms.envs import Environment
+from rpms.guard.policy import ABOUT_CONDITIONS, WORDS, DecisionPoint, holds
 from rpms.nodes.blocks import render_rules
-from rpms.policy import ABOUT_CONDITIONS, WORDS, DecisionPoint, holds
 from rpms.rules import Manual
 from rpms.rules.predicates import Predicate, parse_predicate, statement
 from rpms.vocabulary.belief import empty_belief

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rpms.envs import Environment
 from rpms.envs.base import LiveGame, Task
+from rpms.guard.policy import DecisionPoint, serving_actions, why_nothing
 from rpms.nodes.manual import Finding, locate
 from rpms.nodes.prompt_examples import load_example
-from rpms.policy import DecisionPoint, serving_actions, why_nothing
 from rpms.rules import Manual, check_action
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn

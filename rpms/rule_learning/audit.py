@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 from rpms.envs.base import Environment
 from rpms.evals.plan import choose_tasks
 from rpms.evals.tables import NONE, Cell, Table, count
+from rpms.guard.policy import DecisionPoint, serving_actions
 from rpms.nodes.manual import load_manual
-from rpms.policy import DecisionPoint, serving_actions
 from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
 from rpms.rule_learning.explore import SELDOM, Player, Watcher, explore, names_at_hand, names_known
 from rpms.rule_learning.induction import changes, writable

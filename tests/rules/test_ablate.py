@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.guard.policy import DecisionPoint, serving_actions, veto
 from rpms.nodes.manual import load_manual
-from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.rules import (
     Diagnosis,
     Manual,

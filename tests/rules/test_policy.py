@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.guard.policy import DecisionPoint, serving_actions, veto
 from rpms.nodes.manual import load_manual
-from rpms.policy import DecisionPoint, serving_actions, veto
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
 

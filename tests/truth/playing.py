@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
+from rpms.guard.policy import DecisionPoint, serving_actions
 from rpms.nodes.action_arbitration import shortlist, situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
@@ -25,7 +26,6 @@ from rpms.nodes.manual import manual_for
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.policy import DecisionPoint, serving_actions
 from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall

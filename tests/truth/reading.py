@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from rpms.policy import serving_actions
+from rpms.guard.policy import serving_actions
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import PREDICATES, Predicate, need, statement
 from tests.truth.playing import Moment

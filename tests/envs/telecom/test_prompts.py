@@ -12,10 +12,10 @@ from langchain_core.messages import convert_to_openai_messages
 
 from rpms.envs.telecom import belief as beliefs
 from rpms.graph import build_graph, run_episode
+from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState
 from rpms.rules import already_done, check_action, explain_rejection
 from rpms.rules.predicates import statement
-from rpms.rules.repair import find_repair
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
