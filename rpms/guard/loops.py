@@ -1,0 +1,99 @@
+"""A guard against loops: middleware that refuses a call which keeps getting the same answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+
+REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which no provider is sent
+log = logging.getLogger(__name__)
+
+
+class LoopGuard(AgentMiddleware[Any, Any, Any]):
+    """Refuses a tool call that was answered ``limit`` times with the same answer.
+
+    The guard decides from the messages in the agent's state, so it holds after a resume. It counts
+    the equal answers to a call since the last news. News is a user message, or an answer that the
+    same call has not had since then: a new call may have changed something, so may a known call
+    with a new answer. So A, B, A, B is a loop; a test that fails alike after each new edit is not.
+    Refusals are not answers: the call stays refused until there is news. Equal calls of one reply
+    count one after the other, as if answered alike. Tools in ``exempt`` are never refused. If the
+    guard itself fails, it logs the error and lets the call through.
+    """
+
+    def __init__(self, limit: int = 3, exempt: Collection[str] = ()) -> None:
+        super().__init__()
+        if limit < 1:
+            raise ValueError(f"LoopGuard: limit is {limit}; it must be 1 or more")
+        self.limit, self.exempt = limit, {exempt} if isinstance(exempt, str) else {*exempt}
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
+        """Answer a looping call in the tool's place."""
+        return self._refuse(request) or handler(request)
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
+        """The same on an event loop."""
+        return self._refuse(request) or await handler(request)
+
+    def _refuse(self, request: ToolCallRequest) -> ToolMessage | None:
+        call = request.tool_call
+        try:
+            answered, asked = count_repeats(request.state["messages"], call["id"])
+            if call["name"] in self.exempt or answered + asked < self.limit:
+                return None
+            refusal: Any = {"name": call["name"], "tool_call_id": call["id"], "status": "error"}
+            refusal["response_metadata"] = {REFUSAL: True}
+            return ToolMessage(_explain(call, answered + asked, asked), **refusal)
+        except Exception:
+            log.exception("LoopGuard failed and lets the call of %s through", call["name"])
+            return None
+
+
+def count_repeats(messages: Sequence[Any], call_id: str | None) -> tuple[int, int]:
+    """Count a call's equal answers since the last news, and its equals before it in the reply."""
+    seen, recent = set[tuple[str, str]](), list[tuple[str, str]]()  # calls with their answers
+    pending: dict[str | None, str] = {}
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            seen, recent = set(), []
+        elif isinstance(message, AIMessage):
+            pending = {c["id"]: _write([c["name"], c["args"]]) for c in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in pending:
+            event = pending.pop(message.tool_call_id), _read(message)
+            if REFUSAL not in message.response_metadata:
+                recent = [*recent, event] if event in seen else [event]
+                seen.add(event)
+    call = pending[call_id]
+    known = {call, *dict(seen)}  # any other call in this reply is new
+    answers = [answer for key, answer in reversed(recent) if key == call]
+    answered, asked = len([*takewhile(lambda answer: answer == answers[0], answers)]), 0
+    for key in (pending[other] for other in takewhile(lambda other: other != call_id, pending)):
+        answered, asked = (answered, asked + (key == call)) if key in known else (0, 0)
+    return answered, asked
+
+
+def _explain(call: ToolCall, count: int, asked: int) -> str:
+    args = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
+    how = f"{asked} of them in this reply" if asked else "with the same answer each time"
+    why = f"it was called {count} time{'s' * (count > 1)} before, {how}"
+    line = f"{call['name']}({args:.200}) was not carried out: {why}."
+    return f"{' '.join(line.split())} Use that answer or do something else."
+
+
+def _read(message: ToolMessage) -> str:
+    """Write an answer without the ids of its content blocks: LangChain gives each a new one."""
+    blocks = [message.content] if isinstance(message.content, str) else message.content
+    return _write([{**block, "id": 0} if isinstance(block, dict) else block for block in blocks])
+
+
+def _write(value: Any) -> str:
+    """Write equal data as equal text: the order of keys is nothing, 1 is not "1", nan is nan."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(sorted(f'{_write(k)}: {_write(v)}' for k, v in value.items()))}}}"
+    return f"[{', '.join(map(_write, value))}]" if isinstance(value, list | tuple) else repr(value)
