@@ -49,7 +49,7 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
                 return None
             refusal: Any = {"name": call["name"], "tool_call_id": call["id"], "status": "error"}
             refusal["response_metadata"] = {REFUSAL: True}
-            return ToolMessage(_explain(call, answered + asked, asked), **refusal)
+            return ToolMessage(_explain(call, answered, asked), **refusal)
         except Exception:
             log.exception("LoopGuard failed and lets the call of %s through", call["name"])
             return None
@@ -78,10 +78,10 @@ def count_repeats(messages: Sequence[Any], call_id: str | None) -> tuple[int, in
     return answered, asked
 
 
-def _explain(call: ToolCall, count: int, asked: int) -> str:
+def _explain(call: ToolCall, answered: int, asked: int) -> str:
     args = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-    how = f"{asked} of them in this reply" if asked else "with the same answer each time"
-    why = f"it was called {count} time{'s' * (count > 1)} before, {how}"
+    told = {"it got the same answer": answered, "this reply already asks for it": asked}
+    why = " and ".join(f"{what} {n} time{'s' * (n > 1)}" for what, n in told.items() if n)
     line = f"{call['name']}({args:.200}) was not carried out: {why}."
     return f"{' '.join(line.split())} Use that answer or do something else."
 

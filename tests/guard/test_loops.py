@@ -116,12 +116,12 @@ def test_the_same_call_with_the_same_answer_is_refused_after_three(call: Call, a
 def test_the_refusal_is_one_line_that_says_what_how_often_and_what_to_do() -> None:
     ended = play(Desk(grep=""), *[GREP] * 4)
     assert results(ended)[-1].text == (
-        "grep(pattern='TODO', path='/src') was not carried out: it was called 3 times before, with "
-        "the same answer each time. Use that answer or do something else."
+        "grep(pattern='TODO', path='/src') was not carried out: it got the same answer 3 times. "
+        "Use that answer or do something else."
     )
     long = ("write_file", {"text": "one\ntwo\n" * 1000})
     line = results(play(Desk(write_file="Written."), *[long] * 2, limit=1))[-1].text
-    assert len(line) < 400 and "\n" not in line and "called 1 time before" in line
+    assert len(line) < 400 and "\n" not in line and "it got the same answer 1 time." in line
 
 
 def test_empty_todo_lists() -> None:
@@ -160,11 +160,13 @@ def test_equal_calls_of_one_reply_count_one_after_the_other() -> None:
     desk = Desk(grep="")
     ended = play(desk, [GREP, turned, GREP, turned, GREP], GREP)
     assert len(desk.calls) == 3 and refused(ended) == [3, 4, 5]
-    assert "it was called 3 times before, 3 of them in this reply." in results(ended)[3].text
+    assert "carried out: this reply already asks for it 3 times. Use" in results(ended)[3].text
     ended = play(Desk(grep=""), GREP, GREP, [LS, GREP, GREP])
     assert refused(ended) == [] and len(results(ended)) == 5  # LS is new and may change something
     ended = play(Desk(grep="", ls=""), GREP, LS, GREP, GREP, [LS, GREP, GREP])
     assert refused(ended) == [6]
+    both = "it got the same answer 2 times and this reply already asks for it 1 time."
+    assert both in results(ended)[6].text
 
 
 def test_equal_calls_of_one_reply_with_other_answers_may_be_made_again() -> None:
