@@ -1,10 +1,10 @@
-"""Our knowledge in an agent of one's own: middleware for LangChain's ``create_agent``.
+"""Our knowledge and our run files in an agent of one's own, as LangChain middleware.
 
-A tool call is the action of its name, and a world of tools (``rpms.ToolWorld``) says what a tool's
-answer means. One conversation is one episode, and its first message the task. It lies in the
-agent's state under ``episode``; whichever middleware comes first reads the new answers into it, and
-our stages do the rest as they do in our own graph. Each can be had alone; together they stand in
-the order below, for the last of them sees what the model is really sent.
+``StateMemory`` puts rules, state and memories into the prompt; ``Recorder`` writes run files. The
+guard of tool calls is ``rpms.guard.RulesGuard``. One conversation is one episode, and its first
+message the task. It lies in the agent's state under ``episode``; whichever middleware comes first
+reads the new answers into it, and our stages do the rest as they do in our own graph. Each can be
+had alone; the recorder stands last but for the guard, for it sees what the model is really sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, NotRequired, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
-from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
@@ -28,8 +27,11 @@ from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
 from rpms.evals.runner import join_run
 from rpms.graph.routing import ROUTES
+from rpms.guard.answers import after_answer
+from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
+from rpms.nodes.belief_update import follow_belief
 from rpms.nodes.blocks import tokens, within_ceiling
 from rpms.nodes.llm_call import read_usage
 from rpms.nodes.manual import manual_for
@@ -37,20 +39,17 @@ from rpms.nodes.prompt_build import arrange
 from rpms.nodes.reset_env import fresh_state
 from rpms.nodes.state import EpisodeState, follow
 from rpms.rules import match_action
-from rpms.rules.semantics import action_of
+from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.turn import Decision, Message, Turn
+from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
 
 BARE = RunContext.for_condition("A", examples=0)
 """An agent without our knowledge; each middleware adds what it brings."""
-DECISION = "rpms"
-"""Where an answer carries what the guard decided about its call; no provider is sent that."""
 LED_TO_PROMPT = ("rules", "recalls", "unlisted", "knowledge_tokens", "shortlist", "dropped_turns")
 MOST_LIVE = 256
 ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
 
-Call = Callable[..., Any]
+Handler = Callable[..., Any]
 Messages = Sequence[Any]
 Updates = Iterator[tuple[str, Mapping[str, Any]]]
 
@@ -78,7 +77,8 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         episode: dict[str, Any] = {**state.get("episode", {})}
         for _, update in self.read(state["messages"], episode):
             follow(episode, update)
-        context = settings({**episode["settings"], **self.chosen})
+        guarded = {"guard": "verify"} if "guard" in state else {}
+        context = settings({**episode["settings"], **guarded, **self.chosen})
         return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
 
     def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
@@ -102,7 +102,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
                 spent["model_calls"] = state["model_calls"] + 1
                 yield "llm_call", {**spent, "usage": usage, "reply": self.text(message)}
             elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
-                yield from self._take_answer(message, self.action(call), reply.text, episode)
+                yield from self._take_answer(message, call, reply.text, episode)
 
     def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
         """A fresh episode; a task without a name is known by its sentence."""
@@ -113,14 +113,16 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         return {**fresh_state(self.context, task), **begun}
 
     def _take_answer(
-        self, answer: ToolMessage, action: str, thought: str, state: EpisodeState
+        self, answer: ToolMessage, call: ToolCall, thought: str, state: EpisodeState
     ) -> Updates:
-        text, step = answer.text, state["steps"] + 1
-        if decision := answer.response_metadata.get(DECISION):
+        text, step, judged = answer.text, state["steps"] + 1, as_call(call)
+        action = self.action(judged)
+        if decided := answer.response_metadata.get(DECISION):
+            judged = Call(**decided["call"])
+            decision = _as_decision(decided, step, action)
             again = state["asked_again"] + 1
-            decision = cast(Decision, {**decision, "step": step})  # each call of a reply is a step
             yield "action_arbitration", EpisodeState(decisions=[decision], asked_again=again)
-            if not decision["played"]:
+            if not decided["ran"]:
                 return
         failed = answer.status == "error" or self.env.failed(text)
         turn = Turn(step=step, thought=thought, action=action, observation=text, failed=failed,
@@ -128,65 +130,32 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         refused, played = state["invalid_actions"] + failed, note_played(state, action)
         yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, asked_again=0,
                                        invalid_actions=refused, played_in=played)  # fmt: skip
-        yield "belief_update", stages.belief_update(state)
-
-    def action(self, call: ToolCall) -> str:
-        """The action that a call is."""
-        return action_of(self.manual, call["name"], call["args"])
+        belief = after_answer(self.manual, self.env, state["belief"], judged, text)
+        yield "belief_update", follow_belief(state, belief)
 
     def text(self, message: Any) -> str:
         """What a message says and calls, for logs."""
-        calls = map(self.action, getattr(message, "tool_calls", ()))
+        calls = (self.action(as_call(call)) for call in getattr(message, "tool_calls", ()))
         return "\n".join(filter(None, (message.text, *calls)))
 
-
-class RulesGuard(EpisodeFollower):
-    """Holds every tool call against the manual before it runs.
-
-    One that cannot work, is forbidden or was tried in vain is answered at once with the rule, what
-    is missing and what would mend it, as by guard ``verify``. After ``reasks`` such answers in a
-    row (2 by default), or when the same call comes again, the tool has the say. It never changes a
-    call, and lets pass what the manual does not know. ``guard="off"`` switches it off.
-    """
-
-    def __init__(self, world: str, **chosen: Any) -> None:
-        super().__init__(world, **{"guard": "verify", "fall_back": False, **chosen})
-        if self.context.guard not in ("verify", "off"):
-            raise RpmsError(f"guard={self.context.guard!r}: tool calls are verified, or it is off")
-
-    def wrap_tool_call(self, request: ToolCallRequest, handler: Call) -> Any:
-        """Answer in the tool's place, or let it."""
-        decision, refusal = self.judge(request)
-        return _note_decision(refusal or handler(request), decision)
-
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: Call) -> Any:
-        """The same on an event loop."""
-        decision, refusal = self.judge(request)
-        return _note_decision(refusal or await handler(request), decision)
-
-    def judge(self, request: ToolCallRequest) -> tuple[Decision | None, ToolMessage | None]:
-        """What the rules make of a call, and the answer to one that they speak against.
-
-        Calls of one reply run side by side, so that none of them can count on another.
-        """
-        call, episode = request.tool_call, request.state.get("episode")
-        action = self.action(call)
-        if self.context.guard == "off" or not (episode and match_action(self.manual, action)):
-            return None, None
-        update = stages.action_arbitration(
-            cast(EpisodeState, {**episode, "action": action}), Runtime(context=self.context)
-        )
-        (decision,) = update["decisions"]
-        if decision["played"]:
-            return decision, None
-        words, name = cast(Any, update["prompt"][-1])["content"], call["name"]
-        return decision, ToolMessage(words, tool_call_id=call["id"], name=name, status="error")
+    def action(self, call: Call) -> str:
+        """A call as an action of the manual, as prompts and memories say it; else as a call."""
+        rule = self.manual.by_name.get(call.tool)
+        if rule is None or call.arguments.keys() != rule.called.keys():
+            return str(call)
+        names = {parameter: str(call.arguments[name]) for name, parameter in rule.called.items()}
+        action = rule.syntax.format(**names)
+        return action if match_action(self.manual, action) == (rule, names) else str(call)
 
 
-def _note_decision(answer: Any, decision: Decision | None) -> Any:
-    if decision and isinstance(answer, ToolMessage):  # not a command of the tool's own
-        answer.response_metadata[DECISION] = decision
-    return answer
+def _as_decision(decided: Mapping[str, Any], step: int, action: str) -> Decision:
+    """What the guard of tools decided, as the logs say it."""
+    verdict: Verdict = "accepted" if not decided["rule"] else "insisted"
+    return Decision(
+        step=step, proposal=action, verdict=verdict if decided["ran"] else "asked_again",
+        rule=decided["rule"], reason=decided["reason"], mend=decided["repair"],
+        played=action if decided["ran"] else "",
+    )  # fmt: skip
 
 
 class StateMemory(EpisodeFollower):
@@ -213,11 +182,11 @@ class StateMemory(EpisodeFollower):
         episode["prompt"] = [Message(role="system", content=text) for text in texts]
         return {"episode": {**episode, "knowledge_tokens": tokens(blocks)}}
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Let the model read it."""
         return handler(self.inform(request))
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """The same on an event loop."""
         return await handler(self.inform(request))
 
@@ -252,14 +221,14 @@ class Recorder(EpisodeFollower):
         pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
         return pointer["progress"] >= 100
 
-    def wrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Note what the model is sent, and how long it takes."""
         recorder = self._note_prompt(request)
         response = handler(request)
         recorder.arrived("llm_call")
         return response
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Call) -> Any:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """The same on an event loop, which waits for no file."""
         recorder = await asyncio.to_thread(self._note_prompt, request)
         response = await handler(request)

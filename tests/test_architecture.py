@@ -26,7 +26,7 @@ BELOW = {
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
     "evals": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "nodes", "graph"},
     "rule_learning": {"vocabulary", "envs", "rules", "guard", "nodes", "evals"},
-    "middleware": {"vocabulary", "envs", "rules", "models", "nodes", "graph", "evals"},
+    "middleware": {"vocabulary", "envs", "rules", "guard", "models", "nodes", "graph", "evals"},
 }
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
 BELOW["rpms"] = {*BELOW}  # names what is public, and is the program

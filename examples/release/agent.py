@@ -15,7 +15,8 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, StructuredTool
 
 import rpms
-from rpms.middleware import Recorder, RulesGuard, StateMemory
+from rpms.guard import Call, RulesGuard
+from rpms.middleware import Recorder, StateMemory
 
 NAME = "examples.release.agent:WORLD"
 TOOLS = ("status", "lock", "build", "test", "deploy", "unlock")
@@ -53,14 +54,13 @@ class Pipeline:
 class Release(rpms.ToolWorld):
     """How the answers read: who holds the lock, and how far every service is."""
 
-    def update_belief(self, previous: rpms.Belief, action: str, observation: str) -> rpms.Belief:
+    def read_answer(self, belief: rpms.Belief, call: Call, answer: str) -> rpms.Belief:
         """Every answer but a refusal tells all there is."""
-        belief = rpms.copy_belief(previous)
-        if observation.startswith('{"lock"'):
-            answer = json.loads(observation)
-            belief["holding"] = [holder] if (holder := answer.pop("lock")) else []
-            belief["flags"] = answer
-        return belief
+        if not answer.startswith('{"lock"'):
+            return belief
+        stages = json.loads(answer)
+        holder = stages.pop("lock")
+        return {**belief, "holding": [holder] if holder else [], "flags": stages}
 
     def parse_goal(self, sentence: str) -> rpms.GoalSpec:
         """The service is the last word."""
@@ -84,7 +84,7 @@ WORLD = Release()
 def make_agent(model: Any, runs: str, memory: str | bool = True, **guard: Any) -> Any:
     """The agent in front of a pipeline of its own."""
     pipeline = Pipeline()
-    knowledge: Any = [RulesGuard(NAME, **guard), StateMemory(NAME, memory), Recorder(NAME, runs)]
+    knowledge: Any = [StateMemory(NAME, memory), Recorder(NAME, runs), RulesGuard(WORLD, **guard)]
     return create_agent(model, [*map(pipeline.tool, TOOLS)], middleware=knowledge)
 
 

@@ -36,7 +36,8 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN
     from rpms.evals.tables import Table, count, label
-    from rpms.nodes.manual import Finding, check_manual, load_manual
+    from rpms.guard.check import Finding, check_manual
+    from rpms.nodes.manual import load_manual
     from rpms.nodes.prompt_examples import missing_prompts
     from rpms.nodes.world_check import check_world
     from rpms.vocabulary.output import open_console

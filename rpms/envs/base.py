@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of, objects_at
+from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text, read_yaml
 from rpms.vocabulary.goal import (
@@ -284,6 +285,14 @@ class Environment(ABC):
         """b_0 from the first observation, read like any other."""
         return self.update_belief(empty_belief(), "", observation)
 
+    def read_answer(self, belief: Belief, call: Call, answer: str) -> Belief | None:
+        """The belief after a tool's answer; None leaves it to the manual's effects and records."""
+        return None
+
+    def tools(self) -> list[Any]:
+        """The tools that an agent acts by, for holding the manual against them."""
+        return []
+
     def failed(self, observation: str) -> bool:
         """Whether the environment's answer means that the action was refused."""
         return observation.startswith(NOTHING_HAPPENS)
@@ -430,10 +439,18 @@ class Environment(ABC):
 class ToolWorld(Environment):
     """A world that somebody else's agent acts in through tools, without a simulator of ours.
 
-    Its tools are the actions of Tier 3 by their names, their arguments the blanks of the syntax.
-    Only ``update_belief``, which reads a tool's answer, is left to write. A task is what the person
-    said first; a world that tells by ``sub_goal`` how far it has come is won at 100%.
+    Its tools are the actions of Tier 3, by their names and those of their arguments. Answers are
+    read by the manual, or in Python by ``read_answer``. A task is what the person said first; a
+    world that tells by ``sub_goal`` how far it has come is won at 100%.
     """
+
+    def __init_subclass__(cls) -> None:
+        """Refuse what an earlier version had."""
+        if "update_belief" in vars(cls):
+            raise RpmsError(
+                f"{cls.__name__}.update_belief: a world of tools reads an answer in "
+                "read_answer(belief, call, answer), where the call is data"
+            )
 
     nowhere = ""
     max_steps = max_tokens = 0  # the agent's own affair
@@ -452,13 +469,17 @@ class ToolWorld(Environment):
 
     def open_game(self) -> LiveGame:
         """There is none."""
-        raise RpmsError(f"{self.name} is played by an agent with tools, not by us: rpms.middleware")
+        raise RpmsError(f"{self.name} is played by an agent with tools, not by us: rpms.guard")
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """The sentence, as a goal of the first type."""
         kind = self.goal_types()[0]
         return GoalSpec(sentence=sentence, type=kind, object="", state=None, count=1,
                         destination="", signature=f"{kind}:::")  # fmt: skip
+
+    def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
+        """What is read of a call is read from the call itself, not from its text."""
+        return previous
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """All of it."""
@@ -470,7 +491,15 @@ class ToolWorld(Environment):
 
     def command_templates(self) -> list[str]:
         """The syntax of Tier 3: tools are known, whatever they need and do."""
-        return [action["syntax"] for action in self._tier("environment")["actions"]]
+        return [_syntax(action) for action in self._tier("environment")["actions"]]
 
     def _tier(self, name: str) -> dict[str, Any]:
         return cast(dict[str, Any], read_yaml(self.rules / f"{name}.yaml")[1])
+
+
+def _syntax(action: Mapping[str, Any]) -> str:
+    """An action's syntax, or one made from the arguments of a tool."""
+    given = action.get("arguments", {})
+    table = given if isinstance(given, dict) else {name: name for name in given}
+    blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
+    return str(action.get("syntax") or " ".join([action["name"], *blanks]))

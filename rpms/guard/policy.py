@@ -20,10 +20,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple
 
+from rpms.guard.decision import violations
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, Locality, Service
-from rpms.rules.semantics import check_action, forbidden_by, match_action
+from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to, same_thing
@@ -95,19 +96,17 @@ def _ruled_out(now: DecisionPoint, action: str) -> Veto | None:
     """What speaks against an action whatever the procedure has in mind."""
     if action in now.belief["asked"]:
         return None
-    diagnosis = check_action(now.manual, action, now.belief)
-    principles = now.manual.principles
-    if diagnosis.verdict == "no_such_action" and NO_SUCH_ACTION in principles:
+    matched, principles = match_action(now.manual, action), now.manual.principles
+    if matched is None and NO_SUCH_ACTION in principles:
         return Veto(NO_SUCH_ACTION, "it is not one of the available actions")
-    if diagnosis.verdict == "fails":
-        return Veto(diagnosis.rule, diagnosis.reason)
-    if rule := forbidden_by(now.manual, action, now.goal, now.belief):
-        return Veto(rule, "a rule forbids it for this goal")
+    if matched is not None:
+        for violation in violations(now.manual, *matched, now.belief, now.goal):
+            return Veto(violation.rule, violation.reason)
     if IN_VAIN not in principles:
         return None
     if action in now.refused:  # even one that is worth repeating: the world knows no such thing
         return Veto(IN_VAIN, "it was rejected before, and nothing has changed since")
-    if (matched := match_action(now.manual, action)) and matched[0].repeatable:
+    if matched and matched[0].repeatable:
         return None
     if action in now.no_effect:
         return Veto(IN_VAIN, "it changed nothing before, and nothing has changed since")

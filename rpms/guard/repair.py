@@ -11,9 +11,9 @@ withheld, and where nothing else would help, no advice is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
@@ -21,13 +21,17 @@ from rpms.rules.predicates import (
     Predicate,
     around,
     evaluate,
+    is_evidence,
+    named_by,
     parse_predicate,
     unify,
 )
 from rpms.rules.predicates import need as in_words
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
+from rpms.rules.values import WORDS, names_in
 from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, refers_to
 
@@ -36,7 +40,7 @@ LONGEST = 3
 # The beginning of a blank, for a name that the belief does not know.
 BLANK = "<"
 # Predicates that hold of a value whatever it stands for: they do not tell its kind.
-KINDLESS = {"at_most", "hand_empty", "changed", "looked_around", "here_closed"}
+KINDLESS = {*WORDS, "hand_empty", "changed", "looked_around", "here_closed"}
 
 Names = Mapping[str, str]
 
@@ -92,6 +96,61 @@ def find_repair(
     return Repair("never", lacking=lacking) if lacking else None
 
 
+def repair_call(
+    manual: Manual,
+    rule: ActionRule,
+    bindings: Mapping[str, Any],
+    lacking: Sequence[Predicate],
+    belief: Belief,
+    goal: GoalSpec | None,
+) -> str:
+    """What would make a tool call possible, in words; empty where nothing is known to.
+
+    A call that shows what no answer has shown yet, or calls whose effects meet what is lacking.
+    """
+    for need in lacking:
+        if shown := _shown_by(manual, bindings, need, belief):
+            return f"first: {shown}"
+    names = {name: only for name, value in bindings.items() for only in named_by(value)[:1]}
+    if {*names} != {*rule.parameters} or not lacking:
+        return ""
+    action = rule.syntax.format(**names)
+    if match_action(manual, action) != (rule, names):
+        return ""
+    planner = Planner(manual, belief, goal)
+    for need in lacking:
+        if need.name in WORDS:
+            continue
+        path = planner.path_for(need, names, (action,))
+        if path and not any(BLANK in step for step in path):
+            return f"first: {', then: '.join(_as_call(manual, step) for step in path)}"
+    return ""
+
+
+def _shown_by(manual: Manual, bindings: Mapping[str, Any], need: Predicate, belief: Belief) -> str:
+    """A call that shows what is known of a thing, where a comparison asks for it in vain."""
+    if need.name not in WORDS:
+        return ""
+    for term in need.arguments:
+        for head in names_in(term):
+            thing = bindings.get(head)
+            if not isinstance(thing, str) or thing in belief["records"]:
+                continue
+            for rule in manual.actions:
+                if rule.shows == head and rule.parameters == [head]:
+                    (name,) = rule.called
+                    return str(Call(rule.name, {name: thing}))
+    return ""
+
+
+def _as_call(manual: Manual, action: str) -> str:
+    matched = match_action(manual, action)
+    if matched is None:
+        return action
+    rule, names = matched
+    return str(Call(rule.name, {name: names[parameter] for name, parameter in rule.called.items()}))
+
+
 class Planner:
     """Follows the needs of an action back to what can be done now."""
 
@@ -112,7 +171,7 @@ class Planner:
         if matched is None or not self.manual.knows(matched[0]):
             return None
         rule, names = matched
-        paths = [self._path_for(n, names, (*before, action)) for n in self._failing(rule, names)]
+        paths = [self.path_for(n, names, (*before, action)) for n in self._failing(rule, names)]
         if None in paths:  # one need that nothing meets makes all the others pointless
             return None
         return next((path for path in paths if path), [])
@@ -126,17 +185,11 @@ class Planner:
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
             named = need.name in ("in", "kind") and self.manual.world.unmoved
-            if self._is_evidence(need) or need.name == "at_most" or named:
+            if is_evidence(need, self.manual.world) or named:
                 continue
-            if self._path_for(need, names, (action,)) is None and not self.withheld:
+            if self.path_for(need, names, (action,)) is None and not self.withheld:
                 return in_words(need, names, self.manual.world)
         return ""
-
-    def _is_evidence(self, need: Predicate) -> bool:
-        """Whether an answer has to show it: which call would do so, effects do not tell."""
-        choices = self.manual.world.predicates.get(need.name, ())
-        parts = [parse_predicate(text) for choice in choices for text in choice]
-        return need.name == "seen" or (bool(parts) and all(p.name == "seen" for p in parts))
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
         """Other actions that achieve the same: with the place where a thing is, or another way."""
@@ -168,7 +221,7 @@ class Planner:
         needs = [p for p in rule.needs if not any(BLANK in a for a in p.about(names).arguments)]
         return [need for need in needs if self._truth(need, names) is False]
 
-    def _path_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
+    def path_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
         """The actions that bring a need about; None where none does.
 
         The best has the fewest blanks, then the fewest actions, then the fewest names chosen.
@@ -184,7 +237,7 @@ class Planner:
                 failing = [
                     p for p in map(parse_predicate, choice) if self._truth(p, inner) is False
                 ]
-                paths = [self._path_for(part, inner, before) for part in failing]
+                paths = [self.path_for(part, inner, before) for part in failing]
                 if paths and None not in paths:
                     return paths[0]
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rpms.envs import get_environment
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.belief import Belief, without_calls
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
 
@@ -23,8 +24,14 @@ def belief_update(state: EpisodeState) -> EpisodeState:
         belief = env.update_belief(state["belief"], last["action"], last["observation"])
     else:
         belief = state["belief"]
+    return follow_belief(state, belief)
+
+
+def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:
+    """What follows from a new belief: the sub-goal, and which actions have changed nothing."""
+    env, history = get_environment(state["env"]), state["history"]
     ineffective: list[str] = []
-    if history and belief == state["belief"]:
+    if history and without_calls(belief) == without_calls(state["belief"]):
         ineffective = [*state["ineffective"], history[-1]["action"]]
     rules = (state.get("settings") or RunContext().plain)["rules"]
     if env.sub_goal_from_manual and not rules:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rpms.envs import Environment
 from rpms.envs.base import LiveGame, Task
+from rpms.guard.check import Finding, locate
 from rpms.guard.policy import DecisionPoint, serving_actions, why_nothing
-from rpms.nodes.manual import Finding, locate
 from rpms.nodes.prompt_examples import load_example
 from rpms.rules import Manual, check_action
 from rpms.vocabulary.goal import GoalSpec

@@ -18,7 +18,8 @@ from rpms.envs import Environment
 from rpms.evals.learn import find_runs
 from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.run_folder import read_records
-from rpms.nodes.manual import check_manual, load_manual
+from rpms.guard.check import check_manual
+from rpms.nodes.manual import load_manual
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable

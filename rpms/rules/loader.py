@@ -12,7 +12,7 @@ enough to find the line of whatever the schema refuses.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,13 +22,13 @@ from pydantic import BaseModel, ValidationError
 from rpms.rules.manual import RULES_FOLDER, SITUATION, TIERS, Manual
 from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, Rule, UniversalTier
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_folder, read_yaml
+from rpms.vocabulary.files import is_folder, read_yaml, stamp_of
 
 Tier = TypeVar("Tier", bound=BaseModel)
 Built = TypeVar("Built")
 
 # Sections whose items are known by their ids.
-BY_ID = {"rules", "likely_places", "here", "actions", "forbidden", "situations"}
+BY_ID = {"rules", "likely_places", "here", "actions", "forbidden", "policy", "situations"}
 # What a whole tier must have and a change of it need not.
 _REQUIRED: Mapping[str, dict[str, Any]] = {
     "domain": {"procedures": {}},
@@ -36,13 +36,19 @@ _REQUIRED: Mapping[str, dict[str, Any]] = {
 }
 
 
-@cache
 def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
     """The validated manual of a world; errors name the file, the rule id and the line.
 
     Tiers 2 and 3 lie in a folder of the world's own, wherever that is. Tier 1 is shared by all; a
-    ``universal.yaml`` in the world's folder is laid over it, as a user's own rules are.
+    ``universal.yaml`` in the world's folder is laid over it, as a user's own rules are. A file that
+    was edited is read anew.
     """
+    files = [shared / "universal.yaml", *(own / f"{tier}.yaml" for tier in TIERS)]
+    return _read(own, shared, tuple(stamp_of(file) for file in files if file.is_file()))
+
+
+@lru_cache(maxsize=64)
+def _read(own: Path, shared: Path, _content: tuple[Any, ...]) -> Manual:
     universal = own / "universal.yaml"
     return Manual(
         _laid_over(

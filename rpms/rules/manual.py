@@ -17,9 +17,11 @@ from rpms.rules.schema import (
     EnvironmentTier,
     Forbidden,
     Locality,
+    PolicyRule,
     Rule,
     UniversalTier,
 )
+from rpms.rules.values import Tools
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import is_a
@@ -165,7 +167,28 @@ class Manual:
             cannot_contain=_sets(self.environment.cannot_contain),
             alternatives=[frozenset(facts) for facts in self.environment.alternatives],
             unmoved=self.environment.unmoved,
+            tools=Tools(
+                {
+                    rule.name: {parameter: name for name, parameter in rule.called.items()}
+                    for rule in self.actions
+                },
+                self.environment.now,
+            ),
         )
+
+    @cached_property
+    def by_name(self) -> dict[str, ActionRule]:
+        """The actions by their names, which for tools are the names of the tools."""
+        return {rule.name: rule for rule in self.actions}
+
+    @cached_property
+    def policy(self) -> dict[str, list[PolicyRule]]:
+        """What the policy demands of each action; nothing of what was left out."""
+        table: dict[str, list[PolicyRule]] = {}
+        for rule in self.environment.policy:
+            for name in rule.action if rule.id not in self.without else ():
+                table.setdefault(name, []).append(rule)
+        return table
 
     def categories_of(self, kind: str) -> set[str]:
         """The object categories a kind belongs to."""
@@ -271,6 +294,11 @@ class Manual:
                 _action_line(rule, self.environment.understood, self.world, once=scope == "goal")
                 for rule in self.actions
                 if wanted(rule)
+            ]
+            + [
+                _policy_line(rule, self.world)
+                for rule in self.environment.policy
+                if rule.id not in self.without and any(wanted(self.by_name[n]) for n in rule.action)
             ],
         }
         return {
@@ -356,6 +384,13 @@ def _of_kind(kind: str, places: Sequence[str]) -> str:
 
 def _line(rule: Rule) -> RuleLine:
     return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
+
+
+def _policy_line(rule: PolicyRule, world: World) -> RuleLine:
+    """The policy's demand in its own words, or made from its needs."""
+    names = " and ".join(rule.action)
+    needs = "; ".join(need(predicate, {}, world) for predicate in rule.demands)
+    return RuleLine(id=rule.id, text=rule.text or f"{names} needs {needs}")
 
 
 def _action_line(rule: ActionRule, understood: Sequence[str], world: World, once: bool) -> RuleLine:

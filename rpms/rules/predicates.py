@@ -12,11 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from rpms.vocabulary.belief import Belief, kind_of
+from rpms.rules import values
+from rpms.rules.values import Tools, parse_term, split_arguments
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 from rpms.vocabulary.output import with_article
 from rpms.vocabulary.spelling import Strict
@@ -77,22 +80,26 @@ class World(NamedTuple):
     cannot_contain: Mapping[str, frozenset[str]] = {}
     alternatives: Sequence[frozenset[str]] = ()
     unmoved: bool = False
+    tools: Tools = Tools({})
 
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?$")
-_FORM = re.compile(r"^(not )?(\w+)(?:\(([^()]*)\))?$")
+_FORM = re.compile(r"^(not )?(\w+)(?:\((.*)\))?$", re.DOTALL)
 
 
 @cache
 def parse_predicate(text: str) -> Predicate:
     """Read a predicate; raises ValueError when the text is not one."""
     form = _FORM.match(text.strip())
-    if not form:
+    try:
+        arguments = split_arguments(form[3] or "") if form else []
+        terms = [*map(parse_term, arguments)]
+    except ValueError:
+        form = None
+    if not form or not all(term.head for term in terms):
         raise ValueError(
             f"'{text}' is not a predicate such as 'at(place)' or 'not holding(object)'"
         )
-    arguments = tuple(part.strip() for part in (form[3] or "").split(",") if part.strip())
-    return Predicate(form[1] is None, form[2], arguments)
+    return Predicate(form[1] is None, form[2], tuple(arguments))
 
 
 def is_predicate(text: str) -> bool:
@@ -302,7 +309,6 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "state": (2, _state),
     # For what may be done only on evidence: what was not seen counts as not so.
     "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
-    "at_most": (2, lambda b, w, n, most: bool(_NUMBER.match(n)) and float(n) <= float(most)),
     "delivered": (2, _delivered),
     "visible": (1, _visible),
     "adjacent": (1, _adjacent),
@@ -313,6 +319,8 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "changed": (1, lambda b, _, thing: None),
     "looked_around": (0, lambda b, _: bool(b["visible"])),
     "here_closed": (0, lambda b, _: b["containers"].get(b["location"] or "") == "closed"),
+    # An effect only: a field of what answers said of a thing has another value now.
+    "becomes": (2, lambda b, _, field, value: None),
 }  # fmt: skip
 
 # Conditions that only `situations` may use; the manual supplies their truth.
@@ -320,17 +328,92 @@ SITUATIONAL = {"last_failed"}
 
 
 def evaluate(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, str]
+    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
 ) -> Truth:
-    """Truth of a predicate; arguments that are no parameter stand for themselves."""
+    """Truth of a predicate; arguments that are no parameter stand for themselves.
+
+    Of a list it holds if it holds of every item. What names nothing, such as an argument that was
+    not given, meets no need, not even a negated one.
+    """
+    truth = _evaluate(predicate, belief, world, bindings)
+    return False if isinstance(truth, values.Special) else truth
+
+
+def may_hold(
+    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+) -> bool:
+    """Whether nothing rules it out: of a value of the wrong type, nothing is."""
+    return _evaluate(predicate, belief, world, bindings) is not False
+
+
+def _evaluate(
+    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+) -> Truth | values.Special:
+    if predicate.name in values.WORDS:
+        truth = values.compare(
+            predicate.name, predicate.arguments, values.Scope(belief, world.tools, bindings)
+        )
+        decided = isinstance(truth, bool) and not predicate.positive
+        return not truth if decided else truth
     arguments = [bindings.get(name, name) for name in predicate.arguments]
+    if all(isinstance(argument, str) for argument in arguments):
+        return _of_names(predicate, belief, world, arguments)
+    choices = [named_by(argument) for argument in arguments]
+    if not all(choices):
+        return values.INVALID
+    truths = [_of_names(predicate, belief, world, names) for names in product(*choices)]
+    return False if False in truths else None if None in truths else True
+
+
+def is_open(
+    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+) -> bool:
+    """Whether nothing known decides it: an answer may still show it."""
+    if predicate.name == "seen":
+        asked = predicate._replace(name="state")
+        return predicate.positive and evaluate(asked, belief, world, bindings) is None
+    if choices := world.predicates.get(predicate.name):
+        names = [bindings.get(name, name) for name in predicate.arguments]
+        inner = dict(zip((ARGUMENT,), names, strict=False))
+        parts = [[parse_predicate(text) for text in choice] for choice in choices]
+        return any(
+            all(evaluate(p, belief, world, inner) or is_open(p, belief, world, inner) for p in each)
+            for each in parts
+        )
+    return evaluate(predicate, belief, world, bindings) is None
+
+
+def named_by(value: Any) -> list[str]:
+    """The names that an argument has; none where it is nothing that could be one."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, int | float):
+        return [str(value)] if values.as_number(value) is not None else []
+    if isinstance(value, list | tuple):
+        names = [named_by(item) for item in value]
+        return [name for each in names for name in each] if all(names) else []
+    return []
+
+
+def _of_names(predicate: Predicate, belief: Belief, world: World, names: Sequence[str]) -> Truth:
     if predicate.name in world.affordances:
-        truth = _affords(world, predicate.name, arguments[0])
+        truth = _affords(world, predicate.name, names[0])
     elif predicate.name in world.predicates:
-        truth = _composed(world.predicates[predicate.name], belief, world, arguments)
+        truth = _composed(world.predicates[predicate.name], belief, world, names)
     else:
-        truth = PREDICATES[predicate.name][1](belief, world, *arguments)
+        truth = PREDICATES[predicate.name][1](belief, world, *names)
     return truth if truth is None or predicate.positive else not truth
+
+
+def is_evidence(predicate: Predicate, world: World) -> bool:
+    """Whether only an answer can show it: what no answer has told then counts as not so."""
+    if predicate.name == "seen" or predicate.name in values.WORDS:
+        return True
+    choices = world.predicates.get(predicate.name, ())
+    parts = [parse_predicate(text) for choice in choices for text in choice]
+    return bool(parts) and all(is_evidence(part, world) for part in parts)
 
 
 def _composed(
@@ -369,7 +452,6 @@ STATEMENTS: dict[str, str] = {
     "can_contain": "{0} is able to hold {1}",
     "state": "{0} is {1}",
     "seen": "{0} is known to be {1}",
-    "at_most": "{0} is at most {1}",
     "delivered": "{0} is in its final place, {1}",
     "visible": "{0} is in view",
     "adjacent": "{0} is next to here and not closed",
@@ -391,6 +473,9 @@ _JOINT = re.compile(r"(; |, | or | and )")
 
 def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
     """A predicate as a statement, with names filled in where they are known: ``X is closed``."""
+    if predicate.name in values.WORDS:
+        words = _compared(predicate, bindings, world)
+        return words if predicate.positive else _denied(words)
     names = [bindings.get(name, name) for name in predicate.arguments]
     if sentence := fact_sentence(predicate, names, world):
         return sentence
@@ -405,6 +490,14 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -
     return words if predicate.positive else _denied(words)
 
 
+def _compared(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+    """A comparison names its terms, not their values: ``<usd> is at most the total of O1``."""
+    scope = values.Scope(empty_belief(), world.tools, bindings)
+    first, *others = (values.spoken(term, scope) for term in predicate.arguments)
+    more = [", ".join(others)] if predicate.name == "one_of" else others
+    return values.WORDS[predicate.name].format(first, *more)
+
+
 def _denied(words: str) -> str:
     """The contrary of a statement; one of several clauses is denied as a whole."""
     verb = _VERB.search(words)
@@ -416,12 +509,7 @@ def _denied(words: str) -> str:
 
 
 def need(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
-    """What an action needs, to stand behind "needs": ``drawer 1 to be closed``.
-
-    A limit on a number names the blank, not the number given: ``<amount> to be at most 2``.
-    """
-    if predicate.name == "at_most" and predicate.positive:
-        return f"<{predicate.arguments[0]}> to be at most {predicate.arguments[1]}"
+    """What an action needs, to stand behind "needs": ``drawer 1 to be closed``."""
     words = statement(predicate, bindings, world)
     if _VERB.search(words) is None:
         return f"it to be so that {words}"
@@ -449,6 +537,10 @@ def contrary(
     Everything said here is in the belief: where the agent is, what it holds, doors, last sightings.
     Of what a world words itself our words would be strange to it: a lock that a service "holds".
     """
+    if predicate.name in values.WORDS:
+        scope = values.Scope(belief, world.tools, bindings)
+        parts = (values.what_is(term, scope) for term in predicate.arguments)
+        return " and ".join(dict.fromkeys(filter(None, parts)))
     own = {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys()
     if own and predicate.name in ("at", "holding", "hand_empty"):
         return ""
@@ -487,8 +579,6 @@ def contrary(
         if names[0] in world.connected.get(here, ()):
             return f"the way from {here} to {names[0]} is closed"
         return f"no way leads from {here} to {names[0]}"
-    if key == "at_most":
-        return f"{names[0]} was given"
     if key in ("activated", "not activated"):
         return f"{names[0]} is {'off' if predicate.positive else 'on'}"
     if key == "visible":

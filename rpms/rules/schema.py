@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from datetime import date
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 
 from rpms.rules.predicates import Predicate, Wording, parse_predicate
+from rpms.rules.values import as_moment
 from rpms.vocabulary.spelling import Strict
 
 RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
@@ -124,8 +126,53 @@ class Here(Named):
     kind: str = ""
 
 
-class ActionRule(Named):
+OnViolation = Literal["refuse", "ask", "warn"]
+
+
+class PastAnswer(_Strict):
+    """A call that was carried out, and its answer: text, or data that stands for JSON."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+    answer: Any = ""
+
+
+class Example(_Strict):
+    """A call that a rule allows or refuses, and what happened before it.
+
+    ``tool`` can be left out where the rule is about one tool. ``after`` has earlier calls with
+    their answers, ``facts`` conditions that hold besides.
+    """
+
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+    after: list[PastAnswer] = []
+    facts: list[Condition] = []
+
+
+class Enforced(Named):
+    """A rule that a guard of tool calls holds them to.
+
+    ``on_violation`` is what it does with a call against the rule: refuse it, ask a person, or let
+    it pass with a warning. Calls under ``allowed`` and ``refused`` are examples: ``rpms rules
+    check`` runs them.
+    """
+
+    on_violation: OnViolation = "refuse"
+    allowed: list[Example] = []
+    refused: list[Example] = []
+
+
+# An argument of a tool in a syntax: ``line_id={line}``.
+_NAMED = re.compile(r"(\w+)=\{(\w+)\}")
+
+
+class ActionRule(Enforced):
     """One action: its syntax, what must hold before it and what holds after it.
+
+    For a tool, ``arguments`` can be given in the place of ``syntax``: their names, or for each the
+    name that it has in the rules. ``shows`` names the parameter that the tool's answer is about,
+    where the answer itself does not say so.
 
     ``if_refused`` explains a refusal although every precondition seemed to hold: what the
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
@@ -151,11 +198,26 @@ class ActionRule(Named):
     refused_means_here: str = ""
     verified: str = ""
     verified_when: list[Condition] = []
+    arguments: dict[str, str] = {}
+    shows: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_tool(cls, data: Any) -> Any:
+        """``arguments`` as a table, and a syntax made from it where none is given."""
+        if not isinstance(data, dict) or "arguments" not in data:
+            return data
+        listed = data["arguments"]
+        table = {name: name for name in listed} if isinstance(listed, list) else listed
+        if not isinstance(table, dict) or "syntax" in data:
+            return {**data, "arguments": table}
+        blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
+        return {**data, "arguments": table, "syntax": " ".join([str(data.get("name")), *blanks])}
 
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
-        for field in ("refused_means_here", "verified"):
+        for field in ("refused_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")
         return self
@@ -182,6 +244,13 @@ class ActionRule(Named):
         """Parameter names in the order of the syntax."""
         return re.findall(r"\{(\w+)\}", self.syntax)
 
+    @cached_property
+    def called(self) -> dict[str, str]:
+        """The parameters by the names that the tool's arguments have."""
+        named = dict(_NAMED.findall(self.syntax))
+        others = {blank: blank for blank in self.parameters if blank not in named.values()}
+        return self.arguments or {**named, **others}
+
     def speaks_of(self, argument: str) -> bool:
         """Whether a predicate may: of a parameter, or of a thing by a name that is no misspelt one.
 
@@ -197,7 +266,7 @@ class ActionRule(Named):
         return re.compile("^" + re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", escaped) + "$")
 
 
-class Forbidden(Named):
+class Forbidden(Enforced):
     """An action the engine would allow and a rule forbids while pursuing certain goals.
 
     ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
@@ -213,6 +282,34 @@ class Forbidden(Named):
     when: list[Condition] = []
     unless: list[str] = []
     about: list[str] = []
+
+
+class PolicyRule(Enforced):
+    """What a policy demands of calls of a tool, or of several, beyond what the tools need.
+
+    Where every condition under ``when`` holds, or may hold, all ``needs`` have to. ``source`` is
+    the policy's own sentence and ``text`` how a prompt says it.
+    """
+
+    action: list[str] = Field(min_length=1)
+    text: str = ""
+    when: list[Condition] = []
+    needs: list[Condition] = Field(min_length=1)
+
+    @field_validator("action", mode="before")
+    @classmethod
+    def _several(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    @cached_property
+    def demands(self) -> list[Predicate]:
+        """The needs as predicates."""
+        return [parse_predicate(text) for text in self.needs]
+
+    @cached_property
+    def conditions(self) -> list[Predicate]:
+        """The conditions as predicates."""
+        return [parse_predicate(text) for text in self.when]
 
 
 class Service(_Strict):
@@ -327,6 +424,10 @@ class EnvironmentTier(_Strict):
     others are not printed. ``unprinted`` has ids of rules, of any tier, that a prompt goes without,
     and why.
 
+    ``policy`` has what a policy demands of tools. ``records`` names the fields by which answers in
+    JSON tell what they are about, the most telling first: an object with ``order_id`` is what is
+    known of that order. ``now`` fixes the time that conditions compare with.
+
     A table says what it lists and denies the rest. One that was learned lists what it denies, too,
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
     """
@@ -352,7 +453,18 @@ class EnvironmentTier(_Strict):
     unprinted: dict[str, str] = {}
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
+    policy: list[PolicyRule] = []
+    records: list[str] = []
+    now: str = ""
     situations: list[SituationLine] = []
+
+    @field_validator("now", mode="before")
+    @classmethod
+    def _a_moment(cls, value: object) -> object:
+        text = value.isoformat() if isinstance(value, date) else value
+        if text and as_moment(text) is None:
+            raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
+        return text
 
 
 class ExtraTier(_Strict):

@@ -6,14 +6,24 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import Predicate, World, contrary, evaluate, need, parse_predicate
+from rpms.rules.predicates import (
+    Predicate,
+    World,
+    contrary,
+    evaluate,
+    is_evidence,
+    named_by,
+    need,
+    parse_predicate,
+)
 from rpms.rules.schema import ActionRule, Forbidden
+from rpms.rules.values import Scope, Special, parse_term, value_of
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, is_a, refers_to
@@ -67,9 +77,6 @@ class Diagnosis(NamedTuple):
                          for lack, so in pairs)  # fmt: skip
 
 
-_NAMED = re.compile(r"(\w+)=\{(\w+)\}")
-
-
 @lru_cache(maxsize=65536)
 def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, str]] | None:
     """The Tier-3 rule an action text belongs to, with its parameters."""
@@ -77,24 +84,6 @@ def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, 
         if names := rule.pattern.match(action):
             return rule, names.groupdict()
     return None
-
-
-def action_of(manual: Manual, tool: str, arguments: Mapping[str, object]) -> str:
-    """The action that a tool call is: of that name, each blank filled by the argument called so.
-
-    In a syntax with named arguments (``tool line_id={line}``) the argument is called by its name
-    there, so that rules can use a shorter one. Further arguments are the tool's own affair. Where
-    the manual has no such action, or could not read it back, the call as people write it: nothing
-    is known of that.
-    """
-    rule = next((rule for rule in manual.actions if rule.name == tool), None)
-    called = {blank: blank for blank in rule.parameters} if rule else {}
-    called |= {blank: name for name, blank in _NAMED.findall(rule.syntax)} if rule else {}
-    if rule and arguments.keys() >= {*called.values()}:
-        names = {blank: str(arguments[name]) for blank, name in called.items()}
-        if match_action(manual, action := rule.syntax.format(**names)) == (rule, names):
-            return action
-    return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
@@ -105,18 +94,45 @@ def check_action(manual: Manual, action: str, belief: Belief) -> Diagnosis:
     rule, names = matched
     if not manual.knows(rule):
         return Diagnosis("unknown", "")
-    truths = [(each, evaluate(each, belief, manual.world, names)) for each in rule.needs]
-    violated = [each for each, truth in truths if truth is False]
-    unsure = [each for each, truth in truths if truth is None]
+    return check_needs(manual, rule.id, rule.needs, names, belief)
+
+
+def check_needs(
+    manual: Manual,
+    rule: str,
+    needs: Sequence[Predicate],
+    bindings: Mapping[str, Any],
+    belief: Belief,
+) -> Diagnosis:
+    """Evaluate what a rule needs; what only an answer can show counts as not so until one does."""
+    truths = [(each, evaluate(each, belief, manual.world, bindings)) for each in needs]
+    undecided = [each for each, truth in truths if truth is None]
+    unshown = {each for each in undecided if is_evidence(each, manual.world)}
+    violated = [each for each, truth in truths if truth is False or each in unshown]
+    unsure = [each for each in undecided if each not in unshown]
+    if not violated and not unsure:
+        return Diagnosis("holds", rule)
+    names = printable(bindings)
     return Diagnosis(
-        "fails" if violated else "unknown" if unsure else "holds",
-        rule.id,
+        "fails" if violated else "unknown",
+        rule,
         tuple(need(each, names, manual.world) for each in violated),
         tuple(need(each, names, manual.world) for each in unsure),
-        tuple(contrary(each, belief, manual.world, names) for each in violated),
+        tuple(contrary(each, belief, manual.world, bindings) for each in violated),
         tuple(map(str, violated)),
         tuple(map(str, unsure)),
     )
+
+
+def printable(bindings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call as words; one that was not given is a blank."""
+    words: dict[str, Any] = {}
+    for parameter, value in bindings.items():
+        names = named_by(value)
+        words[parameter] = ", ".join(names) if names else value
+        if isinstance(value, Special):
+            words[parameter] = f"<{parameter}>"
+    return words
 
 
 def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
@@ -246,6 +262,31 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
         _apply(belief, outcome.about(bindings), manual.world)
 
 
+def apply_call(manual: Manual, rule: ActionRule, bindings: Mapping[str, Any], b: Belief) -> None:
+    """Change a belief as a call does that is carried out: by the rule's effects, for every item."""
+    for outcome in rule.outcomes:
+        if outcome.name == "becomes":
+            _set_field(b, outcome, bindings, manual.world)
+            continue
+        names = [named_by(bindings.get(argument, argument)) for argument in outcome.arguments]
+        for arguments in product(*names):
+            if outcome.name == "changed":
+                b["records"].pop(arguments[0], None)
+            else:
+                _apply(b, outcome._replace(arguments=arguments), manual.world)
+
+
+def _set_field(b: Belief, outcome: Predicate, bindings: Mapping[str, Any], world: World) -> None:
+    """``becomes(order.status, cancelled)``: what an answer would say from now on."""
+    field, value = map(parse_term, outcome.arguments)
+    new = value_of(value, Scope(b, world.tools, bindings))
+    for name in named_by(bindings.get(field.head, field.head)):
+        if isinstance(new, Special):
+            b["records"].get(name, {}).pop(field.path[-1], None)
+        else:
+            b["records"].setdefault(name, {})[field.path[-1]] = new
+
+
 def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
     positive, name, names = outcome
     if name == "at":
@@ -306,6 +347,18 @@ def spoken_of(
     if matched is None:
         return
     rule, bindings = matched
+    for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
+        yield pattern.id, hit
+
+
+def forbidding(
+    manual: Manual,
+    rule: ActionRule,
+    bindings: Mapping[str, Any],
+    goal: GoalSpec,
+    belief: Belief | None = None,
+) -> Iterator[tuple[Forbidden, bool]]:
+    """The same about an action that was matched already, with the patterns themselves."""
     for pattern in manual.forbidden:
         if pattern.action != rule.name or goal["type"] not in pattern.goal_types:
             continue
@@ -313,9 +366,13 @@ def spoken_of(
             continue
         if pattern.when and belief is None:
             continue
-        fits = all(_fits(manual, pattern, p, bindings.get(p, ""), goal) for p in pattern.where)
+        fits = all(
+            any(_fits(manual, pattern, parameter, name, goal)
+                for name in named_by(bindings.get(parameter, "")) or [""])
+            for parameter in pattern.where
+        )  # fmt: skip
         yield (
-            pattern.id,
+            pattern,
             fits
             and all(
                 belief is not None and evaluate(parse_predicate(t), belief, manual.world, bindings)

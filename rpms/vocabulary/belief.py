@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -21,6 +21,13 @@ class Event(TypedDict):
 
     kind: str
     thing: str
+
+
+class PastCall(TypedDict):
+    """A tool call that was carried out."""
+
+    tool: str
+    arguments: dict[str, Any]
 
 
 class Belief(TypedDict):
@@ -43,6 +50,8 @@ class Belief(TypedDict):
         events: what happened, in order, for environments whose goals are about what was done.
         asked: the numbered choices of a request that was asked back, while it waits for a number.
         progress: pointer into the goal's sub-goals, for environments that count it.
+        records: what tools' answers said of each thing, field by field, for agents with tools.
+        calls: the tool calls that were carried out, in order, likewise.
     """
 
     location: str | None
@@ -60,6 +69,8 @@ class Belief(TypedDict):
     events: list[Event]
     asked: dict[str, str]
     progress: int
+    records: dict[str, dict[str, Any]]
+    calls: list[PastCall]
 
 
 def empty_belief() -> Belief:
@@ -67,13 +78,19 @@ def empty_belief() -> Belief:
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
         places=[], searched=[], visible=[], alike={}, flags={}, events=[], asked={}, progress=0,
+        records={}, calls=[],
     )  # fmt: skip
 
 
 def fingerprint(belief: Belief) -> str:
     """The same for equal beliefs, and short enough to keep one for every step of an episode."""
-    text = json.dumps(belief, sort_keys=True)
+    text = json.dumps(without_calls(belief), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def without_calls(belief: Belief) -> Belief:
+    """What is so, apart from which calls led to it."""
+    return {**belief, "calls": []}
 
 
 def copy_belief(belief: Belief) -> Belief:
@@ -85,6 +102,7 @@ def copy_belief(belief: Belief) -> Belief:
     twin["spots"] = {place: list(spot) for place, spot in belief["spots"].items()}
     twin["also_at"] = {thing: list(places) for thing, places in twin["also_at"].items()}
     twin["events"] = [event.copy() for event in belief["events"]]
+    twin["records"] = {thing: dict(fields) for thing, fields in twin["records"].items()}
     return twin
 
 

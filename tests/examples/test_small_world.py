@@ -24,7 +24,7 @@ from rpms import (
     load_manual,
     run_episode,
 )
-from rpms.nodes.manual import check_manual
+from rpms.guard.check import check_manual
 from rpms.nodes.prompt_examples import load_example
 from tests.examples.conftest import Shell
 

@@ -14,7 +14,8 @@ import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.evals.plan import choose_tasks
-from rpms.nodes.manual import check_manual, load_manual
+from rpms.guard.check import check_manual
+from rpms.nodes.manual import load_manual
 from rpms.rule_learning.audit import Comparison, Predictions, Purpose, share
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import explore

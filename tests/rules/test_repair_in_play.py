@@ -12,7 +12,8 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.guard.repair import BLANK, Repair, find_repair
-from rpms.nodes.manual import check_manual, load_manual
+from rpms.guard.check import check_manual
+from rpms.nodes.manual import load_manual
 from rpms.rules import Manual, forbidden_by, match_action
 from rpms.rules.predicates import Predicate, evaluate
 from rpms.vocabulary.belief import Belief

@@ -54,6 +54,18 @@ def demanded_tools(task: Any) -> set[str]:
     return {action.name for action in task.evaluation_criteria.actions or []}
 
 
+def as_tools(env: Any, call: Callable[[str, dict[str, Any]], str]) -> list[BaseTool]:
+    """The tools of a telecom environment as LangChain's."""
+    return [
+        StructuredTool.from_function(
+            lambda tool=tool.name, **arguments: call(tool, arguments),
+            name=tool.name, description=tool.short_desc or tool.name,
+            args_schema=tool.params.model_json_schema(),
+        )
+        for tool in (*env.get_tools(), *env.get_user_tools())
+    ]  # fmt: skip
+
+
 class Game(LiveGame):
     """One ticket: tau2's environment, in which one agent holds both sides' tools."""
 
@@ -86,14 +98,7 @@ class Game(LiveGame):
 
     def tools(self) -> list[BaseTool]:
         """All tools of both sides, for an agent of LangChain's."""
-        return [
-            StructuredTool.from_function(
-                lambda tool=tool.name, **arguments: self.call(tool, arguments).observation,
-                name=tool.name, description=tool.short_desc or tool.name,
-                args_schema=tool.params.model_json_schema(),
-            )
-            for tool in (*self.env.get_tools(), *self.env.get_user_tools())
-        ]  # fmt: skip
+        return as_tools(self.env, lambda tool, given: self.call(tool, given).observation)
 
     def _won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
@@ -118,6 +123,7 @@ class Telecom(Environment):
     sub_goal_from_manual = True
     first_belief = staticmethod(beliefs.read_ticket)
     update_belief = staticmethod(beliefs.update_belief)
+    read_answer = staticmethod(beliefs.read_answer)
     players = staticmethod(beliefs.players)
 
     @property
@@ -165,6 +171,10 @@ class Telecom(Environment):
     def open_game(self) -> LiveGame:
         """A fresh phone and a fresh database."""
         return Game()
+
+    def tools(self) -> list[BaseTool]:
+        """All tools of both sides; outside a ticket they answer nothing."""
+        return as_tools(domain().get_environment(solo_mode=True), lambda tool, given: "")
 
     def command_verbs(self) -> list[str]:
         """The names of all tools."""

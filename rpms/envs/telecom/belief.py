@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rpms.vocabulary.belief import Belief, copy_belief, empty_belief
+from rpms.vocabulary.calls import Call
 from rpms.vocabulary.files import read_yaml
 
 TODAY = "2025-02-25"
@@ -108,20 +109,25 @@ def read_ticket(observation: str) -> Belief:
 
 
 def update_belief(previous: Belief, action: str, observation: str) -> Belief:
-    """b_t from one tool call and its answer."""
+    """b_t from one tool call, as text, and its answer."""
     if not action:
         return read_ticket(observation)
-    belief = copy_belief(previous)
+    return read_answer(previous, Call(*read_call(action)), observation)
+
+
+def read_answer(belief: Belief, call: Call, answer: str) -> Belief:
+    """b_t from one tool call and its answer."""
+    belief, observation = copy_belief(belief), answer
     if observation.startswith("Error"):
         return belief
-    tool, arguments = read_call(action)
+    tool, arguments = call
     if not tool.startswith(READS):
         forget(belief, PHONE, *_PASSING)
     for record in _records(observation):
         _read_record(belief, record)
     _read_phone(belief, observation)
     _read_payment(belief, observation)
-    line = arguments.get("line_id", "")
+    line = str(arguments.get("line_id", ""))
     if "new_data_refueling_gb" in observation:
         note(belief, line, "refuelled")
         forget(belief, line, "usage ")

@@ -1,0 +1,88 @@
+"""What a tool's answer tells: the belief after a call.
+
+A world may read its answers itself (``read_answer``). Without that they are read by the manual:
+a call that was carried out has its rule's effects, and every object of an answer in JSON that names
+a thing (``records``), or that the rule says is about one (``shows``), is what is known of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from rpms.guard.decision import bind, carry_out, note_call
+from rpms.rules import Manual
+from rpms.rules.predicates import named_by
+from rpms.vocabulary.belief import Belief, copy_belief
+from rpms.vocabulary.calls import Call
+from rpms.vocabulary.goal import GoalSpec
+
+
+class GuardedWorld(Protocol):
+    """What the guard asks of a world: all of it has a default in ``rpms.ToolWorld``."""
+
+    name: str
+
+    @property
+    def rules(self) -> Path:
+        """The folder with domain.yaml and environment.yaml."""
+
+    def first_belief(self, observation: str) -> Belief:
+        """What the user's first message tells."""
+
+    def parse_goal(self, sentence: str) -> GoalSpec:
+        """The goal that a message of the user states."""
+
+    def failed(self, observation: str) -> bool:
+        """Whether an answer says that the call was rejected."""
+
+    def read_answer(self, belief: Belief, call: Call, answer: str) -> Belief | None:
+        """The belief after an answer; None leaves it to the manual."""
+
+
+def after_answer(
+    manual: Manual, world: GuardedWorld, belief: Belief, call: Call, answer: str
+) -> Belief:
+    """The belief after a call was carried out and answered."""
+    done = not world.failed(answer)
+    read = world.read_answer(belief, call, answer)
+    after = copy_belief(belief if read is None else read)
+    if read is not None:
+        if done and call.tool in manual.by_name:
+            note_call(call, after)
+        return after
+    if done:
+        carry_out(manual, call, after)
+    for thing, fields in _records(manual, call, answer, belief):
+        after["records"][thing] = {**after["records"].get(thing, {}), **fields}
+    return after
+
+
+def _records(
+    manual: Manual, call: Call, answer: str, belief: Belief
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of an answer that tells what it is about, with its fields."""
+    content: Any = None
+    with suppress(ValueError, RecursionError):
+        content = json.loads(answer)
+    rule = manual.by_name.get(call.tool)
+    if rule and rule.shows and isinstance(content, Mapping):
+        for name in named_by(bind(rule, call, belief)[rule.shows]):
+            yield name, dict(content)
+    yield from _objects(content, manual.environment.records)
+
+
+def _objects(content: Any, fields: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    pending = [content]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Mapping):
+            field = next((field for field in fields if field in part), None)
+            for name in named_by(part[field]) if field else ():
+                yield name, dict(part)
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part

@@ -1,0 +1,176 @@
+"""What a guard knows of a conversation: the goal, and a belief from the tools' own answers.
+
+Everything is read from the messages, once each. A message of the user may change the goal; the
+belief stays. An answer of the guard itself tells nothing about the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from typing_extensions import TypedDict
+
+from rpms.guard.answers import GuardedWorld, after_answer
+from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
+from rpms.rules import Manual
+from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.calls import Call
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.goal import GoalSpec
+
+DECISION = "rpms"
+"""Where a tool message carries what the guard decided about its call; no provider is sent that."""
+FAILED = "if the call that failed took effect all the same"
+BESIDE = "once the calls before it in this reply have taken effect"
+
+
+class Memory(TypedDict):
+    """What is known of a conversation so far.
+
+    Attributes:
+        belief: what the answers have shown.
+        worst: the same if every call that ended in an exception took effect; None if none did.
+        goal: what the user wants; None before the first message that states it.
+        read: the ids of the messages that are in it.
+        broken: why an answer could not be read; from then on every call is refused.
+    """
+
+    belief: Belief
+    worst: Belief | None
+    goal: GoalSpec | None
+    read: list[str]
+    broken: str
+
+
+class Desk(NamedTuple):
+    """A world and its manual: all that reading a conversation and judging its calls needs."""
+
+    world: GuardedWorld
+    manual: Manual
+
+    def begin(self) -> Memory:
+        """Nothing was said yet."""
+        return Memory(belief=empty_belief(), worst=None, goal=None, read=[], broken="")
+
+    def read(
+        self,
+        memory: Memory,
+        messages: Sequence[AnyMessage],
+        taken: Collection[tuple[str, str]] = (),
+    ) -> Memory:
+        """The memory with every message that is not in it yet.
+
+        Answers to calls that were ``taken``, by the reply's id and their own, are in it already.
+        """
+        done, calls, reply = {*memory["read"]}, dict[str, list[ToolCall]](), ""
+        for place, message in enumerate(messages):
+            if isinstance(message, AIMessage):
+                calls, reply = calls_by_id(message), message.id or str(place)
+            known = message.id or f"{place}:{message.type}"
+            answered = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
+            call = answered.pop(0) if answered else None
+            if known in done or (call and (reply, call["id"]) in taken):
+                continue
+            try:
+                if isinstance(message, HumanMessage):
+                    memory = self._hear(memory, message.text)
+                elif isinstance(message, ToolMessage) and call is not None:
+                    memory = self.take(memory, as_call(call), message)
+                else:
+                    continue
+            except Exception as error:  # a world's own code may raise anything: fail closed
+                what = f"the answer of {call['name']}" if call else "a message"
+                reason = f"{what} could not be read ({type(error).__name__}: {error})"
+                memory = {**memory, "broken": reason}
+            memory = {**memory, "read": [*memory["read"], known]}
+        return memory
+
+    def _hear(self, memory: Memory, text: str) -> Memory:
+        """What a message says that does not state a goal is left to the agent."""
+        belief = memory["belief"]
+        if memory["goal"] is None and not memory["read"]:
+            belief = self.world.first_belief(text)
+        try:
+            goal: GoalSpec | None = self.world.parse_goal(text)
+        except RpmsError:
+            goal = memory["goal"]
+        return {**memory, "belief": belief, "goal": goal}
+
+    def take(self, memory: Memory, call: Call, answer: ToolMessage) -> Memory:
+        """The memory after an answer.
+
+        A call that ended in an exception may have taken effect all the same. Only an answer that
+        tells otherwise ends that doubt.
+        """
+        decision = answer.response_metadata.get(DECISION) or {}
+        if decision.get("call"):  # a person or another middleware has changed it
+            call = Call(**decision["call"])
+        if decision.get("ran") is False:
+            return memory
+        belief, worst = memory["belief"], memory["worst"]
+        if answer.status == "error":
+            return {**memory, "worst": assume(self.manual, [call], worst or belief)}
+        belief = after_answer(self.manual, self.world, belief, call, answer.text)
+        if worst is not None:
+            worst = after_answer(self.manual, self.world, worst, call, answer.text)
+            worst = None if worst == belief else worst
+        return {**memory, "belief": belief, "worst": worst}
+
+    def judge(
+        self,
+        memory: Memory,
+        call: Call,
+        running: Sequence[Call] = (),
+        allowed: Collection[str] = (),
+    ) -> Judgement:
+        """Decide about a call, whether or not others that are running have taken effect by then."""
+        if memory["broken"]:
+            return Judgement("refuse", GUARD_FAILED, memory["broken"])
+        possible: dict[str, Belief] = {}
+        if memory["worst"] is not None:
+            possible[FAILED] = memory["worst"]
+        if running:
+            possible[BESIDE] = assume(self.manual, running, memory["worst"] or memory["belief"])
+        return judge(self.manual, call, memory["belief"], memory["goal"], possible, allowed)
+
+    def passing(self, memory: Memory, calls: Iterable[Call]) -> list[Call]:
+        """Those of a reply's calls that are not refused, each judged after the ones before it."""
+        running: list[Call] = []
+        for call in calls:
+            if self.judge(memory, call, running).verdict != "refuse":
+                running.append(call)
+        return running
+
+
+def as_call(call: Mapping[str, Any]) -> Call:
+    """A tool call of LangChain's as ours."""
+    return Call(str(call["name"]), dict(call["args"]))
+
+
+def calls_by_id(reply: AIMessage) -> dict[str, list[ToolCall]]:
+    """The calls of a reply; a model may give two of them the same id."""
+    calls: dict[str, list[ToolCall]] = {}
+    for call in reply.tool_calls:
+        calls.setdefault(call["id"] or "", []).append(call)
+    return calls
+
+
+def pending(messages: Sequence[AnyMessage]) -> tuple[str, list[ToolCall]]:
+    """The last reply's id and those of its calls that have no answer yet."""
+    for place in range(len(messages) - 1, -1, -1):
+        reply = messages[place]
+        if isinstance(reply, AIMessage):
+            answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
+            open_calls = [call for call in reply.tool_calls if call["id"] not in answered]
+            return reply.id or str(place), open_calls
+    return "", []
+
+
+def before(calls: Sequence[ToolCall], call_id: str | None) -> Iterator[ToolCall]:
+    """The calls of a reply that come before one of them."""
+    for call in calls:
+        if call["id"] == call_id:
+            return
+        yield call

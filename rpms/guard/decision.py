@@ -1,0 +1,197 @@
+"""The decision about one tool call: may it be carried out, and if not, why and what would help.
+
+A call is data. Its tool and its arguments are matched by name with the manual, and the rule's
+conditions are evaluated over the values themselves; nothing is turned into text and read back.
+
+Three kinds of rules speak about a call: what the tool needs (``actions``), what a policy demands
+(``policy``), and what is forbidden under a goal (``forbidden``). Of those that are violated the
+strictest decides: ``refuse`` before ``ask`` before ``warn``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from rpms.guard.repair import repair_call
+from rpms.rules import Manual
+from rpms.rules.predicates import Predicate, is_open, may_hold, parse_predicate
+from rpms.rules.schema import ActionRule, OnViolation
+from rpms.rules.semantics import apply_call, check_needs, forbidding
+from rpms.rules.values import ABSENT
+from rpms.vocabulary.belief import Belief, PastCall, copy_belief
+from rpms.vocabulary.calls import Call
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.spelling import offer
+
+Verdict = Literal["allow", "warn", "ask", "refuse"]
+_STRICTNESS: tuple[OnViolation, ...] = ("refuse", "ask", "warn")
+UNKNOWN_TOOL, UNKNOWN_ARGUMENT, GUARD_FAILED = "unknown tool", "unknown argument", "guard"
+"""In the place of a rule's id, where no rule of the manual is the reason."""
+
+
+class Judgement(NamedTuple):
+    """What the manual makes of a call.
+
+    Attributes:
+        verdict: what is to be done with it.
+        rule: the id of the rule that decided; empty if none speaks against the call.
+        reason: why, as a clause about "it".
+        repair: what would make the call possible, in words; empty if nothing is known to.
+        uninformed: nothing known contradicts the rule; only the evidence for it is missing.
+    """
+
+    verdict: Verdict
+    rule: str = ""
+    reason: str = ""
+    repair: str = ""
+    uninformed: bool = False
+
+    def words(self, call: Call) -> str:
+        """The line that answers a refused call in the tool's place."""
+        advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
+        stop = "" if self.reason.endswith("?") else "."
+        return f"{call} was not carried out [{self.rule}]: {self.reason}{stop}{advice}"
+
+
+class Violation(NamedTuple):
+    """A rule that a call is against, and the conditions that are not met."""
+
+    rule: str
+    on_violation: OnViolation
+    reason: str
+    lacking: tuple[Predicate, ...] = ()
+    uninformed: bool = False
+
+
+def judge(
+    manual: Manual,
+    call: Call,
+    belief: Belief,
+    goal: GoalSpec | None = None,
+    possible: Mapping[str, Belief] = MappingProxyType({}),
+    allowed: Collection[str] = (),
+) -> Judgement:
+    """Decide about a call.
+
+    Args:
+        manual: the rules.
+        call: the tool and its arguments.
+        belief: what the tools' answers have shown so far.
+        goal: what the user wants, for rules that hold under some goals.
+        possible: what may be so besides, each under the words that say when. The call must be right
+            in every one of these beliefs, too.
+        allowed: ids of rules that a person has allowed this very call to violate.
+    """
+    rule = manual.by_name.get(call.tool)
+    if rule is None:
+        known = offer(call.tool, [*manual.by_name]) if manual.by_name else "it has no tools"
+        return Judgement("refuse", UNKNOWN_TOOL, f"the manual has no tool '{call.tool}'; {known}")
+    if strange := [name for name in call.arguments if name not in rule.called]:
+        near = offer(strange[0], [*rule.called]) if rule.called else "it takes none"
+        reason = f"the manual has no argument '{strange[0]}' of '{call.tool}'; {near}"
+        return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
+    found: dict[str, tuple[Belief, Violation]] = {}
+    for when, state in {"": belief, **possible}.items():
+        for violation in violations(manual, rule, bind(rule, call, state), state, goal):
+            if when:
+                violation = violation._replace(reason=f"{violation.reason}, {when}")
+            if violation.rule not in allowed:
+                found.setdefault(violation.rule, (state, violation))
+    if not found:
+        return Judgement("allow")
+    state, worst = min(found.values(), key=lambda pair: _STRICTNESS.index(pair[1].on_violation))
+    repair = repair_call(manual, rule, bind(rule, call, state), worst.lacking, state, goal)
+    return Judgement(worst.on_violation, worst.rule, worst.reason, repair, worst.uninformed)
+
+
+def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
+    """The values of a rule's parameters, as the call gives them.
+
+    A text that differs from a known name only by case, blanks or the form of its letters means
+    that name: no rule is passed by writing ``o1 `` for ``O1``.
+    """
+    values = {
+        parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
+    }
+    texts = {p: value for p, value in values.items() if isinstance(value, str)}
+    if all(text in belief["flags"] or text in belief["records"] for text in texts.values()):
+        return values
+    known = {_plain(name): name for name in _names(belief)}
+    return {**values, **{p: known.get(_plain(text), text) for p, text in texts.items()}}
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).strip().casefold()
+
+
+def _names(belief: Belief) -> Iterator[str]:
+    yield from belief["last_seen"].values()
+    yield from belief["last_seen"]
+    yield from belief["flags"]
+    yield from belief["records"]
+    for call in belief["calls"]:
+        yield from (value for value in call["arguments"].values() if isinstance(value, str))
+
+
+def violations(
+    manual: Manual,
+    rule: ActionRule,
+    bindings: Mapping[str, Any],
+    belief: Belief,
+    goal: GoalSpec | None,
+) -> Iterator[Violation]:
+    """Every rule that an action or a call is against in this belief.
+
+    This is the decision: our own graph asks it about the actions that a model writes, ``judge``
+    about tool calls.
+    """
+    if manual.knows(rule) and rule.needs:
+        yield from _unmet(manual, rule.id, rule.on_violation, rule.needs, bindings, belief)
+    for demand in manual.policy.get(rule.name, ()):
+        if all(may_hold(each, belief, manual.world, bindings) for each in demand.conditions):
+            needs, said = demand.demands, demand.text.rstrip(".")
+            for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
+                yield found._replace(reason=f"{found.reason} ({said})") if said else found
+    if goal is not None:
+        for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
+            if hit and pattern.id not in manual.without:
+                yield Violation(pattern.id, pattern.on_violation, "a rule forbids it for this goal")
+
+
+def _unmet(
+    manual: Manual,
+    rule: str,
+    on_violation: OnViolation,
+    needs: Sequence[Predicate],
+    bindings: Mapping[str, Any],
+    belief: Belief,
+) -> Iterator[Violation]:
+    diagnosis = check_needs(manual, rule, needs, bindings, belief)
+    if diagnosis.violated:
+        lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
+        uninformed = all(is_open(each, belief, manual.world, bindings) for each in lacking)
+        yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
+
+
+def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:
+    """The belief once these calls have been carried out, by the rules' effects alone."""
+    later = copy_belief(belief)
+    for call in calls:
+        carry_out(manual, call, later)
+    return later
+
+
+def carry_out(manual: Manual, call: Call, belief: Belief) -> None:
+    """Change a belief as a call does that is carried out."""
+    if rule := manual.by_name.get(call.tool):
+        if manual.knows(rule):
+            apply_call(manual, rule, bind(rule, call, belief), belief)
+        note_call(call, belief)
+
+
+def note_call(call: Call, belief: Belief) -> None:
+    """Keep that a call was carried out, for rules that count calls."""
+    belief["calls"] = [*belief["calls"], PastCall(tool=call.tool, arguments=dict(call.arguments))]

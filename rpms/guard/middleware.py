@@ -1,0 +1,356 @@
+"""``RulesGuard``: the manual in front of an agent's tools.
+
+As middleware of LangChain's ``create_agent`` it judges every tool call before it runs. What it
+knows of the conversation lies in the agent's state, so that it holds after a resume, and only the
+guard writes it. ``protect`` puts the same guard into the tools themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, NamedTuple, NotRequired, cast
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as as_tool
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import Runtime
+from langgraph.types import Command, interrupt
+from pydantic import ValidationError
+
+from rpms.guard.answers import GuardedWorld
+from rpms.guard.check import sound_manual
+from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
+from rpms.guard.decision import GUARD_FAILED, Judgement
+from rpms.guard.protected import Decided, GuardedTool, Passage, SessionGate
+from rpms.guard.tools import Unknown, compare_tools, defaults_of, is_allowed, name_of
+from rpms.rules import Manual
+from rpms.rules.loader import overlay, read_manual
+from rpms.rules.schema import Enforced
+from rpms.vocabulary.calls import Call
+
+LOG = logging.getLogger("rpms.guard")
+MOST_REPLIES = 1024
+Handler = Callable[..., Any]
+
+
+class GuardState(AgentState[Any]):
+    """An agent's state with what the guard knows of the conversation."""
+
+    guard: NotRequired[Annotated[Memory, PrivateStateAttr]]
+
+
+class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
+    """Holds every tool call to a manual.
+
+    A call against a rule never reaches the tool: it is answered with the rule, the reason and what
+    would help. A rule that says ``on_violation: ask`` interrupts the graph for a person to decide,
+    one that says ``warn`` lets the call pass and logs it.
+
+    Put it last in the list of middleware, so that it judges what really runs. One behind it that
+    changes a call is noticed: the changed call is judged, too.
+
+    Args:
+        world: a ``ToolWorld``, or the name of one.
+        rules: a folder of rules to lay over the world's own.
+        unknown: tools that need no rule: ``"allow"`` for all that the manual does not have, or
+            their names. Any other tool that the manual does not have is an error.
+        partial: the agent has only some of the manual's tools.
+        retries: how often a call against a rule that only warns is sent back before it may pass.
+    """
+
+    state_schema = GuardState
+
+    def __init__(
+        self,
+        world: GuardedWorld | str,
+        *,
+        rules: str | Path = "",
+        unknown: Unknown = "refuse",
+        partial: bool = False,
+        retries: int = 0,
+    ) -> None:
+        super().__init__()
+        # The registry of worlds lies above the guard, and is needed only for a name.
+        found: GuardedWorld = (
+            import_module("rpms.envs").get_environment(world) if isinstance(world, str) else world
+        )
+        own, over = Path(found.rules), Path(rules) if rules else None
+        manual = read_manual(own)
+        manual = sound_manual(overlay(manual, over) if over else manual, own, over)
+        self.desk = Desk(found, manual)
+        self.unknown, self.partial, self.retries = unknown, partial, retries
+        self._asking = {rule.id for rule in _enforced(manual) if rule.on_violation == "ask"}
+        self._compared: set[frozenset[str]] = set()
+        self._replies: OrderedDict[str, dict[str, tuple[Call, bool]]] = OrderedDict()
+        self._known_defaults: dict[str, Mapping[str, Any]] = {}
+        self.lock = Lock()
+
+    def protect(self, tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
+        """The same tools with the guard inside, for any graph, ``ToolNode`` or plain call."""
+        made = [each if isinstance(each, BaseTool) else as_tool(each) for each in tools]
+        self.compare(made)
+        gate = SessionGate(self.desk, self.decide)
+        known = self.desk.manual.by_name
+        return [GuardedTool.around(t, gate) if t.name in known else t for t in made]
+
+    def compare(self, tools: Sequence[Any]) -> None:
+        """Raise an error where the tools and the manual do not know each other."""
+        compare_tools(self.desk.manual, tools, self.unknown, self.partial, self.desk.world.name)
+
+    def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Read the tools' new answers."""
+        return {"guard": self.read(state)}
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
+        """Compare the agent's tools with the manual, the first time that they are seen."""
+        self._compare_once(request)
+        return handler(request)
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
+        """The same on an event loop."""
+        self._compare_once(request)
+        return await handler(request)
+
+    def _compare_once(self, request: ModelRequest[Any]) -> None:
+        names = frozenset(map(name_of, request.tools))
+        if names not in self._compared:
+            self.compare(request.tools)
+            self._compared.add(names)
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
+        """Answer in the tool's place, or let it."""
+        gate = self._admit(request)
+        if gate.refusal is not None:
+            return gate.refusal
+        return gate.note(handler(gate.request))
+
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
+        """The same on an event loop."""
+        gate = self._admit(request)
+        if gate.refusal is not None:
+            return gate.refusal
+        return gate.note(await handler(gate.request))
+
+    def read(self, state: Any) -> Memory:
+        """What is known of the conversation, with answers that no model has seen yet."""
+        return self.desk.read(state.get("guard") or self.desk.begin(), state["messages"])
+
+    def _admit(self, request: ToolCallRequest) -> JudgedGate:
+        """Judge a call; a guard that fails refuses."""
+        gate = JudgedGate(self, request)
+        try:
+            gate.judge()
+        except GraphBubbleUp:  # a person is asked
+            raise
+        except Exception as error:
+            LOG.exception("the guard failed")
+            reason = f"the guard itself failed ({type(error).__name__}: {error})"
+            gate.refuse(Judgement("refuse", GUARD_FAILED, reason))
+        return gate
+
+    def decide(
+        self,
+        memory: Memory,
+        call: Call,
+        running: Sequence[Call],
+        tool: Any = None,
+        warned: Callable[[str], int] = lambda rule: 0,
+    ) -> Decided:
+        """Judge a call with the tool's defaults, and ask a person where a rule says so.
+
+        ``warned`` tells how often a rule that only warns has sent a call back.
+        """
+        allowed: set[str] = set()
+        while True:
+            judged = Call(call.tool, {**self._defaults(call.tool, tool), **call.arguments})
+            if call.tool not in self.desk.manual.by_name and is_allowed(call.tool, self.unknown):
+                return Decided(call, judged, Judgement("allow"))
+            judgement = self.desk.judge(memory, judged, running, allowed)
+            if judgement.verdict == "warn" and warned(judgement.rule) < self.retries:
+                judgement = judgement._replace(verdict="refuse")
+            if judgement.verdict == "warn":
+                LOG.warning("%s is against %s: %s", call, judgement.rule, judgement.reason)
+            if judgement.verdict != "ask":
+                return Decided(call, judged, judgement)
+            answer = ask(call, judgement)
+            if answer.arguments is not None:  # what a person wrote, no other person need allow
+                call, allowed = Call(call.tool, answer.arguments), {*self._asking}
+            elif answer.approved:
+                allowed.add(judgement.rule)
+            else:
+                reason = f"{judgement.reason}; a person was asked and rejected it{answer.why}"
+                return Decided(call, judged, Judgement("refuse", judgement.rule, reason))
+
+    def _defaults(self, name: str, tool: Any) -> Mapping[str, Any]:
+        if name not in self._known_defaults:
+            self._known_defaults[name] = defaults_of(tool) if tool is not None else {}
+        return self._known_defaults[name]
+
+    def running_in(self, reply: str, call_id: str) -> list[Call]:
+        """The calls of a reply that this guard has let through, but for one that is still to run.
+
+        One that raised an exception may have taken effect, and counts when it comes again.
+        """
+        return [call for key, (call, raised) in self._replies.get(reply, {}).items()
+                if key != call_id or raised]  # fmt: skip
+
+    def let_through(self, reply: str, call_id: str, call: Call, raised: bool = False) -> None:
+        """Note that a call runs."""
+        self._replies.setdefault(reply, {})[call_id] = (call, raised)
+        if len(self._replies) > MOST_REPLIES:
+            self._replies.popitem(last=False)
+
+
+class JudgedGate:
+    """Stands before a tool for one call of an agent: what was judged may pass, once."""
+
+    def __init__(self, guard: RulesGuard, request: ToolCallRequest) -> None:
+        self.guard, self.request = guard, request
+        self.call = as_call(request.tool_call)
+        self.call_id = str(request.tool_call["id"])
+        self.refusal: ToolMessage | None = None
+        self.memory, self.reply = guard.desk.begin(), ""
+        self.decided = Decided(self.call, self.call, Judgement("allow"))
+        self.passed = self.rejected = False
+
+    def judge(self) -> None:
+        """Decide about the call after those before it in the reply."""
+        guard, messages = self.guard, self.request.state["messages"]
+        self.memory = guard.read(self.request.state)
+        self.reply, calls = pending(messages)
+        if [str(call["id"]) for call in calls].count(self.call_id) > 1:
+            reason = f"two calls of this reply have the id '{self.call_id}'"
+            return self.refuse(Judgement("refuse", GUARD_FAILED, reason))
+        earlier = map(as_call, before(calls, self.request.tool_call["id"]))
+        running = guard.desk.passing(self.memory, earlier)
+        with guard.lock:
+            running += [
+                call for call in guard.running_in(self.reply, self.call_id) if call not in running
+            ]
+            self.decided = guard.decide(
+                self.memory, self.call, running, self.request.tool, self._warned
+            )
+            if self.decided.refusal is not None:
+                return self.refuse(self.decided.judgement)
+            guard.let_through(self.reply, self.call_id, self.decided.judged)
+        changed = {**self.request.tool_call, "args": dict(self.decided.call.arguments)}
+        request = self.request.override(tool_call=cast(Any, changed))
+        if isinstance(request.tool, BaseTool):
+            request = request.override(tool=GuardedTool.around(request.tool, self))
+        self.request = request
+
+    def _warned(self, rule: str) -> int:
+        """How often a rule has sent a call back in this conversation."""
+        found = [_decision(message) for message in self.request.state["messages"]]
+        return sum(each.get("rule") == rule and each.get("ran") is False for each in found)
+
+    def refuse(self, judgement: Judgement) -> None:
+        """Answer in the tool's place."""
+        self.decided = self.decided._replace(judgement=judgement)
+        call = self.request.tool_call
+        words = judgement.words(self.decided.call)
+        answer = ToolMessage(words, tool_call_id=call["id"], name=call["name"], status="error")
+        self.refusal = self._noted(answer, ran=False)
+
+    def enter(self, passage: Passage) -> str | None:
+        """Let the judged call pass; judge one that another middleware has changed or repeated."""
+        judged = dict(self.decided.call.arguments)
+        if passage.call.arguments == judged and not self.passed:
+            self.passed = True
+            return None
+        LOG.warning("a middleware behind the guard changed or repeated %s", self.decided.call)
+        guard = self.guard
+        with guard.lock:
+            running = [self.decided.judged] if self.passed else []
+            running += guard.running_in(self.reply, self.call_id)
+            decided = guard.decide(self.memory, passage.call, running, passage.tool)
+            if decided.refusal is not None:
+                self.rejected = not self.passed
+                return decided.refusal
+            self.decided, self.passed = decided, True
+            guard.let_through(self.reply, self.call_id, decided.judged)
+        return None
+
+    def leave(self, passage: Passage, answer: Any, error: BaseException | None) -> None:
+        """Remember a call that the tool did not take, and one that may have taken effect."""
+        if isinstance(error, ValidationError):
+            self.rejected, self.passed = True, False
+        elif error is not None and not isinstance(error, GraphBubbleUp):
+            self.guard.let_through(self.reply, self.call_id, self.decided.judged, raised=True)
+
+    def note(self, answer: Any) -> Any:
+        """Write into an answer what was decided about its call."""
+        found = answer if isinstance(answer, list) else [answer]
+        for each in found:
+            if isinstance(each, Command) and isinstance(each.update, dict):
+                found = [*found, *each.update.get("messages", [])]
+        for message in found:
+            if isinstance(message, ToolMessage) and message.tool_call_id == self.call_id:
+                self._noted(message, ran=not self.rejected)
+        return answer
+
+    def _noted(self, message: ToolMessage, ran: bool) -> ToolMessage:
+        judgement, judged = self.decided.judgement, self.decided.judged
+        message.response_metadata[DECISION] = {
+            **judgement._asdict(), "ran": ran, "proposal": str(self.call), "call": judged._asdict(),
+        }  # fmt: skip
+        return message
+
+
+def _decision(message: AnyMessage) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], getattr(message, "response_metadata", {}).get(DECISION) or {})
+
+
+def _enforced(manual: Manual) -> list[Enforced]:
+    return [*manual.actions, *manual.environment.policy, *manual.forbidden]
+
+
+class PersonsAnswer(NamedTuple):
+    """What a person decided about a call: approved, changed, or neither."""
+
+    approved: bool = False
+    arguments: dict[str, Any] | None = None
+    why: str = ""
+
+
+def ask(call: Call, judgement: Judgement) -> PersonsAnswer:
+    """Interrupt the graph until a person has decided; anything but a clear yes is a no.
+
+    The request has the form of LangChain's own for one call. It is answered by ``{"type":
+    "approve"}``, ``{"type": "edit", "edited_action": {"name": ..., "args": {...}}}`` or
+    ``{"type": "reject", "message": ...}``.
+    """
+    description = f"{call} is against [{judgement.rule}]: {judgement.reason}."
+    answer = interrupt(
+        {
+            "type": "tool_approval",
+            "name": call.tool,
+            "args": dict(call.arguments),
+            "description": description,
+            "rule": judgement.rule,
+            "reason": judgement.reason,
+            "allowed_decisions": ["approve", "edit", "reject"],
+        }
+    )
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
+        answer = answer["decisions"][0] if len(answer["decisions"]) == 1 else {}
+    if isinstance(answer, str):
+        answer = {"type": answer}
+    if not isinstance(answer, Mapping):
+        return PersonsAnswer()
+    edited = answer.get("edited_action")
+    if answer.get("type") == "edit" and isinstance(edited, Mapping):
+        arguments = edited.get("args")
+        same = edited.get("name", call.tool) == call.tool
+        return PersonsAnswer(arguments=dict(arguments) if same and arguments is not None else None)
+    why = f": {answer['message']}" if answer.get("message") else ""
+    return PersonsAnswer(approved=answer.get("type") == "approve", why=why)

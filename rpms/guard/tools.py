@@ -1,0 +1,81 @@
+"""An agent's tools held against the manual: each has to know what the other calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from rpms.rules import Manual
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import offer
+
+Unknown = Literal["refuse", "allow"] | Collection[str]
+"""Tools that need no rule: none of them, all that the manual does not have, or these."""
+
+
+def is_allowed(tool: str, unknown: Unknown) -> bool:
+    """Whether a tool that the manual does not have may be called."""
+    return unknown == "allow" if isinstance(unknown, str) else tool in unknown
+
+
+def arguments_of(tool: Any) -> dict[str, Any]:
+    """The arguments that a model gives a tool, each with its part of the JSON schema."""
+    schema = convert_to_openai_tool(tool)["function"].get("parameters", {})
+    return dict(schema.get("properties", {}))
+
+
+def defaults_of(tool: Any) -> dict[str, Any]:
+    """The values of the arguments that a call leaves out."""
+    arguments = arguments_of(tool).items()
+    return {name: part["default"] for name, part in arguments if "default" in part}
+
+
+def name_of(tool: Any) -> str:
+    """A tool's name; a provider's own tool is known by its type."""
+    if isinstance(tool, Mapping):
+        function = tool.get("function", {})
+        return str(function.get("name") or tool.get("name") or tool.get("type"))
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", tool))
+
+
+def tool_problems(
+    manual: Manual, tools: Sequence[Any], unknown: Unknown = "refuse", partial: bool = False
+) -> Iterator[tuple[str, str]]:
+    """What the tools have and the manual has not, or the other way round, each with the rule."""
+    names = [name_of(tool) for tool in tools]
+    for name, tool in zip(names, tools, strict=True):
+        rule = manual.by_name.get(name)
+        if rule is None:
+            if not is_allowed(name, unknown):
+                near = offer(name, [*manual.by_name]) if manual.by_name else "it has none"
+                yield "actions", f"the agent's tool '{name}' is not in the manual; {near}"
+            continue
+        arguments = arguments_of(tool)
+        for argument in arguments:
+            if argument not in rule.called:
+                near = offer(argument, [*rule.called]) if rule.called else "it has none"
+                yield rule.id, f"the argument '{argument}' of '{name}' is not in the manual; {near}"
+        for argument in rule.called:
+            if argument not in arguments:
+                near = offer(argument, [*arguments]) if arguments else "it takes none"
+                yield rule.id, f"the tool '{name}' has no argument '{argument}'; {near}"
+    for rule in manual.actions if not partial else ():
+        if rule.name not in names:
+            near = offer(rule.name, names) if names else "it has none"
+            yield rule.id, f"the agent has no tool '{rule.name}'; {near}"
+
+
+def compare_tools(
+    manual: Manual, tools: Sequence[Any], unknown: Unknown, partial: bool, world: str
+) -> None:
+    """Raise an error that names every difference."""
+    problems = [f"[{rule}] {text}" for rule, text in tool_problems(manual, tools, unknown, partial)]
+    if problems:
+        advice = (
+            "name the tools that need no rule in unknown=[...]; say partial=True where the agent "
+            "has only some of the manual's tools"
+        )
+        found = "; ".join(problems)
+        raise RpmsError(f"the tools do not fit the manual of '{world}': {found} ({advice})")

@@ -1,0 +1,348 @@
+"""Numbers, dates and lists in a condition: over the arguments of a call and over tools' answers.
+
+A *term* is what such a condition compares:
+
+- ``usd``: an argument of the call, by its name in the rule;
+- ``order.total``: a field of what an answer has said about the thing that ``order`` names. Fields
+  of lists give lists: ``order.items.price``;
+- ``refund``, ``refund.usd``, ``refund(order).usd``: earlier calls of a tool that were carried out,
+  an argument of each, and only those with the same ``order``;
+- ``count(...)`` and ``total(...)``: how many, and their sum;
+- ``now``; a number, a date or a word stands for itself.
+
+A list stands for each of its items: a condition has to hold of every one. What no answer has told
+is unknown. A value of the wrong type, such as ``nan`` for a number, meets no condition at all,
+not even a negated one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+from rpms.vocabulary.belief import Belief
+
+Comparison = bool | None
+
+
+class Special(Enum):
+    """What stands in the place of a value."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "not given"
+    INVALID = "of the wrong type"
+
+
+UNKNOWN, ABSENT, INVALID = Special.UNKNOWN, Special.ABSENT, Special.INVALID
+
+NOW = "now"
+FUNCTIONS = ("count", "total")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+class Term(NamedTuple):
+    """A parsed term: ``refund(order).usd`` -> ("refund", (order,), ("usd",))."""
+
+    head: str
+    inner: tuple[Term, ...] = ()
+    path: tuple[str, ...] = ()
+
+
+class Tools(NamedTuple):
+    """What terms may ask about tools: for each, its arguments by their names in the rules."""
+
+    arguments: Mapping[str, Mapping[str, str]]
+    now: str = ""
+
+
+@lru_cache(maxsize=4096)
+def parse_term(text: str) -> Term:
+    """Read a term; raises ValueError where parentheses do not match."""
+    text = text.strip()
+    if "(" not in text:
+        head, *path = text.split(".")
+        if path and _NAME.fullmatch(head) and all(map(_NAME.fullmatch, path)):
+            return Term(head, (), tuple(path))
+        return Term(text)
+    form = re.fullmatch(r"(\w+)\((.*)\)((?:\.\w+)*)", text, re.DOTALL)
+    if not form:
+        raise ValueError(f"'{text}' is not a term such as 'order.total' or 'count(items)'")
+    inner = tuple(map(parse_term, split_arguments(form[2])))
+    return Term(form[1], inner, tuple(filter(None, form[3].split("."))))
+
+
+def split_arguments(text: str) -> list[str]:
+    """The parts between commas, of which those within parentheses do not count."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            raise ValueError(f"a parenthesis too many in '{text}'")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth:
+        raise ValueError(f"a parenthesis is not closed in '{text}'")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The heads of a term and of the terms within it, but for functions: what it speaks of."""
+    term = parse_term(text)
+    if term.head not in FUNCTIONS:
+        yield term.head
+    for inner in term.inner:
+        yield inner.head
+
+
+class Scope(NamedTuple):
+    """What a term's value may be taken from."""
+
+    belief: Belief
+    tools: Tools
+    bindings: Mapping[str, Any]
+
+
+def value_of(term: Term, scope: Scope) -> Any:
+    """The value of a term, or what stands in its place."""
+    if term.head in FUNCTIONS and term.inner:
+        values = [value_of(inner, scope) for inner in term.inner]
+        if UNKNOWN in values:
+            return UNKNOWN
+        return _count(values) if term.head == "count" else _total(values)
+    if term.head in scope.bindings:
+        value = scope.bindings[term.head]
+        return _fields(value, term.path, scope) if term.path else value
+    if term.head in scope.tools.arguments:
+        return _earlier(term, scope)
+    if term.head == NOW and not term.path:
+        return scope.tools.now or datetime.now(UTC).isoformat()
+    if term.path:
+        return _walk(scope.belief["records"].get(term.head, UNKNOWN), term.path)
+    return term.head
+
+
+def _fields(value: Any, path: Sequence[str], scope: Scope) -> Any:
+    """A field of an argument that has fields itself, or of what was said about what it names."""
+    if isinstance(value, Special):
+        return value
+    if isinstance(value, Mapping):
+        return _walk(value, path)
+    if isinstance(value, list | tuple):
+        return _gather([_fields(item, path, scope) for item in value])
+    return _walk(scope.belief["records"].get(str(value), UNKNOWN), path)
+
+
+def _walk(value: Any, path: Sequence[str]) -> Any:
+    for place, name in enumerate(path):
+        if isinstance(value, list | tuple):
+            return _gather([_walk(item, path[place:]) for item in value])
+        value = value.get(name, UNKNOWN) if isinstance(value, Mapping) else UNKNOWN
+    return value
+
+
+def _gather(values: list[Any]) -> Any:
+    """A list of values; one that holds something unknown is unknown."""
+    return next((value for value in values if isinstance(value, Special)), values)
+
+
+def _earlier(term: Term, scope: Scope) -> Any:
+    """The earlier calls of a tool, or an argument of each."""
+    called = scope.tools.arguments[term.head]
+    same = [called.get(inner.head, inner.head) for inner in term.inner]
+    wanted = [scope.bindings.get(inner.head, ABSENT) for inner in term.inner]
+    calls = [
+        call["arguments"]
+        for call in scope.belief["calls"]
+        if call["tool"] == term.head
+        and [call["arguments"].get(name, ABSENT) for name in same] == wanted
+    ]
+    if not term.path:
+        return calls
+    first, *rest = term.path
+    return _gather([_walk(call.get(called.get(first, first), INVALID), rest) for call in calls])
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _count(values: Iterable[Any]) -> Any:
+    number = 0
+    for value in values:
+        if isinstance(value, list | tuple | set | frozenset | Mapping):
+            number += len(value)
+        elif value is INVALID:
+            return INVALID
+        else:
+            number += value is not ABSENT and value is not None
+    return number
+
+
+def _total(values: Sequence[Any]) -> Any:
+    numbers = [as_number(value) for value in _flat(values)]
+    return INVALID if None in numbers else sum(filter(None, numbers), Decimal(0))
+
+
+def as_number(value: Any) -> Decimal | None:
+    """A finite number, exactly as it is written; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float | Decimal) or (
+        isinstance(value, str) and _NUMBER.fullmatch(value)
+    ):
+        number = Decimal(str(value))
+        return number if number.is_finite() else None
+    return None
+
+
+def as_moment(value: Any) -> datetime | None:
+    """A date or a time in ISO's form, in UTC unless it says otherwise; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def as_word(value: Any) -> Any:
+    """What equality compares: numbers by their value, all else as it is written."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    number = as_number(value)
+    return number if number is not None else value
+
+
+def _numbers(compare: Callable[[Decimal, Decimal], bool]) -> Callable[..., Any]:
+    def holds(value: Any, other: Any) -> Any:
+        numbers = as_number(value), as_number(other)
+        return INVALID if None in numbers else compare(*numbers)  # type: ignore[arg-type]
+
+    return holds
+
+
+def _before(value: Any, other: Any) -> Any:
+    moments = as_moment(value), as_moment(other)
+    return INVALID if None in moments else moments[0] < moments[1]  # type: ignore[operator]
+
+
+def _within_hours(value: Any, hours: Any, start: Any) -> Any:
+    moment, number, origin = as_moment(value), as_number(hours), as_moment(start)
+    if moment is None or number is None or origin is None:
+        return INVALID
+    return abs(moment - origin) <= timedelta(hours=float(number))
+
+
+def _equal(value: Any, other: Any) -> Any:
+    return as_word(value) == as_word(other)
+
+
+# How each comparison reads, with blanks for its terms; all but `one_of` have a fixed number.
+WORDS = {
+    "at_most": "{0} is at most {1}",
+    "at_least": "{0} is at least {1}",
+    "equal": "{0} is {1}",
+    "one_of": "{0} is one of {1}",
+    "before": "{0} is before {1}",
+    "within_hours": "{0} is within {1} hours of now",
+    "given": "{0} is given",
+}
+ARITIES = {"one_of": None, "given": 1, **dict.fromkeys(
+    ("at_most", "at_least", "equal", "before", "within_hours"), 2)}  # fmt: skip
+_COMPARE: dict[str, Callable[..., Any]] = {
+    "at_most": _numbers(lambda number, most: number <= most),
+    "at_least": _numbers(lambda number, least: number >= least),
+    "equal": _equal,
+    "before": _before,
+}
+
+
+def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    """Whether a comparison holds: ``None`` where a value is unknown, INVALID where one is none."""
+    values = [value_of(parse_term(term), scope) for term in terms]
+    if name == "given":
+        return values[0] is not ABSENT and values[0] not in (None, "", [], {})
+    if name == "one_of":
+        return _one_of(values[0], values[1:])
+    if ABSENT in values or INVALID in values:
+        return INVALID
+    if UNKNOWN in values:
+        return None
+    if name == "within_hours":
+        values.append(scope.tools.now or datetime.now(UTC).isoformat())
+        return _each(_within_hours, values)
+    return _each(_COMPARE[name], values)
+
+
+def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
+    """A list stands for each of its items; an empty one for nothing, of which nothing holds."""
+    truths = [holds(*items) for items in product(*([*_flat(value)] for value in values))]
+    return INVALID if INVALID in truths or not truths else all(truths)
+
+
+def _one_of(value: Any, members: Sequence[Any]) -> Comparison | Special:
+    if value is ABSENT or value is INVALID:
+        return INVALID
+    wanted = [*map(as_word, _flat(value))]
+    known = [as_word(item) for member in members for item in _flat(member)]
+    if value is UNKNOWN or not wanted:
+        return None if value is UNKNOWN else INVALID
+    if all(any(item == member for member in known) for item in wanted):
+        return True
+    return None if UNKNOWN in members else False
+
+
+def spoken(text: str, scope: Scope) -> str:
+    """A term in words: ``the total of O1``, ``the number of earlier refund calls``."""
+    term = parse_term(text)
+    if term.head in FUNCTIONS and term.inner:
+        what = "number" if term.head == "count" else "sum"
+        parts = [_spoken_head(inner, scope, bare=True) for inner in term.inner]
+        return f"the {what} of {' and '.join(parts)}"
+    return _spoken_head(term, scope)
+
+
+def _spoken_head(term: Term, scope: Scope, bare: bool = False) -> str:
+    if term.head in scope.tools.arguments and term.head not in scope.bindings:
+        same = " and ".join(inner.head for inner in term.inner)
+        calls = f"earlier {term.head} calls{f' with this {same}' if same else ''}"
+        return f"the {' '.join(term.path)} of {calls}" if term.path else calls
+    if term.head not in scope.bindings:
+        return f"the {' '.join(term.path)} of {term.head}" if term.path else term.head
+    if not term.path:
+        return term.head if bare else f"<{term.head}>"
+    value = scope.bindings[term.head]
+    owner = value if isinstance(value, str | int) else f"<{term.head}>"
+    return f"the {' '.join(term.path)} of {owner}"
+
+
+def what_is(text: str, scope: Scope) -> str:
+    """What a term's value is, as a clause; empty for what stands for itself."""
+    term = parse_term(text)
+    fixed = not (term.path or term.inner or term.head in {*scope.bindings, *scope.tools.arguments})
+    if fixed and term.head != NOW:
+        return ""
+    value, words = value_of(term, scope), spoken(text, scope).replace("<", "").replace(">", "")
+    if value is UNKNOWN:
+        return f"no answer has shown {words} yet"
+    if value is ABSENT:
+        return f"{words} was not given"
+    if value is INVALID:
+        return f"{words} cannot be read"
+    shown = value if isinstance(value, Decimal | str | int | float) else repr(value)
+    shown = repr(shown) if isinstance(shown, str) and not shown.strip().isprintable() else shown
+    return f"{words} is {str(shown)[:60] or 'empty'}"
