@@ -16,10 +16,15 @@ INSTALL = "pip install 'rpms[community]'"
 def open_community(spec: str, options: dict[str, Any]) -> BaseChatModel:
     """The model of a ``CLASS:NAME``, or of a ``CLASS`` that needs no name.
 
-    The classes share no settings: each is given those that it has fields for. Two are refused
-    where there is no field for them, as another model or another server would answer.
+    The classes share no settings: each is given those that it has fields for. A base URL is
+    refused, as some have a field for it and call their own server all the same.
     """
     kind, _, name = spec.partition(":")
+    if "base_url" in options:
+        raise RpmsError(
+            f"'community:{spec}' takes no base URL: its class has settings of its own for that; a "
+            "server of OpenAI's protocol is called openai:NAME"
+        )
     try:
         from langchain_community import chat_models
     except ImportError as error:
@@ -30,8 +35,6 @@ def open_community(spec: str, options: dict[str, Any]) -> BaseChatModel:
     model = getattr(chat_models, kind)
     fields = {*model.model_fields, *(field.alias for field in model.model_fields.values())}
     settings = {key: value for key, value in options.items() if key in fields}
-    if "base_url" in options and "base_url" not in fields:
-        raise RpmsError(f"{kind} of langchain-community takes no base URL")
     if name:
         spelling = next((field for field in ("model", "model_name") if field in fields), None)
         if spelling is None:

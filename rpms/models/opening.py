@@ -222,11 +222,12 @@ def choices() -> list[Choice]:
 
 
 def _local_choices() -> list[Choice]:
-    install = "run 'make local'"
-    runtime = "" if find_spec(local.RUNTIME) else install
+    runtime = "" if find_spec(local.RUNTIME) else local.install(local.RUNTIME)
     small = "a very small model on this machine's processor"
     listed = [
-        Choice(f"local:{name}", small, runtime or ("" if find_spec(module) else install))
+        Choice(
+            f"local:{name}", small, runtime or ("" if find_spec(module) else local.install(module))
+        )
         for name, module in local.SHIPPED.items()
     ]
     for name, weights in catalogue().items():

@@ -199,7 +199,7 @@ def test_a_chat_model_of_langchain_community_by_its_class(
     assert open_model("community:ChatElsewhere").model_dump()["model_name"] == "none"
     assert open_model("community:ChatNameless").invoke("hello").text == "Action: inventory"
     assert refusal("community:ChatNameless:big").endswith("takes no name of a model")
-    assert refusal(named, base_url="http://127.0.0.1:1").endswith("takes no base URL")
+    assert "takes no base URL" in refusal(named, base_url="http://127.0.0.1:1")
     assert "did you mean 'ChatElsewhere'?" in refusal("community:ChatElsewere:m")
     for module in ("langchain_community", "langchain_community.chat_models"):
         sys.modules.pop(module, None)
@@ -222,9 +222,10 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Choice]:
 def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, Choice]) -> None:
     ready = {name for name, choice in bare.items() if not choice.missing}
     assert ready == {*LABELS, "MODULE:NAME"}
-    assert bare["local:smollm2"].missing == "run 'make local'"
+    runtime = "run 'make local' (outside a clone: pip install 'rpms[local]')"
+    assert bare["local:smollm2"].missing == runtime
     for name in catalogue():
-        need = f"run 'make local' and run 'rpms models pull {name}'"
+        need = f"{runtime} and run 'rpms models pull {name}'"
         assert bare[f"local:{name}"].missing == need
     assert "'rpms[anthropic]'" in bare["anthropic:NAME"].missing
     assert "'rpms[community]'" in bare["community:CLASS:NAME"].missing
