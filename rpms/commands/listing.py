@@ -26,11 +26,12 @@ TEMPLATE, PLACEHOLDER = Path(__file__).parent / "world_template", "storeroom"
 def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")]) -> None:
     """Write a small world of your own, which plays, into a new folder here."""
     from rpms.envs import environment_names
+    from rpms.envs.registry import BUILT_IN
     from rpms.vocabulary.files import make_folder, read_text, write_whole
 
     if not name.isidentifier() or iskeyword(name):
         raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
-    if lexists(name) or name in environment_names() or find_spec(name):
+    if lexists(name) or name in {*BUILT_IN, *environment_names()} or find_spec(name):
         raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
     for file in TEMPLATE.rglob("*.*"):
         if file.suffix != ".pyc":

@@ -34,7 +34,7 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import ToolWorld, environment_names, get_environment
-    from rpms.envs.registry import BUILT_IN
+    from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.tables import Table, count, label
     from rpms.guard.check import Finding, check_manual
     from rpms.nodes.manual import load_manual
@@ -83,6 +83,8 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
             print_rows(open_console(highlight=False), table)
         for finding in findings:
             tell(finding)
+        for advice in () if env else missing_worlds().values():
+            tell(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
 

