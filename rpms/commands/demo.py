@@ -37,7 +37,10 @@ def demo(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch one episode and a table of conditions, by the built-in planner; no key needed."""
+    """Watch one episode and a table of conditions, by the built-in planner; no key needed.
+
+    In a world of tools: watch an agent behind the guard, with a scripted model that breaks rules.
+    """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
     from rpms.evals.arms import condition_names
@@ -49,6 +52,12 @@ def demo(
 
     world = get_environment(env)
     choice = world.demo
+    if choice.planted:
+        from rpms.commands.guarded_story import tell_guarded
+
+        if not tell_guarded(open_console(highlight=False), world, choice):
+            raise typer.Exit(1)
+        return
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
     own = letters([choice.condition], base)
     contexts = letters(names, base) or preset_contexts("demo", base) | own

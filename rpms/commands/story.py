@@ -37,12 +37,35 @@ BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
 WORDS = {"failure": "failed: ", "critical_failure": "fatal: ", "schema": "how to: "}
 
 
-class Story:
+class Lines:
+    """Prints lines that begin with a label."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def line(self, label: str, style: str, text: str) -> None:
+        """A label and its text, which keeps its indent where it is wrapped."""
+        grid = Grid.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=13, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(f"[{style}]{escape(label)}[/]", f"[{style}]{escape(text)}[/]")
+        self.console.print(grid)
+        if self.console.is_terminal:
+            sleep(PACE)
+
+    @staticmethod
+    def shorten(answer: str) -> str:
+        """The beginning of a long answer."""
+        return shorten(answer, ANSWER, placeholder=" ...")
+
+
+class Story(Lines):
     """Prints the steps of an episode, and remembers what it has shown."""
 
     def __init__(self, console: Console, env: str, context: RunContext) -> None:
         """Refusals are explained by the manual that this run shows."""
-        self.console, self.env = console, get_environment(env)
+        super().__init__(console)
+        self.env = get_environment(env)
         self.manual = manual_for(env, context)
         self._shown: set[str] = set()
 
@@ -51,16 +74,16 @@ class Story:
         turn, belief = event["turn"], event["belief"]
         step = event["sub_goal"]["name"]
         where = f"{self.env.whereabouts(belief)}{f'sub-goal {step}' if step else ''}"
-        self._line(f"step {turn['step']}", "dim", where.removesuffix("; "))
+        self.line(f"step {turn['step']}", "dim", where.removesuffix("; "))
         for decision in event["decisions"]:
             if decision["verdict"] != "accepted":
                 reason = decision["reason"] + (f"; {decision['mend']}" if decision["mend"] else "")
-                self._line("vetoed", "yellow", decision["proposal"])
+                self.line("vetoed", "yellow", decision["proposal"])
                 self._because("yellow", decision["rule"], reason)
         self._memories(event["recalls"], turn["action"])
-        self._line("action", "bold cyan", turn["action"] or "(no action could be read)")
-        answer = shorten(turn["observation"], ANSWER, placeholder=" ...")
-        self._line(
+        self.line("action", "bold cyan", turn["action"] or "(no action could be read)")
+        answer = self.shorten(turn["observation"])
+        self.line(
             "rejected" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
         )
         if turn["failed"] and turn["action"]:
@@ -74,22 +97,22 @@ class Story:
     def end(self, result: EpisodeOutput) -> None:
         """How it went: won, or as far as a graded world says."""
         if result["success"]:
-            self._line("won", "bold green", f"after {quantity(result['steps'], 'step')}")
+            self.line("won", "bold green", f"after {quantity(result['steps'], 'step')}")
         else:
             score = f"score {result['score']:g} after {quantity(result['steps'], 'step')}"
-            self._line("so far", "bold yellow", score)
+            self.line("so far", "bold yellow", score)
         self.console.print()
 
     def _memories(self, recalls: list[Recall], action: str) -> None:
         """The first new memory that speaks for the action, and the first new one of each fate."""
         for recall in recalls:
             if _speaks_for(recall, action) and self._is_new(recall["entry"]["type"]):
-                self._line("recalled", "green", _advice(recall))
+                self.line("recalled", "green", _advice(recall))
                 break
         for fate, label in BY_STATE_OR_RULE.items():
             for recall in recalls:
                 if recall["dropped_by"] == fate and self._is_new(fate + recall["rule"]):
-                    self._line(label, "red", _advice(recall))
+                    self.line(label, "red", _advice(recall))
                     self._because("red", recall["rule"], recall["reason"])
                     break
 
@@ -99,17 +122,7 @@ class Story:
         return is_new
 
     def _because(self, style: str, rule: str, reason: str) -> None:
-        self._line("  because", style, f"[{rule}] {reason}" if rule else reason)
-
-    def _line(self, label: str, style: str, text: str) -> None:
-        """A label and its text, which keeps its indent where it is wrapped."""
-        grid = Grid.grid(padding=(0, 2, 0, 0))
-        grid.add_column(width=13, no_wrap=True)
-        grid.add_column(overflow="fold")
-        grid.add_row(f"[{style}]{escape(label)}[/]", f"[{style}]{escape(text)}[/]")
-        self.console.print(grid)
-        if self.console.is_terminal:
-            sleep(PACE)
+        self.line("  because", style, f"[{rule}] {reason}" if rule else reason)
 
 
 def _advice(recall: Recall) -> str:

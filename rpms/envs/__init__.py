@@ -1,6 +1,15 @@
 """Environment adapters: everything the graph must not know about a particular world."""
 
-from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task, ToolWorld
+from rpms.envs.base import (
+    Demo,
+    Environment,
+    LiveGame,
+    Outcome,
+    Planted,
+    Task,
+    ToolGame,
+    ToolWorld,
+)
 from rpms.envs.registry import environment_names, get_environment
 
 __all__ = [
@@ -8,7 +17,9 @@ __all__ = [
     "Environment",
     "LiveGame",
     "Outcome",
+    "Planted",
     "Task",
+    "ToolGame",
     "ToolWorld",
     "environment_names",
     "get_environment",

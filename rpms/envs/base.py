@@ -91,6 +91,18 @@ class LiveGame(Protocol):
         return None
 
 
+class Planted(NamedTuple):
+    """A call against the rules that a demonstration's scripted model makes.
+
+    It is the plan's own call of ``tool``, with other ``arguments`` where some are given, made just
+    before the plan's first call of ``before``.
+    """
+
+    tool: str
+    before: str
+    arguments: Mapping[str, Any] = {}
+
+
 class Demo(NamedTuple):
     """What a demonstration plays of a world.
 
@@ -100,6 +112,8 @@ class Demo(NamedTuple):
         tasks: how many the table has.
         steps: how long an episode may be.
         condition: of the story; the table has it, too.
+        planted: in a world of tools, what a scripted model does against the rules; the story is
+            that agent's then, behind the guard of tools, and there is no table.
     """
 
     split: str
@@ -107,6 +121,7 @@ class Demo(NamedTuple):
     tasks: int = 10
     steps: int = 25
     condition: str = "D+verify"
+    planted: tuple[Planted, ...] = ()
 
 
 @runtime_checkable
@@ -127,6 +142,17 @@ class Listing(LiveGame, Protocol):
 
     def commands(self) -> list[str]:
         """Every action that would not be refused now, in the agent's wording."""
+
+
+@runtime_checkable
+class ToolGame(LiveGame, Protocol):
+    """A simulator that an agent can act in through tools."""
+
+    def tools(self) -> list[Any]:
+        """Its tools, for LangChain."""
+
+    def won(self) -> bool:
+        """Whether the task is solved."""
 
 
 class Environment(ABC):

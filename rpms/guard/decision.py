@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
-from rpms.rules.predicates import Predicate, is_open, may_hold, parse_predicate
+from rpms.rules.predicates import Predicate, World, evaluate, is_open, may_hold, parse_predicate
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_call, check_needs, forbidding
 from rpms.rules.values import ABSENT
@@ -27,7 +27,6 @@ from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import offer
 
 Verdict = Literal["allow", "warn", "ask", "refuse"]
-_STRICTNESS: tuple[OnViolation, ...] = ("refuse", "ask", "warn")
 UNKNOWN_TOOL, UNKNOWN_ARGUMENT, GUARD_FAILED = "unknown tool", "unknown argument", "guard"
 """In the place of a rule's id, where no rule of the manual is the reason."""
 
@@ -93,18 +92,35 @@ def judge(
         near = offer(strange[0], [*rule.called]) if rule.called else "it takes none"
         reason = f"the manual has no argument '{strange[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
-    found: dict[str, tuple[Belief, Violation]] = {}
+    found: list[tuple[Belief, Violation]] = []
     for when, state in {"": belief, **possible}.items():
         for violation in violations(manual, rule, bind(rule, call, state), state, goal):
+            if violation.rule in allowed:
+                continue
             if when:
                 violation = violation._replace(reason=f"{violation.reason}, {when}")
-            if violation.rule not in allowed:
-                found.setdefault(violation.rule, (state, violation))
+            if violation.on_violation == "refuse":
+                return _against(manual, rule, call, violation, state, goal)
+            found.append((state, violation))
     if not found:
         return Judgement("allow")
-    state, worst = min(found.values(), key=lambda pair: _STRICTNESS.index(pair[1].on_violation))
-    repair = repair_call(manual, rule, bind(rule, call, state), worst.lacking, state, goal)
-    return Judgement(worst.on_violation, worst.rule, worst.reason, repair, worst.uninformed)
+    state, worst = min(found, key=lambda pair: pair[1].on_violation)  # ask before warn
+    return _against(manual, rule, call, worst, state, goal)
+
+
+def _against(
+    manual: Manual,
+    rule: ActionRule,
+    call: Call,
+    violation: Violation,
+    belief: Belief,
+    goal: GoalSpec | None,
+) -> Judgement:
+    bindings = bind(rule, call, belief)
+    repair = repair_call(manual, rule, bindings, violation.lacking, belief, goal)
+    return Judgement(
+        violation.on_violation, violation.rule, violation.reason, repair, violation.uninformed
+    )
 
 
 def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
@@ -148,10 +164,13 @@ def violations(
     This is the decision: our own graph asks it about the actions that a model writes, ``judge``
     about tool calls.
     """
-    if manual.knows(rule) and rule.needs:
+    if manual.knows(rule) and not _met(rule.needs, belief, manual.world, bindings):
         yield from _unmet(manual, rule.id, rule.on_violation, rule.needs, bindings, belief)
     for demand in manual.policy.get(rule.name, ()):
-        if all(may_hold(each, belief, manual.world, bindings) for each in demand.conditions):
+        applies = not demand.conditions or all(
+            may_hold(each, belief, manual.world, bindings) for each in demand.conditions
+        )
+        if applies and not _met(demand.demands, belief, manual.world, bindings):
             needs, said = demand.demands, demand.text.rstrip(".")
             for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
                 yield found._replace(reason=f"{found.reason} ({said})") if said else found
@@ -159,6 +178,13 @@ def violations(
         for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
             if hit and pattern.id not in manual.without:
                 yield Violation(pattern.id, pattern.on_violation, "a rule forbids it for this goal")
+
+
+def _met(
+    needs: Sequence[Predicate], belief: Belief, world: World, bindings: Mapping[str, Any]
+) -> bool:
+    """Whether all are known to hold, as is usual: nothing has to be put into words then."""
+    return all(evaluate(each, belief, world, bindings) is True for each in needs)
 
 
 def _unmet(

@@ -106,6 +106,10 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         """Raise an error where the tools and the manual do not know each other."""
         compare_tools(self.desk.manual, tools, self.unknown, self.partial, self.desk.world.name)
 
+    def source(self, rule: str) -> str:
+        """Where a rule of the manual comes from, as it says itself."""
+        return next((each.source for each in _enforced(self.desk.manual) if each.id == rule), "")
+
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Read the tools' new answers."""
         return {"guard": self.read(state)}

@@ -336,7 +336,7 @@ def evaluate(
     not given, meets no need, not even a negated one.
     """
     truth = _evaluate(predicate, belief, world, bindings)
-    return False if isinstance(truth, values.Special) else truth
+    return False if truth is values.INVALID else truth  # type: ignore[return-value]
 
 
 def may_hold(
@@ -350,11 +350,9 @@ def _evaluate(
     predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
 ) -> Truth | values.Special:
     if predicate.name in values.WORDS:
-        truth = values.compare(
-            predicate.name, predicate.arguments, values.Scope(belief, world.tools, bindings)
-        )
-        decided = isinstance(truth, bool) and not predicate.positive
-        return not truth if decided else truth
+        scope = values.Scope(belief, world.tools, bindings)
+        truth = values.compare(predicate.name, predicate.arguments, scope)
+        return truth if predicate.positive or not isinstance(truth, bool) else not truth
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, world, arguments)
@@ -461,6 +459,7 @@ STATEMENTS: dict[str, str] = {
     "not activated": "{0} is off",
     "combined": "all parts are in {0}",
     "changed": "{0} is changed",
+    "becomes": "{0} is {1} now",
     "looked_around": "you are informed about what is here",
     "here_closed": "the place where you are is closed",
 }

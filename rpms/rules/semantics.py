@@ -105,11 +105,14 @@ def check_needs(
     belief: Belief,
 ) -> Diagnosis:
     """Evaluate what a rule needs; what only an answer can show counts as not so until one does."""
-    truths = [(each, evaluate(each, belief, manual.world, bindings)) for each in needs]
-    undecided = [each for each, truth in truths if truth is None]
-    unshown = {each for each in undecided if is_evidence(each, manual.world)}
-    violated = [each for each, truth in truths if truth is False or each in unshown]
-    unsure = [each for each in undecided if each not in unshown]
+    violated: list[Predicate] = []
+    unsure: list[Predicate] = []
+    for each in needs:
+        truth = evaluate(each, belief, manual.world, bindings)
+        if truth is False or (truth is None and is_evidence(each, manual.world)):
+            violated.append(each)
+        elif truth is None:
+            unsure.append(each)
     if not violated and not unsure:
         return Diagnosis("holds", rule)
     names = printable(bindings)

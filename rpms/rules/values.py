@@ -24,6 +24,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from itertools import product
+from math import isfinite
 from typing import Any, NamedTuple
 
 from rpms.vocabulary.belief import Belief
@@ -113,9 +114,9 @@ class Scope(NamedTuple):
 
 def value_of(term: Term, scope: Scope) -> Any:
     """The value of a term, or what stands in its place."""
-    if term.head in FUNCTIONS and term.inner:
+    if term.inner and term.head in FUNCTIONS:
         values = [value_of(inner, scope) for inner in term.inner]
-        if UNKNOWN in values:
+        if any(value is UNKNOWN for value in values):
             return UNKNOWN
         return _count(values) if term.head == "count" else _total(values)
     if term.head in scope.bindings:
@@ -132,6 +133,8 @@ def value_of(term: Term, scope: Scope) -> Any:
 
 def _fields(value: Any, path: Sequence[str], scope: Scope) -> Any:
     """A field of an argument that has fields itself, or of what was said about what it names."""
+    if isinstance(value, str):
+        return _walk(scope.belief["records"].get(value, UNKNOWN), path)
     if isinstance(value, Special):
         return value
     if isinstance(value, Mapping):
@@ -143,9 +146,12 @@ def _fields(value: Any, path: Sequence[str], scope: Scope) -> Any:
 
 def _walk(value: Any, path: Sequence[str]) -> Any:
     for place, name in enumerate(path):
-        if isinstance(value, list | tuple):
+        if isinstance(value, dict):
+            value = value.get(name, UNKNOWN)
+        elif isinstance(value, list | tuple):
             return _gather([_walk(item, path[place:]) for item in value])
-        value = value.get(name, UNKNOWN) if isinstance(value, Mapping) else UNKNOWN
+        else:
+            return UNKNOWN
     return value
 
 
@@ -192,26 +198,37 @@ def _count(values: Iterable[Any]) -> Any:
 
 
 def _total(values: Sequence[Any]) -> Any:
-    numbers = [as_number(value) for value in _flat(values)]
-    return INVALID if None in numbers else sum(filter(None, numbers), Decimal(0))
+    """The sum of decimal numbers as they are written: 0.1 and 0.2 are 0.3."""
+    total = Decimal(0)
+    for value in _flat(values):
+        number = as_number(value)
+        if number is None:
+            return INVALID
+        total += Decimal(str(number))
+    return total
 
 
-def as_number(value: Any) -> Decimal | None:
-    """A finite number, exactly as it is written; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float | Decimal) or (
-        isinstance(value, str) and _NUMBER.fullmatch(value)
-    ):
-        number = Decimal(str(value))
-        return number if number.is_finite() else None
-    return None
+Number = int | float | Decimal
+
+
+def as_number(value: Any) -> Number | None:
+    """A finite number; None for anything else."""
+    if type(value) is float:
+        return value if isfinite(value) else None
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        return Decimal(value) if _NUMBER.fullmatch(value) else None
+    return value if isinstance(value, Decimal) and value.is_finite() else None
 
 
 def as_moment(value: Any) -> datetime | None:
     """A date or a time in ISO's form, in UTC unless it says otherwise; None for anything else."""
-    if not isinstance(value, str):
-        return None
+    return _moment(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _moment(value: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value.strip())
     except ValueError:
@@ -227,17 +244,17 @@ def as_word(value: Any) -> Any:
     return number if number is not None else value
 
 
-def _numbers(compare: Callable[[Decimal, Decimal], bool]) -> Callable[..., Any]:
+def _numbers(compare: Callable[[Number, Number], bool]) -> Callable[..., Any]:
     def holds(value: Any, other: Any) -> Any:
-        numbers = as_number(value), as_number(other)
-        return INVALID if None in numbers else compare(*numbers)  # type: ignore[arg-type]
+        number, limit = as_number(value), as_number(other)
+        return INVALID if number is None or limit is None else compare(number, limit)
 
     return holds
 
 
 def _before(value: Any, other: Any) -> Any:
-    moments = as_moment(value), as_moment(other)
-    return INVALID if None in moments else moments[0] < moments[1]  # type: ignore[operator]
+    moment, limit = as_moment(value), as_moment(other)
+    return INVALID if moment is None or limit is None else moment < limit
 
 
 def _within_hours(value: Any, hours: Any, start: Any) -> Any:
@@ -263,11 +280,12 @@ WORDS = {
 }
 ARITIES = {"one_of": None, "given": 1, **dict.fromkeys(
     ("at_most", "at_least", "equal", "before", "within_hours"), 2)}  # fmt: skip
-_COMPARE: dict[str, Callable[..., Any]] = {
+_COMPARE: dict[str, Callable[..., bool | Special]] = {
     "at_most": _numbers(lambda number, most: number <= most),
     "at_least": _numbers(lambda number, least: number >= least),
     "equal": _equal,
     "before": _before,
+    "within_hours": _within_hours,
 }
 
 
@@ -278,14 +296,16 @@ def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Speci
         return values[0] is not ABSENT and values[0] not in (None, "", [], {})
     if name == "one_of":
         return _one_of(values[0], values[1:])
-    if ABSENT in values or INVALID in values:
-        return INVALID
-    if UNKNOWN in values:
-        return None
     if name == "within_hours":
         values.append(scope.tools.now or datetime.now(UTC).isoformat())
-        return _each(_within_hours, values)
-    return _each(_COMPARE[name], values)
+    kinds = {*map(type, values)}
+    if Special in kinds:
+        known = all(each is not ABSENT and each is not INVALID for each in values)
+        return None if known else INVALID
+    return _each(_COMPARE[name], values) if kinds & _LISTS else _COMPARE[name](*values)
+
+
+_LISTS = {list, tuple, set, frozenset}
 
 
 def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
@@ -295,15 +315,15 @@ def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Spec
 
 
 def _one_of(value: Any, members: Sequence[Any]) -> Comparison | Special:
-    if value is ABSENT or value is INVALID:
-        return INVALID
-    wanted = [*map(as_word, _flat(value))]
-    known = [as_word(item) for member in members for item in _flat(member)]
-    if value is UNKNOWN or not wanted:
+    if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
-    if all(any(item == member for member in known) for item in wanted):
+    wanted = [as_word(item) for item in _flat(value)]
+    known = [as_word(item) for member in members for item in _flat(member)]
+    if not wanted:
+        return INVALID
+    if all(item in known for item in wanted):
         return True
-    return None if UNKNOWN in members else False
+    return None if any(member is UNKNOWN for member in members) else False
 
 
 def spoken(text: str, scope: Scope) -> str:

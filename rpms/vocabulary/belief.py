@@ -103,6 +103,7 @@ def copy_belief(belief: Belief) -> Belief:
     twin["also_at"] = {thing: list(places) for thing, places in twin["also_at"].items()}
     twin["events"] = [event.copy() for event in belief["events"]]
     twin["records"] = {thing: dict(fields) for thing, fields in twin["records"].items()}
+    twin["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in twin["calls"]]
     return twin
 
 

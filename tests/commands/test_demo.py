@@ -10,8 +10,10 @@ import pytest
 
 from rpms import RunContext, stream_episode
 from rpms.commands import story
-from rpms.envs import get_environment
+from rpms.commands.guarded_story import plan, planted
+from rpms.envs import ToolGame, get_environment
 from rpms.evals.report import read_report
+from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -71,6 +73,35 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     assert "it may need: unknown" not in done.out, "a reason is no need"
     (won,) = read_report(tmp_path / "demo-scienceworld").run.played(choice.condition)
     assert won.success and f"after {won.steps} steps" in done.out
+
+
+def test_where_tools_are_called_the_guard_stops_what_was_planted(
+    rpms: Rpms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(story, "sleep", None)
+    choice = get_environment("telecom").demo
+    done = rpms("demo", "--env", "telecom")
+    assert (done.code, done.err) == (0, "")
+    shown = " ".join(done.out.split())
+    stopped = re.findall(r"call (\w+)\([^)]*\) stopped \[([\w-]+)\] it needs ", shown)
+    first, *others = choice.planted  # the model insists on the first of them, in vain
+    planted = [each.tool for each in (first, first, *others)]
+    assert [tool for tool, _ in stopped] == planted and len({*planted}) == 2
+    assert "no answer has shown that yet policy Data Refueling" in shown
+    assert "to be at most 2.0, and amount is 5.0" in shown
+    assert shown.endswith("solved by the simulator's own check stopped 4 calls against the rules")
+
+
+def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:
+    """The script is no straw man: the simulator itself takes each of them."""
+    world = get_environment("telecom")
+    game = world.open_game()
+    assert isinstance(game, ToolGame)
+    game.reset(find_task(world.name, world.demo.split, str(world.demo.story)))
+    tools = {tool.name: tool for tool in game.tools()}
+    script = [*planted(plan(world, world.demo, [*tools.values()]), world.demo.planted)]
+    refused = [call for call in script if world.failed(tools[call.tool].invoke(call.arguments))]
+    assert len(script) > 12 and refused == []
 
 
 def test_a_run_of_another_model_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:

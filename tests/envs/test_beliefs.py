@@ -58,6 +58,8 @@ HOUSES = st.builds(
     ),
     asked=st.dictionaries(st.sampled_from(["0", "1"]), st.just("eat orange"), max_size=2),
     progress=st.integers(0, 6),
+    records=st.just({}),
+    calls=st.just([]),
 )
 LISTING = st.lists(NAME, max_size=4).map(
     lambda names: "nothing" if not names else ", and ".join(f"a {name}" for name in names)

@@ -16,7 +16,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Planted, Task
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
 from rpms.vocabulary.belief import Belief
@@ -93,14 +93,14 @@ class Game(LiveGame):
 
         answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
         self.called |= {tool} if not answer.error else set()
-        won = self._won()
+        won = self.won()
         return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
 
     def tools(self) -> list[BaseTool]:
         """All tools of both sides, for an agent of LangChain's."""
         return as_tools(self.env, lambda tool, given: self.call(tool, given).observation)
 
-    def _won(self) -> bool:
+    def won(self) -> bool:
         """All that the task itself demands; the summary of a handing over is free."""
         demanded = demanded_tools(self.task)
         tests = self.task.evaluation_criteria.env_assertions or []
@@ -128,8 +128,15 @@ class Telecom(Environment):
 
     @property
     def demo(self) -> Demo:
-        """A story of the training tickets."""
-        return Demo("train", tasks=6, steps=40)
+        """A training ticket in which data has to be refuelled, and what the policy forbids there.
+
+        Refuelling before the usage was seen, more than 2 GB, and giving up what can be solved.
+        """
+        return Demo("train", story=30, steps=40, planted=(
+            Planted("refuel_data", before="check_network_status"),
+            Planted("refuel_data", before="refuel_data", arguments={"gb_amount": 5.0}),
+            Planted(HAND_OVER, before="check_app_permissions", arguments={"summary": "I give up."}),
+        ))  # fmt: skip
 
     def goal_types(self) -> list[str]:
         """By what would resolve the ticket."""

@@ -1,0 +1,118 @@
+"""An agent with tools behind the guard, told as it happens.
+
+The agent is LangChain's own and its tools are the simulator's. Its model is scripted: it follows
+the manual's procedure, apart from a few planted calls against the rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+
+from rpms.commands.story import Lines
+from rpms.envs import Demo, Environment, Planted, ToolGame
+from rpms.graph import run_episode
+from rpms.guard import Call, RulesGuard
+from rpms.guard.conversation import DECISION
+from rpms.guard.tools import arguments_of
+from rpms.nodes.manual import load_manual
+from rpms.nodes.reset_env import find_task
+from rpms.rules import match_action
+from rpms.vocabulary.context import RunContext
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+READ_AS: dict[str, Callable[[str], Any]] = {"number": float, "integer": int, "object": json.loads}
+
+
+class ScriptedModel(GenericFakeChatModel):
+    """A chat model that says what it is told to."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        """The script has the calls already."""
+        return self
+
+
+def tell_guarded(console: Console, world: Environment, choice: Demo) -> bool:
+    """Let the scripted agent work on the demo's task, and print it; whether it was solved."""
+    game, task = world.open_game(), find_task(world.name, choice.split, str(choice.story))
+    assert isinstance(game, ToolGame)
+    first = game.reset(task)
+    tools, guard = game.tools(), RulesGuard(world)
+    script = [*planted(plan(world, choice, tools), choice.planted)]
+    replies = [
+        AIMessage("", tool_calls=[{"name": call.tool, "args": dict(call.arguments), "id": str(n)}])
+        for n, call in enumerate(script)
+    ]
+    model = ScriptedModel(messages=iter([*replies, AIMessage("The work is done.")]))
+    agent: Any = create_agent(model, tools, middleware=[guard])
+    console.print(first, style="bold", markup=False)
+    console.print(
+        f"[dim]{world.name}; an agent of LangChain's with {len(tools)} tools behind the guard. Its "
+        f"model is a script: the manual's procedure with {len(choice.planted)} calls against the "
+        "rules planted in it.[/]\n"
+    )
+    lines, stopped = Lines(console), 0
+    options: Any = {"recursion_limit": 10 * len(script) + 20}
+    asked = {"messages": [("user", first)]}
+    for part in agent.stream(asked, options, stream_mode="updates"):
+        for message in (part.get("tools") or {}).get("messages", []):
+            stopped += _tell(lines, message, guard)
+    solved = game.won()
+    lines.line("solved" if solved else "not solved", "bold green" if solved else "bold red",
+               "by the simulator's own check")  # fmt: skip
+    lines.line("stopped", "bold yellow", f"{stopped} calls against the rules")
+    return solved
+
+
+def _tell(lines: Lines, message: ToolMessage, guard: RulesGuard) -> bool:
+    """Print one call and its answer; whether the guard stopped it."""
+    decision = message.response_metadata[DECISION]
+    call = Call(**decision["call"])
+    lines.line("call", "bold cyan", str(call))
+    if decision["ran"]:
+        lines.line("", "green", lines.shorten(message.text))
+        return False
+    lines.line("stopped", "yellow", f"[{decision['rule']}] {decision['reason']}")
+    if source := guard.source(decision["rule"]):
+        lines.line("  policy", "yellow", source)
+    return True
+
+
+def plan(world: Environment, choice: Demo, tools: Sequence[Any]) -> list[Call]:
+    """The calls by which the manual's procedure solves the task, played beforehand."""
+    context = RunContext(model="first", max_steps=choice.steps).under("E")
+    played = run_episode(choice.story, env=world.name, split=choice.split, context=context)
+    manual = load_manual(world.name)
+    schemas = {tool.name: arguments_of(tool) for tool in tools}
+    calls = []
+    for turn in played["history"]:
+        if matched := match_action(manual, turn["action"]):
+            rule, names = matched
+            given = {name: names[parameter] for name, parameter in rule.called.items()}
+            calls.append(Call(rule.name, _typed(given, schemas[rule.name])))
+    return calls
+
+
+def _typed(given: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as the tool wants them, from the texts of an action."""
+    return {name: READ_AS.get(schema[name].get("type"), str)(text) for name, text in given.items()}
+
+
+def planted(calls: Sequence[Call], violations: Sequence[Planted]) -> Iterator[Call]:
+    """The plan with the planted calls; the first of them is made twice, for the model insists."""
+    own = {call.tool: call for call in calls}
+    left = list(violations)
+    for call in calls:
+        for violation in [each for each in left if each.before == call.tool]:
+            left.remove(violation)
+            copied = own[violation.tool].arguments if violation.tool in own else {}
+            made = Call(violation.tool, {**copied, **violation.arguments})
+            yield from [made] * (2 if violation is violations[0] else 1)
+        yield call
