@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from rpms.graph import make_builder as make_builder
     from rpms.graph import run_episode as run_episode
     from rpms.graph import stream_episode as stream_episode
+    from rpms.guard import Judgement as Judgement
+    from rpms.guard import LoopGuard as LoopGuard
+    from rpms.guard import RulesGuard as RulesGuard
+    from rpms.guard import judge as judge
     from rpms.models import SimPlanner as SimPlanner
     from rpms.models import open_model as open_model
     from rpms.nodes import EpisodeInput as EpisodeInput
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from rpms.rules import check_action as check_action
     from rpms.vocabulary.belief import Belief as Belief
     from rpms.vocabulary.belief import copy_belief as copy_belief
+    from rpms.vocabulary.calls import Call as Call
     from rpms.vocabulary.errors import EnvironmentFault as EnvironmentFault
     from rpms.vocabulary.errors import RpmsError as RpmsError
     from rpms.vocabulary.goal import GoalSpec as GoalSpec
@@ -77,6 +82,7 @@ _HOMES = {
         "run_episode",
         "stream_episode",
     ),
+    "rpms.guard": ("Judgement", "LoopGuard", "RulesGuard", "judge"),
     "rpms.evals.learn": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
@@ -85,6 +91,7 @@ _HOMES = {
     "rpms.evals.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),
+    "rpms.vocabulary.calls": ("Call",),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),
     "rpms.vocabulary.goal": ("GoalSpec", "SubGoal"),
     "rpms.vocabulary.recall": ("Recall", "surviving"),
