@@ -19,8 +19,8 @@ from rpms.vocabulary.output import open_console, quantity, say, tell
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 
-# Each folder that is copied, and the name in it that stands for the one asked for.
-TEMPLATES = {"world_template": "storeroom", "desk_template": "helpdesk"}
+# Each folder that is copied, and the word in it that stands for the name asked for.
+PLACEHOLDERS = {"world_template": "storeroom", "desk_template": "desk_template"}
 NEXT_STEPS = {
     "world_template": (
         "play it: rpms run --env {name} --condition E --model first",
@@ -52,12 +52,13 @@ def new(
     if lexists(name) or name in {*BUILT_IN, *environment_names()} or find_spec(name):
         raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
     template = "desk_template" if tools else "world_template"
-    source, placeholder = Path(__file__).parent / template, TEMPLATES[template]
+    source, placeholder = Path(__file__).parent / template, PLACEHOLDERS[template]
     for file in source.rglob("*.*"):
         if file.suffix != ".pyc":
             copy = name / Path(str(file.relative_to(source)).replace(placeholder, name))
+            text = read_text(file).replace(f"{__package__}.{template}", name)  # its own imports
             make_folder(copy.parent)
-            write_whole(copy, read_text(file).replace(placeholder, name))
+            write_whole(copy, text.replace(placeholder, name))
     for line in NEXT_STEPS[template]:
         tell(line.format(name=name))
 

@@ -1,1 +1,1 @@
-"""A desk with tools, a policy and a guard: ``python -m helpdesk.agent``, in the folder above."""
+"""Tools, a policy and a guard: ``python -m desk_template.agent``, in the folder above this."""

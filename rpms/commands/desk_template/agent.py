@@ -1,4 +1,4 @@
-"""A model that breaks the policy, and the guard that stops it: ``python -m helpdesk.agent``.
+"""A model that breaks the policy, and the guard that stops it: ``python -m desk_template.agent``.
 
 The model is a script, so that this runs without a key. Put your own in its place in ``main``.
 """
@@ -16,11 +16,10 @@ from langchain_core.messages import AIMessage, ToolMessage, convert_to_openai_me
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from rpms.commands.desk_template.world import PAID, WORLD
 from rpms.guard import Call, RulesGuard
 
-from .world import PAID, WORLD
-
-LOG = Path("helpdesk.jsonl")
+LOG = Path("desk_template.jsonl")
 REQUEST = "I am C1, my code is 4711. O1 and O2 came damaged: pay me 500 USD for each."
 MINE = {"customer_id": "C1", "reason": "damaged"}
 SCRIPT = [

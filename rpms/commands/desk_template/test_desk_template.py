@@ -1,14 +1,13 @@
-"""What the guard stops and what it lets through: ``pytest helpdesk``, in the folder above it."""
+"""What the guard stops, and what not: ``pytest desk_template``, in the folder above this."""
 
 from __future__ import annotations
 
 import pytest
 from langchain_core.messages import ToolMessage
 
+from rpms.commands.desk_template import world
+from rpms.commands.desk_template.agent import MINE, REQUEST, SCRIPT, make_agent, scripted
 from rpms.guard import Call
-
-from . import world
-from .agent import MINE, REQUEST, SCRIPT, make_agent, scripted
 
 READY = [SCRIPT[1], SCRIPT[2]]  # the customer is verified and the order is known
 GOOD = {**MINE, "order_id": "O1", "usd": 60}
