@@ -18,6 +18,7 @@ from rpms.commands.desk_template import agent, world
 from rpms.guard import Call
 from tests.examples.conftest import Shell
 
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(str(template.__file__)).parent
 POLICY = (FOLDER / "policy.md").read_text(encoding="utf-8")
 RULES = yaml.safe_load((FOLDER / "rules" / "environment.yaml").read_text(encoding="utf-8"))
@@ -84,6 +85,20 @@ def test_the_rules_use_what_a_first_reader_should_see() -> None:
                  "total("):  # fmt: skip
         assert word in needs
     assert [rule["id"] for rule in RULES["policy"] if rule.get("on_violation")] == ["P-LARGE"]
+
+
+def test_the_page_shows_the_files_and_rules_that_are_written() -> None:
+    page = (ROOT / "docs" / "guard-your-agent.md").read_text(encoding="utf-8")
+    written = {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.*")}
+    shown = {
+        *re.findall(r"^  (\S+)  +\S", page.partition("\ndesk/\n")[2].partition("```")[0], re.M)
+    }
+    assert shown == {path.replace("desk_template", "desk") for path in written
+                     if not path.endswith((".pyc", "__init__.py"))}  # fmt: skip
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.S | re.M)
+    for section, rules in [item for block in blocks for item in yaml.safe_load(block).items()]:
+        known = {rule["id"]: rule for rule in RULES[section]}
+        assert all({**known[rule["id"]], **rule} == known[rule["id"]] for rule in rules), rules
 
 
 LARGE = [*agent.SCRIPT[1:3], *agent.SCRIPT[4:5], *agent.SCRIPT[6:]]
