@@ -28,7 +28,7 @@ NEXT_STEPS = {
     ),
     "desk_template": (
         "see the policy broken, and the guard stop it: python -m {name}.agent",
-        "what was called against the policy: rpms audit {name}.jsonl --env {name}",
+        "judge the recorded conversation: rpms audit {name}.jsonl --env {name}",
         "after each change: rpms rules check --env {name} --policy {name}/policy.md",
         "its own tests, by pytest (pip install pytest): pytest {name}",
     ),

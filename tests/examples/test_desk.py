@@ -55,6 +55,10 @@ def test_a_new_desk_runs_at_once_where_it_was_written(tmp_path: Path, shell: She
     assert stopped == ["P-VERIFIED", "P-TOTAL", "P-ONCE", "P-LARGE"]
     assert re.findall(r"^asked .*\[(P-\w+)\]", printed, re.M) == ["P-LARGE"]
     assert printed.count("\nanswer ") == 4 and "Paid: [('O1', 60.0)]." in printed
+    failure = python("-m kiosk.agent --unguarded", tmp_path)
+    assert "stopped" not in failure and "('O1', 500), ('O1', 60), ('O1', 40), ('O2', 80)" in (
+        failure.replace(".0", "")
+    )
     tested = python("-m pytest -q -p no:cacheprovider kiosk", tmp_path)
     assert "6 passed" in tested
 

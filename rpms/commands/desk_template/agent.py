@@ -1,11 +1,13 @@
 """A model that breaks the policy, and the guard that stops it: ``python -m desk_template.agent``.
 
-The model is a script, so that this runs without a key. Put your own in its place in ``main``.
+With ``--unguarded`` nothing stops it. The model is a script, so that this runs without a key: put
+your own in its place in ``main``.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,10 +53,10 @@ def scripted(calls: Sequence[Call]) -> ScriptedModel:
     return ScriptedModel(messages=iter([*replies, AIMessage("That is all I can do.")]))
 
 
-def make_agent(model: Any) -> Any:
-    """The guard stands last. To ask a person it needs a checkpointer."""
-    guard: Any = RulesGuard(WORLD)
-    return create_agent(model, WORLD.tools(), middleware=[guard], checkpointer=InMemorySaver())
+def make_agent(model: Any, guarded: bool = True) -> Any:
+    """The guard stands last of the middleware. To ask a person it needs a checkpointer."""
+    guard: Any = [RulesGuard(WORLD)] if guarded else []
+    return create_agent(model, WORLD.tools(), middleware=guard, checkpointer=InMemorySaver())
 
 
 def show(messages: Sequence[Any]) -> None:
@@ -66,9 +68,9 @@ def show(messages: Sequence[Any]) -> None:
             print(f"{'stopped' if message.status == 'error' else 'answer':8} {message.text}\n")
 
 
-def main() -> None:
+def main(guarded: bool) -> None:
     """One conversation, printed and recorded."""
-    agent, thread = make_agent(scripted(SCRIPT)), {"configurable": {"thread_id": "1"}}
+    agent, thread = make_agent(scripted(SCRIPT), guarded), {"configurable": {"thread_id": "1"}}
     state, shown = agent.invoke({"messages": [("user", REQUEST)]}, thread), 0
     while questions := state.get("__interrupt__"):
         show(state["messages"][shown:])
@@ -83,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(guarded="--unguarded" not in sys.argv)
