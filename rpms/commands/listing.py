@@ -19,11 +19,29 @@ from rpms.vocabulary.output import open_console, quantity, say, tell
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 
-TEMPLATE, PLACEHOLDER = Path(__file__).parent / "world_template", "storeroom"
+# Each folder that is copied, and the word in it that stands for the name asked for.
+PLACEHOLDERS = {"world_template": "storeroom", "desk_template": "desk_template"}
+NEXT_STEPS = {
+    "world_template": (
+        "play it: rpms run --env {name} --condition E --model first",
+        "after each change: rpms rules check --env {name}",
+    ),
+    "desk_template": (
+        "see the policy broken, and the guard stop it: python -m {name}.agent",
+        "judge the recorded conversation: rpms audit {name}.jsonl --env {name}",
+        "after each change: rpms rules check --env {name} --policy {name}/policy.md",
+        "its own tests, by pytest (pip install pytest): pytest {name}",
+    ),
+}
 
 
 @worlds_app.command()
-def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")]) -> None:
+def new(
+    name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")],
+    tools: Annotated[
+        bool, typer.Option("--tools", help="An agent with tools, a policy and a guard instead.")
+    ] = False,
+) -> None:
     """Write a small world of your own, which plays, into a new folder here."""
     from rpms.envs import environment_names
     from rpms.envs.registry import BUILT_IN
@@ -33,13 +51,16 @@ def new(name: Annotated[str, typer.Argument(help="Of the world, and of its folde
         raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
     if lexists(name) or name in {*BUILT_IN, *environment_names()} or find_spec(name):
         raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
-    for file in TEMPLATE.rglob("*.*"):
+    template = "desk_template" if tools else "world_template"
+    source, placeholder = Path(__file__).parent / template, PLACEHOLDERS[template]
+    for file in source.rglob("*.*"):
         if file.suffix != ".pyc":
-            copy = name / file.relative_to(TEMPLATE)
+            copy = name / Path(str(file.relative_to(source)).replace(placeholder, name))
+            text = read_text(file).replace(f"{__package__}.{template}", name)  # its own imports
             make_folder(copy.parent)
-            write_whole(copy, read_text(file).replace(PLACEHOLDER, name))
-    tell(f"play it: rpms run --env {name} --condition E --model first")
-    tell(f"after each change: rpms rules check --env {name}")
+            write_whole(copy, text.replace(placeholder, name))
+    for line in NEXT_STEPS[template]:
+        tell(line.format(name=name))
 
 
 @worlds_app.callback()

@@ -1,0 +1,1 @@
+"""Tools, a policy and a guard: ``python -m desk_template.agent``, in the folder above this."""

@@ -1,0 +1,53 @@
+"""What the guard stops, and what not: ``pytest desk_template``, in the folder above this."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import ToolMessage
+
+from rpms.commands.desk_template import world
+from rpms.commands.desk_template.agent import MINE, REQUEST, SCRIPT, make_agent, scripted
+from rpms.guard import Call
+
+READY = [SCRIPT[1], SCRIPT[2]]  # the customer is verified and the order is known
+GOOD = {**MINE, "order_id": "O1", "usd": 60}
+
+
+def play(*calls: Call) -> list[ToolMessage]:
+    """The answers to a script of calls; what was paid is in ``world.PAID``."""
+    world.PAID.clear()
+    thread = {"configurable": {"thread_id": "1"}}
+    state = make_agent(scripted(calls)).invoke({"messages": [("user", REQUEST)]}, thread)
+    return [message for message in state["messages"] if isinstance(message, ToolMessage)]
+
+
+def test_a_good_refund_is_paid() -> None:
+    """A guard that refused everything would be safe, too."""
+    play(*READY, Call("refund", GOOD))
+    assert world.PAID == [("O1", 60)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [("P-TOTAL", {"usd": 500}), ("P-TOTAL", {"usd": -5}), ("P-REASON", {"reason": "goodwill"})],
+)
+def test_a_refund_against_the_policy_is_refused_however_often(
+    rule: str, wrong: dict[str, object]
+) -> None:
+    """The answer names the rule, and nothing is paid."""
+    answers = play(*READY, *[Call("refund", {**GOOD, **wrong})] * 3)
+    assert all(f"[{rule}]" in answer.text for answer in answers[2:])
+    assert not world.PAID
+
+
+def test_a_customer_who_was_not_verified_gets_nothing() -> None:
+    """A wrong code verifies nobody."""
+    wrong_code = Call("verify_customer", {"customer_id": "C1", "code": "1"})
+    answers = play(wrong_code, SCRIPT[2], Call("refund", GOOD))
+    assert "[P-VERIFIED]" in answers[-1].text and not world.PAID
+
+
+def test_an_order_is_refunded_once() -> None:
+    """The tools' own answers say what was paid before."""
+    answers = play(*READY, Call("refund", GOOD), Call("refund", {**GOOD, "usd": 1}))
+    assert "[P-ONCE]" in answers[-1].text and world.PAID == [("O1", 60)]
