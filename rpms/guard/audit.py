@@ -75,17 +75,19 @@ def audit_conversation(
         for position, answer in enumerate(answers):
             asked = reply.tool_calls[position]
             decision = answer.response_metadata.get(DECISION) or {} if answer else {}
-            call = Call(asked["name"], {**defaults.get(asked["name"], {}), **asked["args"]})
-            call = Call(**decision["call"]) if decision.get("call") else call
+            call = Call(asked["name"], asked["args"])
+            if decision.get("call"):  # as it was carried out; a person may have changed it
+                call = Call(**decision["call"])
+            judged = Call(call.tool, {**defaults.get(call.tool, {}), **call.arguments})
             if position in reply.response_metadata.get(UNREADABLE, ()):
                 yield AuditedCall(number, call, "against", UNREADABLE, "they are no JSON object")
             elif decision.get("ran") is False:
                 reason = f"stopped by the guard: {decision['reason']}"
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
-                found = _judge(desk, memory, call, running, unknown, bool(decision))
+                found = _judge(desk, memory, judged, running, unknown, bool(decision))
                 yield AuditedCall(number, call, *found)
-                running.append(call)
+                running.append(judged)
             number += 1
 
 
@@ -170,14 +172,23 @@ def _read(message: object, place: int, where: str) -> AnyMessage:
         return _read_reply(message, text, name, where)
     if role in ("tool", "function"):
         status: Any = "error" if message.get("status") == "error" else "success"
-        # Only our own recorder writes this; see ``write_messages``.
-        noted = {DECISION: json.loads(message["rpms"])} if message.get("rpms") else {}
+        noted = {DECISION: _decision(message["rpms"], where)} if message.get("rpms") else {}
         call_id = str(message.get("tool_call_id") or "")
         return ToolMessage(
             text, id=name, tool_call_id=call_id, status=status, response_metadata=noted
         )
     known = "system, developer, user, assistant, tool"
     raise RpmsError(f"{where}: unknown role {json.dumps(role)}; choose from {known}")
+
+
+def _decision(written: object, where: str) -> dict[str, Any]:
+    """What the guard decided, as ``write_messages`` keeps it."""
+    decision = _arguments(written) or {}
+    call = decision.get("call")
+    whole = call is None or (isinstance(call, Mapping) and {*call} == {*Call._fields})
+    if not whole or not {"ran", "rule", "reason"} <= {*decision}:
+        raise RpmsError(f"{where}: 'rpms' is not what rpms.middleware.Recorder writes")
+    return decision
 
 
 def _text(content: object) -> str:

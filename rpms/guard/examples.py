@@ -27,8 +27,8 @@ EnforcedRule = ActionRule | PolicyRule | Forbidden
 def example_problems(desk: Desk) -> Iterator[Problem]:
     """Every example that does not come out as it says.
 
-    A call under ``allowed`` has to pass the whole manual. One under ``refused`` has to be against
-    the very rule that it stands in, whatever others say.
+    It is judged by the rule that it stands in, whatever others say: a new rule does not break the
+    examples of those before it.
     """
     manual = desk.manual
     enforced: list[EnforcedRule] = [*manual.actions, *manual.environment.policy, *manual.forbidden]
@@ -61,12 +61,11 @@ def _run(desk: Desk, rule: EnforcedRule, example: Example, others: set[str], ref
         if fact.name not in UNTESTED and not evaluate(fact, belief, desk.manual.world, bindings):
             advice = "write an effect, such as 'becomes(order.total, 50)'"
             return f"the fact '{fact}' cannot be made true; {advice}"
-    allowed = others if refused else ()
-    judgement = desk.judge({**memory, "belief": belief}, call, (), allowed)
+    judgement = desk.judge({**memory, "belief": belief}, call, (), others)
     if refused and judgement.verdict == "allow":
         return f"{call} is not against this rule"
     if not refused and judgement.verdict != "allow":
-        return f"{call} is against [{judgement.rule}]: {judgement.reason}"
+        return f"{call} is against this rule: {judgement.reason}"
     return ""
 
 

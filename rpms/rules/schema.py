@@ -164,7 +164,7 @@ def _as_moment_text(value: object) -> object:
 
 
 class Example(ExampleCall):
-    """A call that a rule allows or refuses, and what happened before it.
+    """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
 
     ``tool`` can be left out where the rule is about one tool. ``after`` has earlier calls with
     their answers, ``facts`` effects that have come about besides, ``goal`` what the user said, and
