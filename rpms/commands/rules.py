@@ -94,12 +94,13 @@ def check(
         if rules and problems:  # a manual with such mistakes may not be loaded for a run
             continue
         manual = load_manual(world.name, rules)
+        demands = len(manual.environment.policy)
         counts[world.name] = {
             "universal": len(manual.universal.rules),
             "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
             **{own: len(tier) for own, tier in manual.extra.items()},
             "action rules": len(manual.actions),
-            "policy rules": len(manual.environment.policy),
+            **({"policy rules": demands} if demands else {}),
             "forbidden patterns": len(manual.forbidden),
             "situations": len(manual.environment.situations),
             "problems": len(problems),

@@ -127,28 +127,34 @@ def _judge(
     """Of several rules, one that the call is against counts before one that nothing decides."""
     if call.tool not in desk.manual.by_name and is_allowed(call.tool, unknown):
         return "fine", "", ""
-    found = list[Judgement]()
-    # What came before it in the reply has run, so that it is also judged as if that were seen.
+    first: Judgement | None = None
+    for judgement in _judgements(desk, memory, call, running):
+        if judgement.verdict == "ask" and guarded:  # a guard that let it run has asked a person
+            continue
+        first = judgement if first is None or not judgement.uninformed else first
+        if not judgement.uninformed:
+            break
+    if first is None:
+        return "fine", "", ""
+    reason = f"{first.reason}; {NOT_TOLD}" if first.verdict == "ask" else first.reason
+    return "uninformed" if first.uninformed else "against", first.rule, reason
+
+
+def _judgements(
+    desk: Desk, memory: Memory, call: Call, running: Sequence[Call]
+) -> Iterator[Judgement]:
+    """What each rule that a call is against makes of it, the strictest first."""
     states: list[tuple[Memory, Sequence[Call]]] = [(memory, running)]
-    if running:
+    if running:  # they have run, so that it is also judged as if that were seen
         later = assume(desk.manual, running, memory["belief"])
         states.append(({**memory, "belief": later}, ()))
     for state, beside in states:
         passed = set[str]()
-        while (judgement := desk.judge(state, call, beside, passed)).rule:
+        while (judgement := desk.judge(state, call, beside, passed)).rule not in {"", *passed}:
             if judgement.rule == GUARD_FAILED:
                 raise RpmsError(judgement.reason)
-            if judgement.rule in passed:  # no rule of the manual, which a person could allow
-                break
             passed.add(judgement.rule)
-            # A guard that let it run has asked a person.
-            if judgement.verdict != "ask" or not guarded:
-                found.append(judgement)
-    if not found:
-        return "fine", "", ""
-    worst = min(found, key=lambda judgement: judgement.uninformed)
-    reason = f"{worst.reason}; {NOT_TOLD}" if worst.verdict == "ask" else worst.reason
-    return "uninformed" if worst.uninformed else "against", worst.rule, reason
+            yield judgement
 
 
 def read_messages(conversation: object, where: str) -> list[AnyMessage]:
