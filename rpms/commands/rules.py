@@ -19,7 +19,6 @@ from rpms.commands.options import (
     refuse_empty,
 )
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import read_text
 from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
 from rpms.vocabulary.output import quantity, tell
 
@@ -60,6 +59,7 @@ def check(
     from rpms.nodes.manual import load_manual
     from rpms.nodes.prompt_examples import missing_prompts
     from rpms.nodes.world_check import check_world
+    from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
     findings: list[Finding] = []
