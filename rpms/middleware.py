@@ -28,6 +28,7 @@ from rpms.evals.run_folder import slug
 from rpms.evals.runner import join_run
 from rpms.graph.routing import ROUTES
 from rpms.guard.answers import after_answer
+from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
@@ -242,6 +243,7 @@ class Recorder(EpisodeFollower):
         if recorder is None:
             return None
         self._catch_up(recorder, state["messages"])
+        recorder.conversation = write_messages(state["messages"])
         won = bool(self.won(recorder.state))
         mode = None if won else "wrong_termination"
         recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}

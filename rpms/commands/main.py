@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rpms import __version__
+from rpms.commands.audit import audit
 from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
@@ -62,7 +63,7 @@ def options(
 for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
-for command in (report, compare, export, view, demo):
+for command in (report, compare, export, view, audit, demo):
     app.command()(command)
 
 

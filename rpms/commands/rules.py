@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,28 +22,52 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
 from rpms.vocabulary.output import quantity, tell
 
+if TYPE_CHECKING:
+    from rpms.guard.sources import Citations
+
 rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @rules_app.command()
-def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption = False) -> None:
+def check(
+    env: OnlyEnvOption = "",
+    rules: RulesOption = "",
+    policy: Annotated[
+        str,
+        typer.Option(metavar="FILE.md", help="List the policy's sentences that no rule cites."),
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
     """Validate every rule file and audit it against the real environment.
 
-    A world of your own is also played: is there always something to offer, and if not, why?
+    The examples of rules ('allowed', 'refused') are run, and a world's tools are compared with the
+    manual. A world of your own is also played: is there always something to offer, and if not, why?
     A folder of your own is laid over the manual of one world: the first, if none is named.
+
+    With --policy, sentences of a policy that no rule has as its 'source' are listed, and sources
+    that are not in it. They are information, not problems.
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.tables import Table, count, label
-    from rpms.guard.check import Finding, check_manual
+    from rpms.guard.check import Finding, check_manual, find_places
+    from rpms.guard.conversation import Desk
+    from rpms.guard.examples import example_problems
+    from rpms.guard.sources import compare_policy
+    from rpms.guard.tools import tool_problems
     from rpms.nodes.manual import load_manual
     from rpms.nodes.prompt_examples import missing_prompts
     from rpms.nodes.world_check import check_world
+    from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
     findings: list[Finding] = []
     counts: dict[str, dict[str, int]] = {}
+    cited: Citations | None = None
+    if policy and not env:
+        raise RpmsError("--policy is about one world: name it with --env")
+    text = read_text(Path(policy), "the policy") if policy else ""
     env = env or (first_world() if rules else "")
     for world in map(get_environment, [env] if env else environment_names()):
         over = Path(rules) if rules else None
@@ -55,6 +79,14 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
             Finding(file, 1, "prompts", f"missing; {advice}")
             for file, advice in (missing_prompts(world) if ours else ())
         ]
+        if not problems:  # with unknown words in it, nothing can be judged by it
+            desk = Desk.open(world, rules)
+            tools = [*world.tools()]
+            differences = tool_problems(desk.manual, tools) if tools else ()
+            unlike = [("environment", rule, words) for rule, words in differences]
+            found = [*unlike, *example_problems(desk)]
+            problems += find_places(found, world.rules, over=over)
+            cited = compare_policy(desk.manual, text) if policy else None
         own = ours and world.name not in BUILT_IN  # our own are played often enough
         if own and not problems:  # with unknown words in its rules nothing can be played
             problems += check_world(world, load_manual(world.name, rules), over)
@@ -62,18 +94,21 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
         if rules and problems:  # a manual with such mistakes may not be loaded for a run
             continue
         manual = load_manual(world.name, rules)
+        demands = len(manual.environment.policy)
         counts[world.name] = {
             "universal": len(manual.universal.rules),
             "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
             **{own: len(tier) for own, tier in manual.extra.items()},
             "action rules": len(manual.actions),
+            **({"policy rules": demands} if demands else {}),
             "forbidden patterns": len(manual.forbidden),
             "situations": len(manual.environment.situations),
             "problems": len(problems),
         }
     if as_json:
         listed = [{**finding._asdict(), "file": str(finding.file)} for finding in findings]
-        print_json({"rules": counts, "problems": listed})
+        about = {"policy": _as_data(policy, cited)} if cited else {}
+        print_json({"rules": counts, "problems": listed, **about})
     else:
         heads = list(dict.fromkeys(head for each in counts.values() for head in each))
         rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
@@ -83,10 +118,36 @@ def check(env: OnlyEnvOption = "", rules: RulesOption = "", as_json: JsonOption 
             print_rows(open_console(highlight=False), table)
         for finding in findings:
             tell(finding)
+        if cited:
+            _tell_citations(policy, cited)
         for advice in () if env else missing_worlds().values():
             tell(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
+
+
+def _as_data(file: str, cited: Citations) -> dict[str, Any]:
+    return {
+        "file": file,
+        "sentences": len(cited.sentences),
+        "uncited": [sentence._asdict() for sentence in cited.uncited],
+        "excused": [{**each._asdict(), "reason": reason} for each, reason in cited.excused],
+        "strange": [{"rule": rule, "source": source} for rule, source in cited.strange],
+    }
+
+
+def _tell_citations(file: str, cited: Citations) -> None:
+    for sentence in cited.uncited:
+        tell(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
+    for sentence, reason in cited.excused:
+        tell(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
+    for rule, source in cited.strange:
+        tell(f"{rule}: not in {file}: {source}")
+    done = len(cited.sentences) - len(cited.uncited) - len(cited.excused)
+    tell(
+        f"{file}: {quantity(len(cited.sentences), 'sentence')}, {done:,} cited by a rule, "
+        f"{len(cited.excused):,} not checkable, {len(cited.uncited):,} not cited"
+    )
 
 
 @rules_app.command()

@@ -94,6 +94,7 @@ class Recorder:
         self.state: dict[str, Any] = {}
         self.steps: list[dict[str, Any]] = []  # each a ``records.Step`` in the making
         self.spent = spent
+        self.conversation: list[dict[str, Any]] = []  # of an agent with tools, for `rpms audit`
         self._texts: dict[str, int] = {}
         self._truth, self._rates, self._meter = truth, rates, meter
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -267,6 +268,7 @@ class Recorder:
             "task": self.job.task["id"],
             "messages": list(self._texts),
             "steps": self.steps,
+            **({"conversation": self.conversation} if self.conversation else {}),
         }
         text = json.dumps(log, ensure_ascii=False, separators=(",", ":"))
         # No time stamp: the same episode gives the same bytes.

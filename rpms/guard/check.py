@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -82,6 +82,13 @@ def check_manual(
         _coverage(manual, actions),
         _unplayable(manual) if played else (),
     )
+    return find_places(problems, own, shared, over)
+
+
+def find_places(
+    problems: Iterable[Problem], own: Path, shared: Path = RULES_FOLDER, over: Path | None = None
+) -> list[Finding]:
+    """Problems with the file and the line of what they are about."""
     return [
         Finding(*locate(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
     ]

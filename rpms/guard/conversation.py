@@ -7,14 +7,17 @@ belief stays. An answer of the guard itself tells nothing about the world.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from typing_extensions import TypedDict
 
 from rpms.guard.answers import GuardedWorld, after_answer
+from rpms.guard.check import sound_manual
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
 from rpms.rules import Manual
+from rpms.rules.loader import overlay, read_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
@@ -49,6 +52,13 @@ class Desk(NamedTuple):
 
     world: GuardedWorld
     manual: Manual
+
+    @classmethod
+    def open(cls, world: GuardedWorld, rules: str | Path = "") -> Desk:
+        """A world with its manual, over which a folder of ``rules`` may be laid."""
+        own, over = Path(world.rules), Path(rules) if rules else None
+        manual = read_manual(own)
+        return cls(world, sound_manual(overlay(manual, over) if over else manual, own, over))
 
     def begin(self) -> Memory:
         """Nothing was said yet."""

@@ -27,13 +27,11 @@ from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
 from rpms.guard.answers import GuardedWorld
-from rpms.guard.check import sound_manual
 from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
 from rpms.guard.decision import GUARD_FAILED, Judgement
 from rpms.guard.protected import Decided, GuardedTool, Passage, SessionGate
 from rpms.guard.tools import Unknown, compare_tools, defaults_of, is_allowed, name_of
 from rpms.rules import Manual
-from rpms.rules.loader import overlay, read_manual
 from rpms.rules.schema import Enforced
 from rpms.vocabulary.calls import Call
 
@@ -83,12 +81,11 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         found: GuardedWorld = (
             import_module("rpms.envs").get_environment(world) if isinstance(world, str) else world
         )
-        own, over = Path(found.rules), Path(rules) if rules else None
-        manual = read_manual(own)
-        manual = sound_manual(overlay(manual, over) if over else manual, own, over)
-        self.desk = Desk(found, manual)
+        self.desk = Desk.open(found, rules)
         self.unknown, self.partial, self.retries = unknown, partial, retries
-        self._asking = {rule.id for rule in _enforced(manual) if rule.on_violation == "ask"}
+        self._asking = {
+            rule.id for rule in _enforced(self.desk.manual) if rule.on_violation == "ask"
+        }
         self._compared: set[frozenset[str]] = set()
         self._replies: OrderedDict[str, dict[str, tuple[Call, bool]]] = OrderedDict()
         self._known_defaults: dict[str, Mapping[str, Any]] = {}

@@ -100,7 +100,11 @@ def ids_of(manual: Manual) -> dict[str, list[str]]:
     """The ids of each tier. A forbidden pattern has the id of the rule it belongs to."""
     more = {
         "domain": [*manual.domain.likely_places, *manual.domain.here],
-        "environment": [*manual.environment.actions, *manual.environment.situations],
+        "environment": [
+            *manual.environment.actions,
+            *manual.environment.policy,
+            *manual.environment.situations,
+        ],
     }
     return {
         name: [rule.id for rule in (*more.get(name, ()), *rules)] for name, rules in manual.tiers

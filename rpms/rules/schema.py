@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     Field,
     StringConstraints,
     field_validator,
@@ -129,25 +130,51 @@ class Here(Named):
 OnViolation = Literal["refuse", "ask", "warn"]
 
 
-class PastAnswer(_Strict):
-    """A call that was carried out, and its answer: text, or data that stands for JSON."""
-
-    tool: str
-    arguments: dict[str, Any] = {}
-    answer: Any = ""
-
-
-class Example(_Strict):
-    """A call that a rule allows or refuses, and what happened before it.
-
-    ``tool`` can be left out where the rule is about one tool. ``after`` has earlier calls with
-    their answers, ``facts`` conditions that hold besides.
-    """
+class ExampleCall(_Strict):
+    """A call of a tool in an example; what is no other key is an argument of the tool."""
 
     tool: str = ""
     arguments: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        """``{tool: refund, usd: 5}`` for ``{tool: refund, arguments: {usd: 5}}``."""
+        if not isinstance(data, dict) or "arguments" in data:
+            return data
+        return {
+            **{name: value for name, value in data.items() if name in cls.model_fields},
+            "arguments": {k: v for k, v in data.items() if k not in cls.model_fields},
+        }
+
+
+class PastAnswer(ExampleCall):
+    """A call that was carried out, and its answer: text, or data that stands for JSON."""
+
+    tool: Text
+    answer: Any = ""
+
+
+def _as_moment_text(value: object) -> object:
+    """A time as it is written, or as YAML has read it."""
+    text = value.isoformat() if isinstance(value, date) else value
+    if text and as_moment(text) is None:
+        raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
+    return text
+
+
+class Example(ExampleCall):
+    """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
+
+    ``tool`` can be left out where the rule is about one tool. ``after`` has earlier calls with
+    their answers, ``facts`` effects that have come about besides, ``goal`` what the user said, and
+    ``now`` the time.
+    """
+
     after: list[PastAnswer] = []
     facts: list[Condition] = []
+    goal: str = ""
+    now: Annotated[str, BeforeValidator(_as_moment_text)] = ""
 
 
 class Enforced(Named):
@@ -426,7 +453,8 @@ class EnvironmentTier(_Strict):
 
     ``policy`` has what a policy demands of tools. ``records`` names the fields by which answers in
     JSON tell what they are about, the most telling first: an object with ``order_id`` is what is
-    known of that order. ``now`` fixes the time that conditions compare with.
+    known of that order. ``now`` fixes the time that conditions compare with. ``not_checkable`` has
+    sentences of the policy that no rule can hold a call to, each with the reason.
 
     A table says what it lists and denies the rest. One that was learned lists what it denies, too,
     under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
@@ -455,16 +483,9 @@ class EnvironmentTier(_Strict):
     forbidden: list[Forbidden] = []
     policy: list[PolicyRule] = []
     records: list[str] = []
-    now: str = ""
+    now: Annotated[str, BeforeValidator(_as_moment_text)] = ""
+    not_checkable: dict[str, Text] = {}
     situations: list[SituationLine] = []
-
-    @field_validator("now", mode="before")
-    @classmethod
-    def _a_moment(cls, value: object) -> object:
-        text = value.isoformat() if isinstance(value, date) else value
-        if text and as_moment(text) is None:
-            raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
-        return text
 
 
 class ExtraTier(_Strict):

@@ -6,7 +6,7 @@ check, the arbiter's simulation and the audit against the real engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, NamedTuple
@@ -266,8 +266,15 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
 
 
 def apply_call(manual: Manual, rule: ActionRule, bindings: Mapping[str, Any], b: Belief) -> None:
-    """Change a belief as a call does that is carried out: by the rule's effects, for every item."""
-    for outcome in rule.outcomes:
+    """Change a belief as a call does that is carried out: by the rule's effects."""
+    apply_effects(manual, rule.outcomes, bindings, b)
+
+
+def apply_effects(
+    manual: Manual, effects: Iterable[Predicate], bindings: Mapping[str, Any], b: Belief
+) -> None:
+    """Change a belief by effects; one on a parameter that has several items is one on each."""
+    for outcome in effects:
         if outcome.name == "becomes":
             _set_field(b, outcome, bindings, manual.world)
             continue

@@ -1,0 +1,191 @@
+"""``rpms audit``: which rules the calls of recorded conversations are against."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from rpms.commands.options import RulesOption
+from rpms.vocabulary.output import open_console, quantity, say, tell
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+LONG = 1_000_000
+"""A log of so many bytes gets a progress bar."""
+
+
+class Conversation(NamedTuple):
+    """One conversation of a log: its name, where it stands, and its data."""
+
+    name: str | int
+    where: str
+    data: Any
+
+
+def audit(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="FILE.jsonl: one JSON object a line with OpenAI's 'messages'; or a folder that "
+            "rpms.middleware.Recorder wrote.",
+        ),
+    ],
+    env: Annotated[
+        str, typer.Option("--env", help="The world with the rules: its name, or MODULE:ATTRIBUTE.")
+    ],
+    rules: RulesOption = "",
+    unknown: Annotated[
+        Literal["refuse", "allow"],
+        typer.Option(help="Calls of tools that the manual does not have: against it, or fine."),
+    ] = "refuse",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with status 1 for an uninformed call, too.")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print calls that are fine, too.")] = (
+        False
+    ),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line for every call.")
+    ] = False,
+) -> None:
+    """Check every tool call of recorded conversations against the rules.
+
+    A call is fine, against a rule, or uninformed: nothing that the agent had seen says that the
+    rule is kept, and nothing says that it is broken. A call that a guard stopped is fine.
+
+    The exit status is 1 if a call is against a rule, and 0 otherwise. It is 2 if the log cannot be
+    read. No model and no environment is needed.
+    """
+    from rpms.envs import get_environment
+    from rpms.envs.registry import missing_worlds
+    from rpms.guard.audit import audit_conversation, read_messages
+    from rpms.guard.conversation import Desk
+    from rpms.guard.tools import defaults_of, name_of
+    from rpms.vocabulary.errors import RpmsError
+
+    world = get_environment(env, playable=False)
+    desk = Desk.open(world, rules)
+    tools = [] if env in missing_worlds() else world.tools()
+    defaults = {name_of(tool): defaults_of(tool) for tool in tools}
+    counts = Tally()
+    with _progress(log) as progress:
+        for conversation in _conversations(log, progress):
+            messages = read_messages(conversation.data, conversation.where)
+            counts.conversations += 1
+            try:
+                for found in audit_conversation(desk, messages, unknown, defaults):
+                    counts.add(found.verdict, found.rule, found.stopped)
+                    if as_json:
+                        line = {
+                            "conversation": conversation.name, "call": found.number,
+                            "tool": found.call.tool, "verdict": found.verdict,
+                            "rule": found.rule, "reason": found.reason,
+                        }  # fmt: skip
+                        say(json.dumps(line, ensure_ascii=False))
+                    elif everything or found.verdict != "fine":
+                        what = "stopped" if found.stopped else found.verdict
+                        why = f" [{found.rule}]: {found.reason}" if found.rule else ""
+                        place = f"conversation {conversation.name}, call {found.number}"
+                        tell(f"{place}: {found.call}: {what}{why}")
+            except RpmsError as error:
+                raise RpmsError(f"{conversation.where}: {error}") from error
+    if not as_json:
+        counts.print()
+    if counts.verdicts["against"] or (strict and counts.verdicts["uninformed"]):
+        raise typer.Exit(1)
+
+
+class Tally:
+    """How many calls got each verdict, in all and by rule."""
+
+    def __init__(self) -> None:
+        self.conversations = 0
+        self.verdicts: Counter[str] = Counter()
+        self.rules: dict[str, Counter[str]] = {}
+
+    def add(self, verdict: str, rule: str, stopped: bool) -> None:
+        """Count a call."""
+        verdict = "stopped" if stopped else verdict
+        self.verdicts[verdict] += 1
+        if rule:
+            self.rules.setdefault(rule, Counter())[verdict] += 1
+
+    def print(self) -> None:
+        """A table of the rules, and a line for all of it."""
+        from rpms.commands.terminal_tables import print_rows
+        from rpms.evals.tables import Table, count, label
+
+        heads = ["against", "uninformed", "stopped"]
+        rows = [[label(rule), *(count(self.rules[rule][head]) for head in heads)]
+                for rule in sorted(self.rules)]  # fmt: skip
+        if rows:
+            print_rows(open_console(highlight=False), Table("", "", "", ["rule", *heads], rows))
+        calls = quantity(self.verdicts.total(), "call")
+        parts = {
+            "fine": "fine",
+            "against": "against a rule",
+            "uninformed": "uninformed",
+            "stopped": "stopped by a guard",
+        }
+        told = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
+        tell(f"{quantity(self.conversations, 'conversation')}, {calls}: {told}")
+
+
+def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
+    """The conversations of a log, one after the other."""
+    from rpms.vocabulary.files import is_folder, open_plain, parse_json
+
+    if is_folder(log):
+        yield from _recorded(log, progress)
+        return
+    with open_plain(log, "the log") as stream:
+        bar = progress.add_task("", total=log.stat().st_size)
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                where = f"{log}:{number}"
+                data = parse_json(line, where)
+                name = data.get("id") if isinstance(data, dict) else None
+                yield Conversation(name if isinstance(name, str | int) else number, where, data)
+            progress.advance(bar, len(line))
+
+
+def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:
+    """The conversations that ``Recorder`` kept in the step logs of a run folder."""
+    from rpms.evals.run_folder import read_log, read_run
+    from rpms.vocabulary.errors import RpmsError
+
+    run = read_run(folder)
+    for episode in progress.track(run.episodes.values(), description=""):
+        file = run.log_file(episode)
+        log = read_log(file)
+        if log is None or "conversation" not in log:
+            what = "it cannot be read" if log is None else "it has no conversation"
+            advice = "give a folder that rpms.middleware.Recorder wrote"
+            raise RpmsError(f"{file}: {what}; {advice}")
+        again = f"#{episode.repeat}" if episode.repeat > 1 else ""
+        arm = f"{episode.condition}/" if len(run.conditions) > 1 else ""
+        name = f"{arm}{episode.task}{again}"
+        yield Conversation(name, str(file), {"messages": log["conversation"]})
+
+
+@contextmanager
+def _progress(log: Path) -> Iterator[Progress]:
+    """A bar on a terminal, where the log is long or a folder."""
+    from rich.progress import Progress
+
+    long = log.is_dir() or (log.is_file() and log.stat().st_size > LONG)
+    console = open_console(stderr=True)
+    with Progress(
+        console=console, transient=True, disable=not (long and console.is_terminal),
+        redirect_stdout=sys.stdout.isatty(),
+    ) as progress:  # fmt: skip
+        yield progress

@@ -1,0 +1,122 @@
+"""The examples of a manual's rules, run: each call comes out as the rule says, or is a problem."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from rpms.guard.check import Problem
+from rpms.guard.conversation import Desk, Memory
+from rpms.guard.decision import bind
+from rpms.rules import Manual
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.schema import ActionRule, Example, Forbidden, PolicyRule
+from rpms.rules.semantics import apply_effects
+from rpms.vocabulary.belief import copy_belief
+from rpms.vocabulary.calls import Call
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.spelling import offer
+
+UNTESTED = ("becomes", "changed")
+"""Effects that no condition is true by."""
+EnforcedRule = ActionRule | PolicyRule | Forbidden
+
+
+def example_problems(desk: Desk) -> Iterator[Problem]:
+    """Every example that does not come out as it says.
+
+    It is judged by the rule that it stands in, whatever others say: a new rule does not break the
+    examples of those before it.
+    """
+    manual = desk.manual
+    enforced: list[EnforcedRule] = [*manual.actions, *manual.environment.policy, *manual.forbidden]
+    for rule in enforced:
+        others = {other.id for other in enforced} - {rule.id}
+        for kind, examples in (("allowed", rule.allowed), ("refused", rule.refused)):
+            for number, example in enumerate(examples, start=1):
+                if problem := _run(desk, rule, example, others, kind == "refused"):
+                    yield "environment", rule.id, f"example {number} of '{kind}': {problem}"
+
+
+def _run(desk: Desk, rule: EnforcedRule, example: Example, others: set[str], refused: bool) -> str:
+    """What is wrong with an example."""
+    tools = _tools(rule)
+    if not example.tool and len(tools) > 1:
+        return f"it names no tool; choose from {', '.join(tools)}"
+    call = Call(example.tool or tools[0], example.arguments)
+    if call.tool not in tools:
+        return f"'{call.tool}' is no tool of this rule; {offer(call.tool, tools)}"
+    calls = [call, *(Call(past.tool, past.arguments) for past in example.after)]
+    if problem := next(filter(None, (_unknown(desk.manual, each) for each in calls)), ""):
+        return problem
+    desk = _at(desk, example.now)
+    memory = _before(desk, rule, example)
+    belief = copy_belief(memory["belief"])
+    bindings = bind(desk.manual.by_name[call.tool], call, belief)
+    facts = [_as_effect(parse_predicate(text)) for text in example.facts]
+    apply_effects(desk.manual, facts, bindings, belief)
+    for fact in facts:
+        if fact.name not in UNTESTED and not evaluate(fact, belief, desk.manual.world, bindings):
+            advice = "write an effect, such as 'becomes(order.total, 50)'"
+            return f"the fact '{fact}' cannot be made true; {advice}"
+    judgement = desk.judge({**memory, "belief": belief}, call, (), others)
+    if refused and judgement.verdict == "allow":
+        return f"{call} is not against this rule"
+    if not refused and judgement.verdict != "allow":
+        return f"{call} is against this rule: {judgement.reason}"
+    return ""
+
+
+def _tools(rule: EnforcedRule) -> list[str]:
+    if isinstance(rule, ActionRule):
+        return [rule.name]
+    return rule.action if isinstance(rule, PolicyRule) else [rule.action]
+
+
+def _unknown(manual: Manual, call: Call) -> str:
+    """A tool or an argument that the manual does not have."""
+    rule = manual.by_name.get(call.tool)
+    if rule is None:
+        return f"the manual has no tool '{call.tool}'; {offer(call.tool, [*manual.by_name])}"
+    for name in call.arguments:
+        if name not in rule.called:
+            near = offer(name, [*rule.called]) if rule.called else "it takes none"
+            return f"the manual has no argument '{name}' of '{call.tool}'; {near}"
+    return ""
+
+
+def _at(desk: Desk, now: str) -> Desk:
+    """The same desk at another time."""
+    if not now:
+        return desk
+    manual = desk.manual
+    tier = manual.environment.model_copy(update={"now": now})
+    return desk._replace(
+        manual=Manual(manual.universal, manual.domain, tier, manual.extra, manual.without)
+    )
+
+
+def _before(desk: Desk, rule: EnforcedRule, example: Example) -> Memory:
+    """What is known when the call is made, from the goal and the answers before it."""
+    memory = desk.begin()
+    if example.goal:
+        memory = desk.read(memory, [HumanMessage(example.goal)])
+    else:
+        types = [*desk.manual.domain.procedures]
+        if isinstance(rule, Forbidden) and "all" not in rule.goal_types:
+            types = rule.goal_types
+        goal = GoalSpec(sentence="", type=types[0], object="", state=None, count=1,
+                        destination="", signature="")  # fmt: skip
+        memory = {**memory, "goal": goal}
+    for past in example.after:
+        text = past.answer if isinstance(past.answer, str) else json.dumps(past.answer, default=str)
+        answer = ToolMessage(text, tool_call_id="")
+        memory = desk.take(memory, Call(past.tool, past.arguments), answer)
+    return memory
+
+
+def _as_effect(fact: Predicate) -> Predicate:
+    """What was seen is so."""
+    return fact._replace(name="state") if fact.name == "seen" else fact

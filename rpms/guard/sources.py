@@ -1,0 +1,178 @@
+"""A policy in plain words held against a manual: which of its sentences no rule comes from.
+
+A rule cites a sentence where its ``source`` has it, whole or in part. Words are compared without
+case, punctuation and Markdown. A heading is no sentence; a rule may name one as its source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rpms.rules import Manual
+
+FEWEST = 3
+"""A quotation of fewer words, unless it is a whole sentence, could come from anywhere."""
+_FENCE = re.compile(r"\s*(```|~~~)")
+_HEADING = re.compile(r"\s*#{1,6}\s+(.*)")
+_UNDERLINE = re.compile(r"\s*(=+|-+)\s*")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+_QUOTE = re.compile(r"\s*>\s?")
+_TABLE_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKUP = re.compile(r"\*+|`+|~~|(?<!\w)_+|_+(?!\w)|<[^<>]*>")
+# A full stop ends a sentence where the next word begins one, but not in an abbreviation.
+_END = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bvs)(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])"
+)
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”")
+
+
+class Sentence(NamedTuple):
+    """A sentence of a policy, without Markdown, and its line."""
+
+    line: int
+    text: str
+
+
+class Citations(NamedTuple):
+    """A policy and a manual, compared.
+
+    Attributes:
+        sentences: all of the policy.
+        uncited: those that no rule comes from.
+        excused: those that the manual says no rule can be made from, each with the reason.
+        strange: sources of rules that are not in the policy, each with the rule's id.
+    """
+
+    sentences: list[Sentence]
+    uncited: list[Sentence]
+    excused: list[tuple[Sentence, str]]
+    strange: list[tuple[str, str]]
+
+
+def compare_policy(manual: Manual, policy: str) -> Citations:
+    """Which sentences of a policy the rules cite."""
+    text, sentences = f" {_plain(policy)} ", split_sentences(policy)
+    headings = {_plain(title) for title in _headings(policy)}
+    sources = dict(_sources(manual))
+    quotations = [q for source in sources.values() for q in _quotations(source)]
+    quotations = [quotation for quotation in quotations if quotation not in headings]
+    reasons = {_plain(words): reason for words, reason in manual.environment.not_checkable.items()}
+    uncited: list[Sentence] = []
+    excused: list[tuple[Sentence, str]] = []
+    for sentence in sentences:
+        if _is_cited(sentence, quotations):
+            continue
+        reason = next((why for words, why in reasons.items() if _is_cited(sentence, [words])), "")
+        if reason:
+            excused.append((sentence, reason))
+        else:
+            uncited.append(sentence)
+    strange = [
+        (rule, source)
+        for rule, source in sources.items()
+        if not any(f" {quotation} " in text for quotation in _quotations(source))
+        and not any(_is_cited(sentence, _quotations(source)) for sentence in sentences)
+    ]
+    strange += [
+        ("not_checkable", words)
+        for words in manual.environment.not_checkable
+        if not any(_is_cited(sentence, [_plain(words)]) for sentence in sentences)
+    ]
+    return Citations(sentences, uncited, excused, strange)
+
+
+def _sources(manual: Manual) -> Iterator[tuple[str, str]]:
+    """The sources of a world's own rules; those of the tier that all worlds share are elsewhere."""
+    environment, domain = manual.environment, manual.domain
+    rules = [*environment.actions, *environment.policy, *environment.forbidden, *environment.rules]
+    for rule in (*rules, *domain.rules, *(r for tier in manual.extra.values() for r in tier)):
+        if rule.source:
+            yield rule.id, rule.source
+
+
+def _quotations(source: str) -> list[str]:
+    """The words of a source, and of what it has in quotation marks."""
+    quoted = (first or second for first, second in _QUOTED.findall(source))
+    return [*filter(None, map(_plain, (source, *quoted)))]
+
+
+def _is_cited(sentence: Sentence, quotations: Iterable[str]) -> bool:
+    words = _plain(sentence.text)
+    return any(words == quotation or _has(quotation, words) or _has(words, quotation)
+               for quotation in quotations)  # fmt: skip
+
+
+def _has(text: str, part: str) -> bool:
+    return part.count(" ") >= FEWEST - 1 and f" {part} " in f" {text} "
+
+
+def _plain(text: str) -> str:
+    """The words alone."""
+    return " ".join(re.findall(r"\w+", _without_markup(text).casefold()))
+
+
+def _without_markup(text: str) -> str:
+    return _MARKUP.sub("", _LINK.sub(r"\1", text))
+
+
+def _headings(policy: str) -> Iterator[str]:
+    lines = policy.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if heading := _HEADING.fullmatch(line):
+            yield heading[1]
+        elif line.strip() and _UNDERLINE.fullmatch(below):
+            yield line
+
+
+def split_sentences(policy: str) -> list[Sentence]:
+    """The sentences of a text in Markdown: of its paragraphs, list items and rows of tables.
+
+    Items that go on with the sentence before them (``You can:``, ``- cancel orders``) belong to it.
+    A label such as ``Payment:`` is no sentence.
+    """
+    blocks: list[Sentence] = []
+    listing = False
+    for line, text, is_item in _blocks(policy):
+        goes_on = is_item and text[0].islower() and bool(blocks)
+        if goes_on and (listing or blocks[-1].text.endswith(":")):
+            joint = ", " if listing else " "
+            blocks[-1] = blocks[-1]._replace(text=f"{blocks[-1].text}{joint}{text}")
+            listing = True
+        else:
+            blocks.append(Sentence(line, text))
+            listing = False
+    return [
+        Sentence(block.line, sentence)
+        for block in blocks
+        if not (block.text.endswith(":") and len(block.text.split()) <= FEWEST)
+        for sentence in map(str.strip, _END.split(block.text))
+        if re.search(r"\w", sentence)
+    ]
+
+
+def _blocks(policy: str) -> Iterator[tuple[int, str, bool]]:
+    """Each paragraph, item or row with the line that it begins in, and whether it is an item."""
+    titles, begin, is_item = {title.strip() for title in _headings(policy)}, 0, False
+    words: list[str] = []
+    lines = re.sub(r"<!--.*?-->", _same_lines, policy, flags=re.DOTALL).splitlines()
+    for number, line in enumerate([*lines, ""], start=1):
+        item, row = _ITEM.match(line), line.lstrip().startswith("|")
+        bare = _QUOTE.sub("", line[item.end() :] if item else line, count=1).strip()
+        marks = (_HEADING, _UNDERLINE, _TABLE_RULE)
+        ends = not bare or bare in titles or bool(_FENCE.match(line))
+        ends = ends or any(mark.fullmatch(line) for mark in marks)
+        if ends or item or row:
+            if text := " ".join(_without_markup(" ".join(words)).split()):
+                yield begin, text, is_item
+            words = []
+        if not ends:
+            if not words:
+                begin, is_item = number, bool(item)
+            words.append(bare.strip("|").replace("|", " ") if row else bare)
+
+
+def _same_lines(comment: re.Match[str]) -> str:
+    return "\n" * comment[0].count("\n")
