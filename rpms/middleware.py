@@ -112,8 +112,9 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
 
     def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
         """A fresh episode; a task without a name is known by its sentence."""
-        goal = next((m.text for m in messages if isinstance(m, HumanMessage)), "")
-        name, split = str(named.get("task", slug(goal))), named.get("split", self.env.splits()[0])
+        goal = valid(next((m.text for m in messages if isinstance(m, HumanMessage)), ""))
+        name = valid(str(named.get("task", slug(goal))))
+        split = named.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
         begun = EpisodeState(first_observation=goal, observation=goal, world={})
         return {**fresh_state(self.context, task), **begun}
@@ -125,9 +126,14 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         action = self.action(judged)
         if decided := answer.response_metadata.get(DECISION):
             # What ran may have been changed by a person, and has the tool's defaults.
-            proposed, judged = judged, Call(**decided["call"])
+            asked, tool, ran = (
+                judged.arguments,
+                decided["call"]["tool"],
+                decided["call"]["arguments"],
+            )
+            judged = Call(tool, {name: ran[name] for name in (*asked, *ran) if name in ran})
             action = self.action(judged)
-            proposal = self.action(Call(judged.tool, {**judged.arguments, **proposed.arguments}))
+            proposal = self.action(Call(call["name"], {**judged.arguments, **asked}))
             decision = _as_decision(decided, step, proposal, action)
             # All of them: one that equals the first, alone, would be taken for it.
             decisions, again = [*state["decisions"], decision], state["asked_again"] + 1

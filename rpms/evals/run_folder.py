@@ -59,8 +59,7 @@ AnEpisode = TypeVar("AnEpisode", bound=Episode)
 def slug(text: str) -> str:
     """A file name for any label or task id; the checksum keeps similar ones apart."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
-    data = text.encode("utf-8", "replace")
-    return f"{plain}-{hashlib.sha1(data, usedforsecurity=False).hexdigest()[:8]}"
+    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
 def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
