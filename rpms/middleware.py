@@ -126,11 +126,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         action = self.action(judged)
         if decided := answer.response_metadata.get(DECISION):
             # What ran may have been changed by a person, and has the tool's defaults.
-            asked, tool, ran = (
-                judged.arguments,
-                decided["call"]["tool"],
-                decided["call"]["arguments"],
-            )
+            asked, (tool, ran) = judged.arguments, Call(**decided["call"])
             judged = Call(tool, {name: ran[name] for name in (*asked, *ran) if name in ran})
             action = self.action(judged)
             proposal = self.action(Call(call["name"], {**judged.arguments, **asked}))

@@ -329,15 +329,16 @@ class RunWriter:
         return True
 
     def try_out(self) -> None:
-        """Refuse a folder in which the files of a run cannot be written."""
+        """Refuse a folder in which the files of a run cannot be read and written."""
         refuse_special(self.folder / EPISODES)
         for place in (self.folder, self.folder / STEPS):
             try:
                 if place.exists():
+                    os.listdir(place)
                     with TemporaryFile(dir=place) as file:
                         file.write(b"\n")
             except OSError as error:
-                raise RpmsError(f"cannot write to {place}: {reason_of(error)}") from error
+                raise RpmsError(f"cannot use {place}: {reason_of(error)}") from error
 
     def manifest(self) -> Manifest | None:
         """What an earlier session wrote, if there was one."""

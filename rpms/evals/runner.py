@@ -217,6 +217,7 @@ class RunSession:
 def check_recording(folder: Path, env: str) -> None:
     """Refuse a folder into which no episodes of somebody's own agent can be written."""
     with closing(RunWriter(folder, WAIT_S)) as writer:
+        writer.try_out()
         manifest = writer.manifest()
         others = sorted(file.name for file in folder.iterdir() if file.name[0] != ".")
         if manifest is None and others:
@@ -227,7 +228,6 @@ def check_recording(folder: Path, env: str) -> None:
         if manifest and manifest.env != env:
             held = f"{folder} holds episodes of {manifest.env}, not of {env}"
             raise RpmsError(f"{held}; give another folder")
-        writer.try_out()
 
 
 def join_run(

@@ -91,7 +91,7 @@ def of_no_episodes(folder: Path) -> None:
         (of_another_manifest, "not a manifest"),
         (of_an_evaluation, "holds a run of 'rpms eval'; give another folder"),
         (of_another_world, "holds episodes of another.world:WORLD, not of examples.release"),
-        (of_no_steps, r"cannot write to .*steps: Not a directory"),
+        (of_no_steps, r"cannot use .*steps: Not a directory"),
         (of_no_episodes, "it is a folder; give a file"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_folder_below_a_file_and_a_full_disk_are_refused(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(RpmsError, match=r"cannot write to .*Not a directory"):
         Recorder(NAME, tmp_path / "file" / "out")
-    with full_disk(), pytest.raises(RpmsError, match=r"cannot write to .*File too large"):
+    with full_disk(), pytest.raises(RpmsError, match=r"cannot use .*File too large"):
         Recorder(NAME, tmp_path / "out")
     Recorder(NAME, tmp_path / "out")  # what the attempt has left is no other file
 
