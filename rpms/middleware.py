@@ -10,29 +10,32 @@ had alone; the recorder stands last but for the guard, for it sees what the mode
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NotRequired, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
 from rpms.evals.costs import Tokens
 from rpms.evals.episode import Recorder as EpisodeRecorder
+from rpms.evals.manifest import rules_hash
 from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
-from rpms.evals.runner import join_run
+from rpms.evals.runner import check_recording, join_run
 from rpms.graph.routing import ROUTES
-from rpms.guard.answers import after_answer
 from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
-from rpms.nodes.belief_update import follow_belief
+from rpms.nodes.belief_update import belief_after, follow_belief
 from rpms.nodes.blocks import tokens, within_ceiling
 from rpms.nodes.llm_call import read_usage
 from rpms.nodes.manual import manual_for
@@ -42,8 +45,11 @@ from rpms.nodes.state import EpisodeState, follow
 from rpms.rules import match_action
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.safe_text import valid
 from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
 
+LOG = logging.getLogger("rpms.recorder")
 BARE = RunContext.for_condition("A", examples=0)
 """An agent without our knowledge; each middleware adds what it brings."""
 LED_TO_PROMPT = ("rules", "recalls", "unlisted", "knowledge_tokens", "shortlist", "dropped_turns")
@@ -107,8 +113,9 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
 
     def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
         """A fresh episode; a task without a name is known by its sentence."""
-        goal = next((m.text for m in messages if isinstance(m, HumanMessage)), "")
-        name, split = str(named.get("task", slug(goal))), named.get("split", self.env.splits()[0])
+        goal = valid(next((m.text for m in messages if isinstance(m, HumanMessage)), ""))
+        name = valid(str(named.get("task", slug(goal))))
+        split = named.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
         begun = EpisodeState(first_observation=goal, observation=goal, world={})
         return {**fresh_state(self.context, task), **begun}
@@ -119,19 +126,24 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         text, step, judged = answer.text, state["steps"] + 1, as_call(call)
         action = self.action(judged)
         if decided := answer.response_metadata.get(DECISION):
-            judged = Call(**decided["call"])
-            decision = _as_decision(decided, step, action)
-            again = state["asked_again"] + 1
-            yield "action_arbitration", EpisodeState(decisions=[decision], asked_again=again)
+            # What ran may have been changed by a person, and has the tool's defaults.
+            asked, (tool, ran) = judged.arguments, Call(**decided["call"])
+            judged = Call(tool, {name: ran[name] for name in (*asked, *ran) if name in ran})
+            action = self.action(judged)
+            proposal = self.action(Call(call["name"], {**judged.arguments, **asked}))
+            decision = _as_decision(decided, step, proposal, action)
+            # All of them: one that equals the first, alone, would be taken for it.
+            decisions, again = [*state["decisions"], decision], state["asked_again"] + 1
+            yield "action_arbitration", EpisodeState(decisions=decisions, asked_again=again)
             if not decided["ran"]:
                 return
         failed = answer.status == "error" or self.env.failed(text)
         turn = Turn(step=step, thought=thought, action=action, observation=text, failed=failed,
-                    reply="")  # fmt: skip
+                    reply="", call=judged._asdict())  # fmt: skip
         refused, played = state["invalid_actions"] + failed, note_played(state, action)
         yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, asked_again=0,
                                        invalid_actions=refused, played_in=played)  # fmt: skip
-        belief = after_answer(self.manual, self.env, state["belief"], judged, text)
+        belief = belief_after(self.env, self.manual, state["belief"], turn)
         yield "belief_update", follow_belief(state, belief)
 
     def text(self, message: Any) -> str:
@@ -149,11 +161,11 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         return action if match_action(self.manual, action) == (rule, names) else str(call)
 
 
-def _as_decision(decided: Mapping[str, Any], step: int, action: str) -> Decision:
+def _as_decision(decided: Mapping[str, Any], step: int, proposal: str, action: str) -> Decision:
     """What the guard of tools decided, as the logs say it."""
     verdict: Verdict = "accepted" if not decided["rule"] else "insisted"
     return Decision(
-        step=step, proposal=action, verdict=verdict if decided["ran"] else "asked_again",
+        step=step, proposal=proposal, verdict=verdict if decided["ran"] else "asked_again",
         rule=decided["rule"], reason=decided["reason"], mend=decided["repair"],
         played=action if decided["ran"] else "",
     )  # fmt: skip
@@ -207,77 +219,142 @@ class StateMemory(EpisodeFollower):
 class Recorder(EpisodeFollower):
     """Writes every episode of an agent into a run folder, as ``rpms eval`` writes its own.
 
-    An episode is won where ``won`` says so of its state, by default at 100% of the goal. One that
-    breaks off is not written; of one that goes on, the last line counts. What the model is called
-    is read off it, unless ``model=`` says.
+    The folder is checked when the recorder is made. After that nothing is raised into the agent:
+    what cannot be written is logged (``rpms.recorder``). The episodes of an agent are an arm of
+    the run, called by the agent's name. With other rules, memories or settings they are another
+    arm: ``refund desk (rules 3f2a)``.
+
+    An episode that breaks off is not written; of one that goes on, the last line counts.
+
+    Args:
+        world: the world by its name.
+        out: the run folder: a new or an empty one, or one that a recorder wrote.
+        won: tells from an episode's state whether it was won; by default at 100% of the goal.
+        name: what the agent is called; by default as in ``create_agent(name=...)``, else as the
+            world.
+        more: settings of ``RunContext``, such as ``model`` where it cannot be read off the model.
     """
 
-    def __init__(self, world: str, out: str | PathLike[str], won: Any = None, **more: Any) -> None:
+    def __init__(
+        self, world: str, out: str | PathLike[str], won: Any = None, name: str = "", **more: Any
+    ) -> None:
         super().__init__(world, **more)
         self.out, self.won = Path(out), won or self._has_reached_goal
+        self.agent = name
         self._live: dict[str, EpisodeRecorder] = {}
+        self._checksums: dict[tuple[str, str], str] = {}
+        self._checksum(self.context)
+        check_recording(self.out, self.env.name)
 
     def _has_reached_goal(self, state: Mapping[str, Any]) -> bool:
         """A measure, so it is taken whether or not the agent itself has a sub-goal."""
         pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
         return pointer["progress"] >= 100
 
+    def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Take in what the tools have answered."""
+        with _logged_errors():
+            return super().before_model(state, runtime)
+        return {}
+
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Note what the model is sent, and how long it takes."""
         recorder = self._note_prompt(request)
         response = handler(request)
-        recorder.arrived("llm_call")
+        if recorder:
+            recorder.arrived("llm_call")
         return response
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """The same on an event loop, which waits for no file."""
         recorder = await asyncio.to_thread(self._note_prompt, request)
         response = await handler(request)
-        recorder.arrived("llm_call")
+        if recorder:
+            recorder.arrived("llm_call")
         return response
 
     def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Write the episode; ``world`` has which repeat it is, should it go on."""
-        episode = cast(Any, state)["episode"]
-        recorder = self._live.pop(episode["episode_id"], None)
-        if recorder is None:
-            return None
-        self._catch_up(recorder, state["messages"])
-        recorder.conversation = write_messages(state["messages"])
-        won = bool(self.won(recorder.state))
-        mode = None if won else "wrong_termination"
-        recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}
-        job = self._join(episode, settings(recorder.state["settings"]), recorder)
-        return {"episode": {**episode, "world": {**episode["world"], "repeat": job.repeat}}}
+        with _logged_errors():
+            episode = cast(Any, state).get("episode", {})
+            recorder = self._live.pop(episode.get("episode_id"), None)
+            if recorder is None:
+                return None
+            self._catch_up(recorder, state["messages"])
+            recorder.conversation = write_messages(state["messages"])
+            won = bool(self.won(recorder.state))
+            mode = None if won else "wrong_termination"
+            recorder.state |= {"success": won, "score": float(won), "failure_mode": mode}
+            context = settings(recorder.state["settings"])
+            job = join_run(
+                self.out, episode["spec"], context, recorder, name=self._agent_name(),
+                repeat=episode["world"].get("repeat", 0), rules=self._checksum(context),
+            )  # fmt: skip
+            return {"episode": {**episode, "world": {**episode["world"], "repeat": job.repeat}}}
+        return None
 
-    def _note_prompt(self, request: ModelRequest[Any]) -> EpisodeRecorder:
-        episode, model = cast(Any, request.state)["episode"], cast(Any, request.model)
-        name = getattr(model, "model_name", "") or getattr(model, "model", type(model).__name__)
-        heat = float(getattr(model, "temperature", None) or 0.0)
-        chosen = {**episode["settings"], "model": name, "temperature": heat, **self.chosen}
-        recorder = self._live.get(episode["episode_id"]) or self._open(episode, settings(chosen))
-        self._catch_up(recorder, request.state["messages"])
-        whole = [*filter(None, [request.system_message]), *request.messages]
-        prompt = [{"role": ROLES.get(m.type, m.type), "content": self.text(m)} for m in whole]
-        leading = {name: episode[name] for name in LED_TO_PROMPT}
-        recorder.note("prompt_build", {**leading, "settings": chosen, "prompt": prompt})
-        return recorder
+    def _agent_name(self) -> str:
+        named = self.agent or get_config().get("metadata", {}).get("lc_agent_name")
+        return " ".join(valid(str(named or self.env.name)).split())
+
+    def _checksum(self, context: RunContext) -> str:
+        """Of the manual as it was first read: an edited file counts for the next recorder."""
+        manual = context.rules_dir, context.without_rules
+        if manual not in self._checksums:
+            self._checksums[manual] = rules_hash(self.env.name, *manual)
+        return self._checksums[manual]
+
+    def _note_prompt(self, request: ModelRequest[Any]) -> EpisodeRecorder | None:
+        """A recorder that fails is given up; the next call makes another from the messages."""
+        state = cast(Any, request.state)
+        if "episode" not in state:  # that it could not be read has been logged
+            return None
+        episode = state["episode"]
+        with _logged_errors():
+            guard = {"guard": "verify"} if "guard" in state else {}
+            chosen = {**episode["settings"], **guard, **_decoding(request.model), **self.chosen}
+            recorder = self._live.get(episode["episode_id"]) or self._open(
+                episode, settings(chosen)
+            )
+            self._catch_up(recorder, state["messages"])
+            whole = [*filter(None, [request.system_message]), *request.messages]
+            prompt = [{"role": ROLES.get(m.type, m.type), "content": self.text(m)} for m in whole]
+            leading = {name: episode[name] for name in LED_TO_PROMPT}
+            recorder.note("prompt_build", {**leading, "settings": chosen, "prompt": prompt})
+            return recorder
+        self._live.pop(episode.get("episode_id"), None)
+        return None
 
     def _open(self, episode: EpisodeState, context: RunContext) -> EpisodeRecorder:
-        """Begin. A folder that does not fit is refused now, and not when everything is done."""
         rates = rates_for(context.model, context.base_url)
-        recorder = EpisodeRecorder(self._join(episode, context), False, rates)
+        recorder = EpisodeRecorder(Job("", episode["spec"]), False, rates)
         recorder.state |= {"task": episode["task_id"], "split": episode["split"]}
         self._live[episode["episode_id"]] = recorder
         if len(self._live) > MOST_LIVE:  # those that broke off never end
             self._live.pop(next(iter(self._live)), None)
         return recorder
 
-    def _join(self, episode: Any, context: RunContext, *ended: EpisodeRecorder) -> Job:
-        repeat = episode["world"].get("repeat", 0)
-        return join_run(self.out, episode["spec"], context, repeat, *ended)
-
     def _catch_up(self, recorder: EpisodeRecorder, messages: Messages) -> None:
         """Also with what came before, where the episode was begun elsewhere."""
         for stage, update in self.read(messages, recorder.state):
             recorder.note(stage, update)
+
+
+@contextmanager
+def _logged_errors() -> Iterator[None]:
+    """Log an error of ours, so that the agent goes on."""
+    try:
+        yield
+    except RpmsError as error:
+        LOG.error("an episode is not recorded: %s", error)
+    except Exception:  # a world's own code may raise anything
+        LOG.exception("an episode is not recorded")
+
+
+def _decoding(model: Any) -> dict[str, Any]:
+    """A model's name and temperature; clients call the name differently."""
+    names = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    name = next((n for n in names if n and isinstance(n, str)), type(model).__name__)
+    heat = getattr(model, "temperature", None)
+    heat = float(heat) if isinstance(heat, int | float) and heat >= 0 else 0.0
+    return {"model": valid(name), "temperature": heat}

@@ -85,7 +85,8 @@ def make_agent(model: Any, runs: str, memory: str | bool = True, **guard: Any) -
     """The agent in front of a pipeline of its own."""
     pipeline = Pipeline()
     knowledge: Any = [StateMemory(NAME, memory), Recorder(NAME, runs), RulesGuard(WORLD, **guard)]
-    return create_agent(model, [*map(pipeline.tool, TOOLS)], middleware=knowledge)
+    tools = [*map(pipeline.tool, TOOLS)]
+    return create_agent(model, tools, middleware=knowledge, name="release")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,7 +41,9 @@ from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
+from rpms.vocabulary.files import json_bytes
 from rpms.vocabulary.safe_text import redact
+from rpms.vocabulary.turn import Decision
 
 NOTHING = Tokens()
 LEVEL = 5
@@ -126,6 +127,8 @@ class Recorder:
             self._note_prompt(state)
         elif stage == "llm_call" and not state["done"]:
             self._note_reply(state)
+        elif stage == "action_arbitration":  # noted at once: no turn may come of it
+            self.steps[-1]["decisions"] = self._decisions(state)
         elif stage == "env_step" and len(state["history"]) == len(self.steps):
             self._note_turn(state)  # a world that broke down adds no turn
         self._last = perf_counter()
@@ -175,9 +178,12 @@ class Recorder:
             "cost_usd": cost,
         }
 
+    def _decisions(self, state: EpisodeState) -> list[Decision]:
+        return [d for d in state["decisions"] if d["step"] == self.steps[-1]["step"]]
+
     def _note_turn(self, state: EpisodeState) -> None:
         turn, step = state["history"][-1], self.steps[-1]
-        decisions = [d for d in state["decisions"] if d["step"] == turn["step"]]
+        decisions = self._decisions(state)
         # What the model said of its own accord, before a guard asked again or played another.
         proposal = decisions[0]["proposal"] if decisions else turn["action"]
         manual = judging_manual(state["env"], state["settings"])
@@ -270,9 +276,8 @@ class Recorder:
             "steps": self.steps,
             **({"conversation": self.conversation} if self.conversation else {}),
         }
-        text = json.dumps(log, ensure_ascii=False, separators=(",", ":"))
         # No time stamp: the same episode gives the same bytes.
-        return gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)
+        return gzip.compress(json_bytes(log), compresslevel=LEVEL, mtime=0)
 
 
 def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:

@@ -14,6 +14,7 @@ from typing import Any
 
 from rpms.envs import get_environment
 from rpms.evals.arms import swapped_in
+from rpms.evals.conditions import value_text
 from rpms.evals.plan import RunPlan
 from rpms.evals.records import Hashes, Manifest, Memory, PlannedTask
 from rpms.memory_store import read_header
@@ -35,6 +36,8 @@ PACKAGES = (
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
 MAY_DIFFER = ("timeout_s", "patience_s", "memory_file", "rules_dir")
+LONGEST_VALUE = 40
+"""So many characters of a setting stand in a label."""
 
 
 def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
@@ -125,11 +128,73 @@ def _decisive(manifest: Manifest, labels: list[str], anew: Collection[str]) -> d
     for label in played:
         for stage, code in manifest.swapped.get(label, {}).items():
             decisive |= {f"condition {label} {stage} {k}": v for k, v in code.items()}
-    if played:
+    if played and not manifest.recorded:  # there each arm has its own, under ``rules_of``
         decisive |= {"hashes rules": hashes.rules, "hashes prompts": hashes.prompts}
     for kind, digests in (("memory", hashes.memory), ("rules_of", hashes.rules_of)):
         decisive |= {f"hashes {kind} of {k}": v for k, v in digests.items() if k in played}
     return decisive
+
+
+def arm_label(name: str, old: Manifest, new: Manifest) -> str:
+    """The label of an arm that joins a run under a name; ``new`` is the manifest of that arm alone.
+
+    It is the name, unless the run has an arm of that name that is not the same. Then the label
+    also says what differs: ``desk (rules 3f2a)``.
+    """
+    traits = _traits(new, name)
+    first = _traits(old, name) if name in old.conditions else traits
+    labels = [name]
+    for digits in (4, 12, 64):
+        differing = (
+            trait + (value[:digits] if trait.endswith(" ") else value)
+            for trait, value in traits.items()
+            if first.get(trait) != value
+        )
+        labels.append(f"{name} ({'; '.join(differing)})")
+    return next(
+        label for label in labels if label not in old.conditions or _traits(old, label) == traits
+    )
+
+
+def _traits(manifest: Manifest, label: str) -> dict[str, str]:
+    """What makes an arm what it is; settings end in ``=``, and what is known by checksum does not.
+
+    A setting with a long text is known by its checksum, too.
+    """
+    context = {**RunContext().plain, **manifest.conditions[label]}
+    traits: dict[str, str] = {}
+    for name, value in context.items():
+        if name not in MAY_DIFFER:
+            text = value_text(value)
+            brief = len(text) <= LONGEST_VALUE
+            traits[f"{name}=" if brief else f"{name} "] = text if brief else _checksum(text)
+    hashes = manifest.hashes
+    for name, digests in (("rules ", hashes.rules_of), ("memory ", hashes.memory)):
+        if label in digests:
+            traits[name] = digests[label]
+    for stage, code in manifest.swapped.get(label, {}).items():
+        traits[f"{stage} code "] = _checksum(f"{code}")
+    return traits
+
+
+def relabelled(manifest: Manifest, before: str, after: str) -> Manifest:
+    """The manifest with another label for one of its arms."""
+
+    def named(by_label: dict[str, Any]) -> dict[str, Any]:
+        return {after if label == before else label: value for label, value in by_label.items()}
+
+    hashes = {kind: named(getattr(manifest.hashes, kind)) for kind in ("memory", "rules_of")}
+    return manifest.model_copy(
+        update={
+            "conditions": named(manifest.conditions),
+            "swapped": named(manifest.swapped),
+            "hashes": manifest.hashes.model_copy(update=hashes),
+        }
+    )
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _short(value: Any) -> str:
@@ -222,7 +287,7 @@ def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
     load_manual(env, rules_dir, without)
     over = rule_files(Path(rules_dir)) if rules_dir else []
     parts = [shipped, *(f"{file.name} {_digest([file])}" for file in over), *names_in(without)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return _checksum("\n".join(parts))
 
 
 def _digest(files: Iterable[Path]) -> str:

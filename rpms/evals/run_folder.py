@@ -25,6 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
+from tempfile import TemporaryFile
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -34,6 +36,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import (
     NOT_THERE,
     is_file,
+    json_bytes,
     make_folder,
     parse_json,
     read_bytes,
@@ -48,6 +51,7 @@ MANIFEST = "manifest.json"
 EPISODES = "episodes.jsonl"
 STEPS = "steps"
 LOCK = ".lock"
+POLL_S = 0.02
 
 AnEpisode = TypeVar("AnEpisode", bound=Episode)
 
@@ -300,21 +304,41 @@ def _is_whole(file: Path, _stamp: tuple[int, int]) -> bool:
 class RunWriter:
     """The only writer of a run folder, from opening to closing it."""
 
-    def __init__(self, folder: Path, wait: bool = False) -> None:
-        """Take the folder; while another is writing it ``wait``, or be refused."""
+    def __init__(self, folder: Path, wait_s: float = 0.0) -> None:
+        """Take the folder; another process that writes it may take ``wait_s`` to let it go."""
         self.folder = folder
         make_folder(folder)
         try:
             self._lock = refuse_special(folder / LOCK).open("w")
         except OSError as error:
             raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError as error:
-            self._lock.close()
-            raise RpmsError(f"{folder} is being written by another 'rpms eval'") from error
+        deadline = monotonic() + wait_s
+        while not self._is_locked():
+            if monotonic() >= deadline:
+                self._lock.close()
+                raise RpmsError(f"{folder} is being written by another 'rpms eval'")
+            sleep(POLL_S)
         self._lines: int | None = None
         self.damaged = 0
+
+    def _is_locked(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def try_out(self) -> None:
+        """Refuse a folder in which the files of a run cannot be read and written."""
+        refuse_special(self.folder / EPISODES)
+        for place in (self.folder, self.folder / STEPS):
+            try:
+                if place.exists():
+                    os.listdir(place)
+                    with TemporaryFile(dir=place) as file:
+                        file.write(b"\n")
+            except OSError as error:
+                raise RpmsError(f"cannot use {place}: {reason_of(error)}") from error
 
     def manifest(self) -> Manifest | None:
         """What an earlier session wrote, if there was one."""
@@ -357,8 +381,7 @@ class RunWriter:
 
     def append(self, line: EpisodeLine, steps: bytes) -> None:
         """Keep one finished episode: its steps first, then the line that makes it count."""
-        text = json.dumps(line.data(), ensure_ascii=False)
-        data = memoryview(text.encode("utf-8", "replace") + b"\n")
+        data = memoryview(json_bytes(line.data(), (", ", ": ")) + b"\n")
         with self._or_stop():
             if steps:
                 write_whole(step_log_file(self.folder, *line.key), steps, durable=True)

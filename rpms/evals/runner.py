@@ -14,7 +14,14 @@ from typing import Any
 from rpms.envs import Task, get_environment
 from rpms.evals.costs import NO_LIMIT, Budget, Meter, Tokens, spent_before
 from rpms.evals.episode import EpisodeResult, Recorder, never_played
-from rpms.evals.manifest import commit, make_manifest, merge_manifest, now
+from rpms.evals.manifest import (
+    arm_label,
+    commit,
+    make_manifest,
+    merge_manifest,
+    now,
+    relabelled,
+)
 from rpms.evals.plan import Job, RunPlan, remaining
 from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
 from rpms.evals.protocol_card import types_missing
@@ -24,6 +31,7 @@ from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSetti
 from rpms.models.prices import rates_for
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.limits import MOST_TIMES
 from rpms.vocabulary.output import quantity
 
 ATTEMPTS = 3
@@ -33,6 +41,8 @@ ALONE_AFTER = 2
 HOPELESS = 3
 """At least this many episodes in a row with one and the same model error stop the run."""
 POLL_S = 0.25
+WAIT_S = 10.0
+"""So long an agent waits for another one that writes the same folder."""
 _DIGIT = re.compile(r"\d")
 
 Played = tuple[Job, EpisodeResult]
@@ -204,27 +214,65 @@ class RunSession:
         self._writer.close()
 
 
-def join_run(
-    folder: Path, task: Task, context: RunContext, repeat: int = 0, ended: Recorder | None = None
-) -> Job:
-    """Enter an episode that nobody planned into a run, as that ``repeat`` of its task or one more.
+def check_recording(folder: Path, env: str) -> None:
+    """Refuse a folder into which no episodes of somebody's own agent can be written."""
+    with closing(RunWriter(folder, WAIT_S)) as writer:
+        writer.try_out()
+        manifest = writer.manifest()
+        others = sorted(file.name for file in folder.iterdir() if file.name[0] != ".")
+        if manifest is None and others:
+            named = ", ".join(others[:3]) + (", ..." if others[3:] else "")
+            raise RpmsError(f"{folder} holds other files ({named}); give a new or an empty folder")
+        if manifest and not manifest.recorded:
+            raise RpmsError(f"{folder} holds a run of 'rpms eval'; give another folder")
+        if manifest and manifest.env != env:
+            held = f"{folder} holds episodes of {manifest.env}, not of {env}"
+            raise RpmsError(f"{held}; give another folder")
 
-    One that has ``ended`` is written. An arm played there with other settings is refused.
+
+def join_run(
+    folder: Path,
+    task: Task,
+    context: RunContext,
+    ended: Recorder,
+    *,
+    repeat: int = 0,
+    name: str = "",
+    rules: str = "",
+) -> Job:
+    """Write an episode that nobody planned, as that ``repeat`` of its task or as one more.
+
+    Args:
+        folder: the run, which may be new.
+        task: what was played.
+        context: the settings it was played with.
+        ended: the episode.
+        repeat: which repeat of the task it is; 0 for the next.
+        name: what the arm is called. Other settings, rules or memories than those of the arm of
+            that name make an arm of its own, and its label says what differs (``arm_label``).
+        rules: the checksum of its manual, if that is not the one at hand.
     """
-    with closing(RunWriter(folder, wait=True)) as writer:
-        old, label, arms = writer.manifest(), context.name, {context.name: context}
+    with closing(RunWriter(folder, WAIT_S)) as writer:
+        old, name = writer.manifest(), name or context.name
         known = {planned.id: planned.index for planned in old.tasks} if old else {}
         task = {**task, "index": known.get(task["id"], len(known))}
+        plan = RunPlan(task["env"], task["split"], [task], {name: context}, False)
+        fresh = make_manifest(plan, recorded=True)
+        fresh.hashes.rules_of = {name: rules or fresh.hashes.rules_of.get(name, fresh.hashes.rules)}
+        label = arm_label(name, old, fresh) if old else name
         finished = writer.finished(Episode)
         free = (n for n in count(1) if JobKey(label, task["id"], n) not in finished)
-        job = Job(label, task, repeat or next(free))
-        plan = RunPlan(task["env"], task["split"], [task], arms, False, repeats=job.repeat)
-        fresh = make_manifest(plan, recorded=True)
+        ended.job = job = Job(label, task, repeat or next(free))
+        if job.repeat > MOST_TIMES:
+            raise RpmsError(
+                f"{folder} holds {MOST_TIMES} episodes of the task '{task['id']}'; give another "
+                "folder, or name the tasks"
+            )
+        fresh.settings["repeats"] = job.repeat
+        fresh = relabelled(fresh, name, label)
         manifest = merge_manifest(folder, old, fresh) if old else fresh
         writer.write_manifest(manifest.model_copy(update={"finished": fresh.created}))
-        if ended:
-            ended.job = job
-            writer.append(*ended.result())
+        writer.append(*ended.result())
     return job
 
 

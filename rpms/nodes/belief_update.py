@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from rpms.envs import get_environment
+from rpms.envs import Environment, get_environment
+from rpms.guard.answers import after_answer
 from rpms.nodes.state import EpisodeState
+from rpms.rules import Manual
 from rpms.vocabulary.belief import Belief, without_calls
+from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.turn import RecordedTurn, Turn
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:
@@ -25,6 +29,18 @@ def belief_update(state: EpisodeState) -> EpisodeState:
     else:
         belief = state["belief"]
     return follow_belief(state, belief)
+
+
+def belief_after(
+    env: Environment, manual: Manual, belief: Belief, turn: Turn | RecordedTurn
+) -> Belief:
+    """The belief after a turn: of a tool call that is data, of any other action by its text."""
+    observation = turn["observation"]
+    if "call" not in turn:
+        return env.update_belief(belief, turn["action"], observation)
+    if turn["failed"] and not env.failed(observation):
+        return belief  # the tool raised an exception: its text tells nothing about the world
+    return after_answer(manual, env, belief, Call(**turn["call"]), observation)
 
 
 def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:

@@ -138,7 +138,7 @@ def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
         again = "\t" in items and (heading in headings or (recapped and bool(short)))
         text = f"{heading}\n{LEFT_OUT}" if again else turn["observation"]
         headings.add(heading)
-        short.insert(0, Turn(**{**turn, "observation": text}))
+        short.insert(0, turn | {"observation": text})
     return short
 
 

@@ -19,7 +19,8 @@ from rpms.evals.learn import find_runs
 from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.run_folder import read_records
 from rpms.guard.check import check_manual
-from rpms.nodes.manual import load_manual
+from rpms.nodes.belief_update import belief_after
+from rpms.nodes.manual import bare_manual, load_manual
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
@@ -109,12 +110,12 @@ class RecordedUse(NamedTuple):
 
 def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
     """An episode on paper, by its actions and the answers."""
-    belief = env.first_belief(record["first_observation"])
+    belief, manual = env.first_belief(record["first_observation"]), bare_manual(env.name)
     for turn in record["history"]:
         if not turn["action"]:
             continue
         done = env.carried_out(turn["action"], belief, turn["observation"])
-        before, belief = belief, env.update_belief(belief, turn["action"], turn["observation"])
+        before, belief = belief, belief_after(env, manual, belief, turn)
         if done:
             yield RecordedUse(done, before, belief, not turn["failed"])
 

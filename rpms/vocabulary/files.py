@@ -7,6 +7,7 @@ not there at all, and never stands in the place of something that is no plain fi
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -117,6 +118,19 @@ def parse_json(data: bytes | str, where: str) -> Any:
         return from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise RpmsError(f"{where}: not JSON: {error}") from error
+
+
+def json_bytes(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
+    """Plain data as a file takes it, whatever a tool or a model said.
+
+    A number that is none becomes a word, half a character a question mark, and what is no plain
+    data its text.
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=separators, default=str)
+    if "NaN" in text or "Infinity" in text:
+        words = json.loads(text, parse_constant=str)
+        text = json.dumps(words, ensure_ascii=False, separators=separators)
+    return text.encode("utf-8", "replace")
 
 
 def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:

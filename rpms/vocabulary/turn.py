@@ -27,6 +27,7 @@ class Turn(TypedDict):
         observation: what the environment answered.
         failed: the environment refused the action, or there was none to play.
         reply: the model's whole reply when no action could be read from it, else empty.
+        call: the tool call that the action is the text of (``Call``), where it is one.
     """
 
     step: int
@@ -35,6 +36,7 @@ class Turn(TypedDict):
     observation: str
     failed: bool
     reply: str
+    call: NotRequired[dict[str, Any]]
 
 
 def refused_since(turns: Sequence[Turn], ineffective: Sequence[str]) -> list[Turn]:
@@ -111,6 +113,7 @@ class RecordedTurn(TypedDict):
     action: str
     observation: str
     failed: bool
+    call: NotRequired[dict[str, Any]]
 
 
 class EpisodeRecord(TypedDict):

@@ -10,11 +10,20 @@ import pytest
 
 import rpms
 from rpms.evals import manifest
-from rpms.evals.manifest import commit, differences, make_manifest, merge_manifest, rules_hash
+from rpms.evals.manifest import (
+    arm_label,
+    commit,
+    differences,
+    make_manifest,
+    merge_manifest,
+    relabelled,
+    rules_hash,
+)
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.records import Memory
+from rpms.evals.records import Manifest, Memory
 from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import short_plan
 
@@ -83,6 +92,26 @@ def test_another_memory_is_refused_but_another_place_of_it_is_not(tmp_path: Path
     assert [text.split(":")[0] for text in differences(first, changed)] == ["hashes rules"]
     header = Memory(sources=["x"], learned_by=["openai:m"], entries=0)
     assert first.memories == {first.hashes.memory["D"]: header}
+
+
+def test_two_manuals_whose_checksums_begin_alike_are_two_arms() -> None:
+    def of(name: str, rules: str) -> Manifest:
+        made = make_manifest(replace(plan("A", 1), conditions={name: RunContext()}), recorded=True)
+        made.hashes.rules_of = {name: rules}
+        return made
+
+    first, second, third = ("a" * 64, "b" * 64, "bbbb" + "c" * 60)
+    run = of("desk", first)
+    for rules, label in (
+        (first, "desk"),
+        (second, "desk (rules bbbb)"),
+        (third, "desk (rules bbbbcccccccc)"),
+        (second, "desk (rules bbbb)"),
+    ):
+        fresh = of("desk", rules)
+        assert arm_label("desk", run, fresh) == label
+        run = merge_manifest(Path(), run, relabelled(fresh, "desk", label))
+    assert list(run.hashes.rules_of.values()) == [first, second, third]
 
 
 def test_a_plan_needs_something_to_do() -> None:

@@ -3,80 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
-from examples.release.agent import NAME, TOOLS, Pipeline, make_agent
+from examples.release.agent import NAME, TOOLS, WORLD, Pipeline, make_agent
 from rpms import RpmsError, get_environment, learn, load, load_manual
 from rpms.evals.run_folder import read_log, read_run
-from rpms.middleware import Recorder, RulesGuard, StateMemory
-from rpms.rules.semantics import action_of
+from rpms.guard import Call, RulesGuard
+from rpms.middleware import EpisodeFollower, Recorder, StateMemory
 from tests.command_line import in_process
+from tests.examples.release_play import TASK, WAY, agent_of, answers, play, script
 
 ROOT = Path(__file__).resolve().parents[2]
-CALL_IDS = map(str, count())
-WAY = ["lock api", "build api", "test api", "deploy api", "unlock api"]
-TASK: dict[str, Any] = {"messages": [("user", "Release the api.")]}
 REFUSED = json.dumps({"error": "refused"})
-
-
-class Scripted(GenericFakeChatModel):
-    """Says what it is told to; keeps what it was sent."""
-
-    model_name: str = "scripted"
-    sent: list[list[BaseMessage]]
-
-    def bind_tools(self, *_: Any, **__: Any) -> Any:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.sent.append(messages)
-        return super()._generate(messages)
-
-
-def script(*replies: str) -> Scripted:
-    """Each reply has its calls by comma; the last says that it is over."""
-
-    def calls(reply: str) -> Iterator[dict[str, Any]]:
-        for tool, service in (call.split() for call in reply.split(", ")):
-            yield {"name": tool, "args": {"service": service}, "id": next(CALL_IDS)}
-
-    said = [AIMessage(f"I {reply}.", tool_calls=[*calls(reply)]) for reply in replies]
-    return Scripted(messages=iter([*said, AIMessage("It is over.")]), sent=[])
-
-
-def answers(ended: dict[str, Any]) -> list[str]:
-    return [m.text for m in ended["messages"] if isinstance(m, ToolMessage)]
-
-
-def guarded(model: Scripted, **chosen: Any) -> Any:
-    """The guard alone."""
-    guard: Any = RulesGuard(NAME, **chosen)
-    return create_agent(model, [*map(Pipeline().tool, TOOLS)], middleware=[guard])
-
-
 VETO = (
-    "'deploy api' was not carried out [E-DEPLOY]: it needs api to be locked; it needs api to be "
-    "tested, and api is changed. First: lock api. Choose another action, in the same form."
+    "deploy(service='api') was not carried out [E-DEPLOY]: it needs api to be locked; it needs api "
+    "to be tested, and api is changed. First: lock(service='api')."
 )
 
 
-def test_a_call_that_cannot_work_is_answered_with_the_rule_and_what_would_mend_it() -> None:
-    ended = guarded(script("status api", "deploy api", *WAY)).invoke(TASK)
+def test_a_call_that_cannot_work_is_answered_with_the_rule_and_what_would_help() -> None:
+    model = script("status api", "deploy api", *WAY)
+    ended = agent_of(model, EpisodeFollower(NAME), RulesGuard(WORLD)).invoke(TASK)
     assert answers(ended)[1] == VETO and ended["messages"][4].status == "error"
     assert REFUSED not in answers(ended)
     episode = ended["episode"]
     assert episode["belief"]["flags"] == {"api": "live", "web": "changed"}
-    assert episode["belief"]["holding"] == [] and episode["sub_goal"]["progress"] == 100
+    assert episode["belief"]["holding"] == []
     assert [turn["action"] for turn in episode["history"]] == ["status api", *WAY]
     verdicts = [decision["verdict"] for decision in episode["decisions"]]
     assert verdicts == ["accepted", "asked_again", *["accepted"] * 5]
@@ -93,73 +52,91 @@ async def test_on_an_event_loop_it_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "replies", "vetoed"),
+    ("replies", "vetoed"),
     [
-        ({}, ["deploy api", "test api", "build api"], [True, True, False]),
-        ({}, ["deploy api", "deploy api"], [True, False]),
-        ({"reasks": 1}, ["deploy api", "test api"], [True, False]),
-        ({"reasks": 0}, ["deploy api"], [False]),
-        ({"guard": "off"}, ["deploy api", "test api"], [False, False]),
-        ({"without_rules": "E-DEPLOY"}, ["deploy api"], [False]),
-        # Side by side no call can count on another; what was played in vain need not be again.
-        ({}, ["lock api, build api"], [False, True]),
-        ({"reasks": 0}, ["deploy api", "deploy api"], [False, False]),
-        ({"reasks": 9}, ["status api", "lock api", "lock web"], [False, False, True]),
+        (["deploy api", "test api", "build api"], [True, True, True]),
+        (["deploy api"] * 4, [True] * 4),
+        (["status api", "lock api", "lock web"], [False, False, True]),
+        # The calls of a reply may run in any order: each must be right without the others, too.
+        (["lock api, build api"], [False, True]),
+        (["lock api, lock web"], [False, True]),
+        (["lock api", "build api, status api, test web"], [False, False, False, True]),
     ],
 )
-def test_it_has_a_limit_and_can_be_switched_off(
-    chosen: dict[str, Any], replies: list[str], vetoed: list[bool]
+def test_a_call_against_the_rules_is_refused_each_time(
+    replies: list[str], vetoed: list[bool], tmp_path: Path
 ) -> None:
-    ended = guarded(script(*replies), **chosen).invoke(TASK)
+    """And each refusal is among the decisions, also one that equals the one before."""
+    ended = make_agent(script(*replies), str(tmp_path)).invoke(TASK)
     assert [" was not carried out " in answer for answer in answers(ended)] == vetoed
-    assert len(ended["episode"]["history"]) == vetoed.count(False)
-    refusals = [turn["failed"] for turn in ended["episode"]["history"]]
-    assert refusals == [
-        answer == REFUSED for answer in answers(ended) if " was not carried out " not in answer
-    ]
-
-
-def test_only_what_the_guard_can_do_is_taken() -> None:
-    with pytest.raises(RpmsError, match="guard='policy': tool calls are verified, or it is off"):
-        RulesGuard(NAME, guard="policy")
-    with pytest.raises(RpmsError, match="unknown setting 'reask'"):
-        RulesGuard(NAME, reask=1)
+    episode = ended["episode"]
+    assert REFUSED not in answers(ended) and len(episode["history"]) == vetoed.count(False)
+    assert [d["verdict"] == "asked_again" for d in episode["decisions"]] == vetoed
+    (line,) = read_run(tmp_path).episodes.values()
+    assert (line.proposals, line.asked_again) == (len(vetoed), vetoed.count(True))
+    log = read_log(read_run(tmp_path).log_file(line))
+    assert log is not None
+    logged = [decision for step in log["steps"] for decision in step.get("decisions", ())]
+    assert logged == episode["decisions"]
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "action"),
     [
-        ("build", {"service": "api", "fast": True}, "build api"),
+        ("build", {"service": "api"}, "build api"),
+        ("build", {"service": "api", "fast": True}, "build(service='api', fast=True)"),
         ("build", {}, "build()"),
         ("build", {"service": ""}, "build(service='')"),
         ("build", {"service": "a\nb"}, "build(service='a\\nb')"),
         ("search", {"query": "api", "most": 3}, "search(query='api', most=3)"),
     ],
 )
-def test_a_tool_call_is_the_action_of_its_name(
+def test_prompts_logs_and_memories_write_a_call_as_the_manual_does(
     tool: str, arguments: dict[str, Any], action: str
 ) -> None:
-    assert action_of(load_manual(NAME), tool, arguments) == action
+    """One that the manual has no words for is written as a call."""
+    assert EpisodeFollower(NAME).action(Call(tool, arguments)) == action
 
 
-def test_the_guard_lets_pass_what_the_manual_does_not_know() -> None:
-    def search(service: str) -> str:
-        """Somebody else's tool."""
-        return "Error: no such page"
+def search(service: str) -> str:
+    """Somebody else's tool."""
+    return "Error: no such page"
 
-    guard: Any = RulesGuard(NAME)
-    ended = create_agent(script("search api"), [search], middleware=[guard]).invoke(TASK)
-    (turn,) = ended["episode"]["history"]
+
+def test_a_tool_that_the_manual_does_not_know_is_an_error_unless_it_is_allowed() -> None:
+    tools = [*map(Pipeline().tool, TOOLS), search]
+
+    def ask(**chosen: Any) -> Any:
+        middleware: Any = [EpisodeFollower(NAME), RulesGuard(WORLD, **chosen)]
+        return create_agent(script("search api"), tools, middleware=middleware).invoke(TASK)
+
+    with pytest.raises(RpmsError, match="search"):
+        ask()
+    episode = ask(unknown="allow")["episode"]
+    (turn,) = episode["history"]
     assert (turn["action"], turn["failed"], turn["thought"]) == (
         "search(service='api')", True, "I search api.",
     )  # fmt: skip
-    assert ended["episode"]["decisions"] == []
 
 
-def play(out: Path, *replies: str, task: str = "Release the api.", **more: Any) -> Scripted:
-    model = script(*replies)
-    make_agent(model, str(out), **more).invoke({"messages": [("user", task)]})
-    return model
+def test_what_a_person_made_of_a_call_is_what_was_played(tmp_path: Path) -> None:
+    """The decision has both: the call that was proposed and the one that ran."""
+    rules, thread = tmp_path / "rules", {"configurable": {"thread_id": "1"}}
+    rules.mkdir()
+    (rules / "environment.yaml").write_text(
+        "tier: environment\npolicy:\n  - {id: P-WEB, action: lock, text: Not the web., "
+        'needs: ["one_of(service, api)"], on_violation: ask}\n'
+    )
+    middleware = [Recorder(NAME, tmp_path / "out"), RulesGuard(WORLD, rules=rules)]
+    agent = agent_of(script("lock web"), *middleware, checkpointer=InMemorySaver())
+    assert "__interrupt__" in agent.invoke(TASK, thread)
+    edited = {"name": "lock", "args": {"service": "api"}}
+    ended = agent.invoke(Command(resume={"type": "edit", "edited_action": edited}), thread)
+    (decision,) = ended["episode"]["decisions"]
+    assert (decision["proposal"], decision["played"]) == ("lock web", "lock api")
+    (line,) = read_run(tmp_path / "out").episodes.values()
+    log = read_log(read_run(tmp_path / "out").log_file(line))
+    assert log is not None and log["steps"][0]["action"] == "lock api"
 
 
 @pytest.fixture(scope="module")
@@ -175,9 +152,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
     run = read_run(runs)
     assert [(*key, e.success, e.failure_mode, e.steps) for key, e in run.episodes.items()] == [
-        ("D+verify", "Release_the_api.-899c4fe3", 1, 1, True, None, 5),
-        ("D+verify", "Release_the_api.-899c4fe3", 2, 1, True, None, 5),
-        ("D+verify", run.manifest.tasks[1].id, 1, 1, False, "wrong_termination", 1),
+        ("release", "Release_the_api.-899c4fe3", 1, 1, True, None, 5),
+        ("release", "Release_the_api.-899c4fe3", 2, 1, True, None, 5),
+        ("release", run.manifest.tasks[1].id, 1, 1, False, "wrong_termination", 1),
     ]
     assert run.manifest.model == "scripted" and run.manifest.split == "agent"
     first, *_ = run.episodes.values()
@@ -192,7 +169,9 @@ def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
     needs = "needs <service> to be locked; <service> to be changed"
     assert f"[E-BUILD] build <service> | {needs}\n" in system
     assert "Holding: api" in system and newest.startswith('{"lock": "api"')
-    assert load(runs).episodes.shape[0] == 3
+    played = run.settings("release")
+    assert (played["rules"], played["memory"], played["guard"]) == (True, True, "verify")
+    assert [*load(runs).episodes["condition"]] == ["release"] * 3
 
 
 def test_everything_that_reads_runs_reads_them(
@@ -202,14 +181,18 @@ def test_everything_that_reads_runs_reads_them(
     rpms, env = in_process(monkeypatch, capsys), ("--env", NAME)
     told = rpms("report", runs, "--all")
     assert told.code == 0 and "steps: not recorded" in told.out, told
+    assert "release, success rate: 50.0% 2/3" in " ".join(told.out.split())
     assert "the agent stopped at step 2" in (runs / "report.html").read_text("utf-8")
     refused = rpms("learn", *env, "--from-runs", runs, "--out", tmp_path / "memory.jsonl")
     assert refused.code == 2 and "with memory, guard verify" in refused.err
     words = ("--from-runs", runs, "--out")
     learned = rpms("learn", *env, *words, tmp_path / "memory.jsonl", "--allow", "a test")
     assert learned.code == 0 and "from 3 episodes" in learned.out, learned
+    assert "of condition release, with memory" in (tmp_path / "memory.jsonl").read_text()
     manual = rpms("rules", "learn", *env, *words, tmp_path / "manual")
     assert manual.code == 0 and "5 of 6 actions seen to work" in manual.out, manual
+    build = load_manual(NAME, str(tmp_path / "manual")).by_name["build"]
+    assert build.effects == ["state(service, built)"]
     assert rpms("rules", "check", *env).code == 0
     assert rpms("run", *env).code == 2
 
@@ -227,9 +210,8 @@ def test_memory_that_fits_the_state_is_in_the_prompt(runs: Path, tmp_path: Path)
     assert episode.recalled > episode.dropped_scf > 0
 
 
-def knowing(model: Scripted, *middleware: Any, **more: Any) -> Any:
-    tools = [*map(Pipeline().tool, TOOLS)]
-    return create_agent(model, tools, middleware=middleware, system_prompt="Be quick.", **more)
+def knowing(model: Any, *middleware: Any) -> Any:
+    return agent_of(model, *middleware, system_prompt="Be quick.")
 
 
 def test_what_changes_may_stand_behind_the_messages() -> None:
@@ -259,19 +241,12 @@ def test_an_episode_may_go_on_elsewhere(tmp_path: Path) -> None:
     go_on(named, WAY[:2])
     go_on({"messages": [("user", "Go on.")]}, WAY[2:])
     run = read_run(tmp_path)
-    assert {(e.task, e.split, e.condition) for e in run.episodes.values()} == {("7", "seen", "A")}
+    assert {(e.task, e.split, e.condition) for e in run.episodes.values()} == {("7", "seen", NAME)}
     (whole,) = run.episodes.values()
     assert (whole.steps, whole.model_calls, whole.success, whole.repeat) == (5, 7, True, 1)
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 2
     log = read_log(run.log_file(whole))
     assert log is not None and [step["action"] for step in log["steps"]] == [*WAY, ""]
-
-
-def test_a_folder_of_other_settings_is_refused_before_anything_is_played(runs: Path) -> None:
-    model = script(*WAY)
-    with pytest.raises(RpmsError, match=r"holds a run with other settings: .*reasks: 2 before"):
-        make_agent(model, str(runs), reasks=1).invoke(TASK)
-    assert model.sent == []
 
 
 def test_a_world_of_tools_has_no_games_of_ours() -> None:

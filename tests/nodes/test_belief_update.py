@@ -3,9 +3,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
+import pytest
+
 from rpms.envs import get_environment
 from rpms.nodes import belief_update
+from rpms.nodes.belief_update import belief_after
+from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.turn import Turn
 
 Play = Callable[..., list[EpisodeState]]
 
@@ -26,3 +32,27 @@ def test_it_is_the_environment_that_decides(play_script: Play) -> None:
         if turn["action"]:
             belief = env.update_belief(belief, turn["action"], turn["observation"])
     assert last["belief"] == belief
+
+
+RELEASE = "examples.release.agent:WORLD"
+LOCKED = '{"lock": "api", "api": "changed"}'
+
+
+@pytest.mark.parametrize(
+    ("observation", "failed", "holding", "calls"),
+    [
+        (LOCKED, False, ["api"], 1),
+        ('{"error": "refused"}', True, [], 0),
+        # The tool raised an exception: what it says is no answer of the world.
+        ("out of memory", True, [], 0),
+    ],
+)
+def test_a_turn_of_a_tool_call_is_read_by_the_call(
+    observation: str, failed: bool, holding: list[str], calls: int
+) -> None:
+    """Whatever the action's text is: nothing is read from that."""
+    env, manual = get_environment(RELEASE), load_manual(RELEASE)
+    turn = Turn(step=1, thought="", action="?", observation=observation, failed=failed, reply="",
+                call={"tool": "lock", "arguments": {"service": "api"}})  # fmt: skip
+    belief = belief_after(env, manual, empty_belief(), turn)
+    assert (belief["holding"], len(belief["calls"])) == (holding, calls)

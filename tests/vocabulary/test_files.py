@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -22,6 +23,7 @@ from rpms.vocabulary.files import (
     expanded,
     is_file,
     is_folder,
+    json_bytes,
     make_folder,
     open_plain,
     parse_json,
@@ -188,3 +190,16 @@ def test_a_home_that_nobody_has(
     monkeypatch.setenv(variable, "~nouser/x")
     with pytest.raises(RpmsError, match=f"{variable}: '~nouser/x'"):
         use()
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ([math.nan, math.inf, {"a": -math.inf}], b'["NaN","Infinity",{"a":"-Infinity"}]'),
+        ("NaN \ud83d", b'"NaN ?"'),
+        ({"at": Path("a/b")}, b'{"at":"a/b"}'),
+    ],
+)
+def test_whatever_was_said_is_written_as_json(value: object, written: bytes) -> None:
+    assert json_bytes(value) == written
+    assert parse_json(written, "here") is not None

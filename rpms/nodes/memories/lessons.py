@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.memory_store import Entry, merge_entries, parse_entry
+from rpms.nodes.belief_update import belief_after
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
 from rpms.nodes.memories.roles import goes_nowhere, lift, wanted, without_repeats
@@ -77,7 +78,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         action = env.carried_out(action, belief, turn["observation"])
         before, known = belief, set(belief["searched"])
         own |= {name: role for role, name in env.players(before).items()}
-        belief = env.update_belief(before, turn["action"], turn["observation"])
+        belief = belief_after(env, manual, before, turn)
         if not action:
             continue
         signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}

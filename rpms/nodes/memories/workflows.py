@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rpms.envs import get_environment
 from rpms.memory_store import Note
+from rpms.nodes.belief_update import belief_after
 from rpms.nodes.manual import load_manual
 from rpms.nodes.memories.method import Ask, Learned, RecallRequest
 from rpms.nodes.memories.note_method import NoteMethod, candidate
@@ -165,7 +166,7 @@ def routines(
     began, played, own = env.print_state(belief), list[str](), dict[str, str]()
     for number, turn in enumerate(record["history"], start=1):
         own |= {name: role for role, name in env.players(belief).items()}
-        belief = env.update_belief(belief, turn["action"], turn["observation"])
+        belief = belief_after(env, manual, belief, turn)
         if turn["action"] and not turn["failed"]:
             played.append(turn["action"])
         now = env.print_state(belief)
