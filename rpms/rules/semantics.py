@@ -370,7 +370,7 @@ def forbidding(
 ) -> Iterator[tuple[Forbidden, bool]]:
     """The same about an action that was matched already, with the patterns themselves."""
     for pattern in manual.forbidden:
-        if pattern.action != rule.name or goal["type"] not in pattern.goal_types:
+        if pattern.action != rule.name or not {"all", goal["type"]} & {*pattern.goal_types}:
             continue
         if pattern.about and not manual.categories_of(goal["object"]) & set(pattern.about):
             continue
