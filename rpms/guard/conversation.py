@@ -85,10 +85,20 @@ class Desk(NamedTuple):
             memory = {**memory, "read": [*memory["read"], known]}
         return memory
 
-    def settle(self, memory: Memory, messages: Sequence[AnyMessage]) -> Memory:
-        """The memory once a reply is over: answers may have been removed before they were read."""
+    def settle(
+        self,
+        memory: Memory,
+        messages: Sequence[AnyMessage],
+        besides: Sequence[tuple[str, Call]] = (),
+    ) -> Memory:
+        """The memory once a reply is over: answers may have been removed before they were read.
+
+        Calls that were carried out ``besides``, each with its id, have no answers.
+        """
         answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+        answered |= {name for name, _ in besides}
         lost = [as_call(call) for call in memory.get("open", []) if call["id"] not in answered]
+        lost += [call for _, call in besides]
         worst = memory["worst"]
         if lost:
             worst = assume(self.manual, lost, worst or memory["belief"])

@@ -146,8 +146,6 @@ def _names(belief: Belief) -> Iterator[str]:
     yield from belief["last_seen"]
     yield from belief["flags"]
     yield from belief["records"]
-    for call in belief["calls"]:
-        yield from (value for value in call["arguments"].values() if isinstance(value, str))
 
 
 def violations(

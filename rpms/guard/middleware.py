@@ -115,7 +115,8 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Read the tools' new answers."""
-        return {"guard": self.desk.settle(self.read(state), state["messages"])}
+        memory, messages = self.read(state), state["messages"]
+        return {"guard": self.desk.settle(memory, messages, self._unnoted(messages))}
 
     def after_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Keep which calls are due: their answers might be removed before they are read."""
@@ -234,12 +235,35 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         runs = self.runs.get(reply, ())
         return [r.call for r in runs if r.id == call_id and r.over and r is not run]
 
+    def _unnoted(self, messages: Sequence[AnyMessage]) -> list[tuple[str, Call]]:
+        """Calls of the last reply that were carried out and that no answer speaks of, by their ids.
+
+        A middleware may have repeated a call and kept one answer, or written one itself.
+        """
+        noted: list[tuple[str, Call | None]] = []
+        for message in messages:
+            if isinstance(message, ToolMessage):
+                decision, name = _decision(message), message.tool_call_id
+                told = [decision["call"]] if decision.get("ran") else []
+                noted += [(name, Call(**each)) for each in (*told, *decision.get("besides", ()))]
+                noted += [] if decision else [(name, None)]
+        unnoted = []
+        for run in self.runs.get(pending(messages)[0], ()):
+            if run.over and not run.noted:
+                run.noted = True
+                found = [each for each in noted if each in ((run.id, run.call), (run.id, None))]
+                if found:
+                    noted.remove(found[0])
+                else:
+                    unnoted.append((run.id, run.call))
+        return unnoted
+
 
 class Run:
     """A call that was let through; it is over once the tool has ended, if only by an exception."""
 
     def __init__(self, call_id: str, call: Call) -> None:
-        self.id, self.call, self.over = call_id, call, False
+        self.id, self.call, self.over, self.noted = call_id, call, False, False
 
 
 class JudgedGate:

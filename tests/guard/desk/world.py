@@ -1,4 +1,4 @@
-"""A refund desk: its world for the guard, and apart from that the desk itself with its own truth."""
+"""A refund desk: its world for the guard, and the desk itself, which judges by its own books."""
 
 from __future__ import annotations
 
