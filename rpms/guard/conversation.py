@@ -7,6 +7,7 @@ belief stays. An answer of the guard itself tells nothing about the world.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ class Memory(TypedDict):
         worst: the same if every call that ended in an exception took effect; None if none did.
         goal: what the user wants; None before the first message that states it.
         read: the ids of the messages that are in it.
+        open: the calls of the last reply; one whose answer never comes may have taken effect.
         broken: why an answer could not be read; from then on every call is refused.
     """
 
@@ -44,6 +46,7 @@ class Memory(TypedDict):
     worst: Belief | None
     goal: GoalSpec | None
     read: list[str]
+    open: list[ToolCall]
     broken: str
 
 
@@ -62,7 +65,7 @@ class Desk(NamedTuple):
 
     def begin(self) -> Memory:
         """Nothing was said yet."""
-        return Memory(belief=empty_belief(), worst=None, goal=None, read=[], broken="")
+        return Memory(belief=empty_belief(), worst=None, goal=None, read=[], open=[], broken="")
 
     def read(
         self,
@@ -81,42 +84,66 @@ class Desk(NamedTuple):
             known = message.id or f"{place}:{message.type}"
             answered = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
             call = answered.pop(0) if answered else None
-            if known in done or (call and (reply, call["id"]) in taken):
+            if known in done or (call and (reply, str(call["id"])) in taken):
                 continue
-            try:
-                if isinstance(message, HumanMessage):
-                    memory = self._hear(memory, message.text)
-                elif isinstance(message, ToolMessage) and call is not None:
-                    memory = self.take(memory, as_call(call), message)
-                else:
-                    continue
-            except Exception as error:  # a world's own code may raise anything: fail closed
-                what = f"the answer of {call['name']}" if call else "a message"
-                reason = f"{what} could not be read ({type(error).__name__}: {error})"
-                memory = {**memory, "broken": reason}
+            if isinstance(message, HumanMessage):
+                memory = self._hear(memory, message.text)
+            elif isinstance(message, ToolMessage) and call is not None:
+                memory = self.take(memory, as_call(call), message)
+            else:
+                continue
             memory = {**memory, "read": [*memory["read"], known]}
         return memory
 
+    def settle(
+        self,
+        memory: Memory,
+        messages: Sequence[AnyMessage],
+        besides: Sequence[tuple[str, Call]] = (),
+    ) -> Memory:
+        """The memory once a reply is over: answers may have been removed before they were read.
+
+        Calls that were carried out ``besides``, each with its id, have no answers.
+        """
+        answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+        answered |= {name for name, _ in besides}
+        lost = [as_call(call) for call in memory.get("open", []) if call["id"] not in answered]
+        lost += [call for _, call in besides]
+        worst = memory["worst"]
+        if lost:
+            worst = assume(self.manual, lost, worst or memory["belief"])
+        return {**memory, "worst": worst, "open": []}
+
     def _hear(self, memory: Memory, text: str) -> Memory:
         """What a message says that does not state a goal is left to the agent."""
-        belief = memory["belief"]
-        if memory["goal"] is None and not memory["read"]:
-            belief = self.world.first_belief(text)
+        belief, goal = memory["belief"], memory["goal"]
         try:
-            goal: GoalSpec | None = self.world.parse_goal(text)
-        except RpmsError:
-            goal = memory["goal"]
+            if goal is None and not memory["read"]:
+                belief = self.world.first_belief(text)
+            with suppress(RpmsError):
+                goal = self.world.parse_goal(text)
+        except Exception as error:
+            return _broken(memory, "a message", error)
         return {**memory, "belief": belief, "goal": goal}
 
     def take(self, memory: Memory, call: Call, answer: ToolMessage) -> Memory:
-        """The memory after an answer.
+        """The memory after an answer; one that cannot be read breaks it."""
+        try:
+            return self._take(memory, call, answer)
+        except Exception as error:
+            return _broken(memory, f"the answer of {call.tool}", error)
 
-        A call that ended in an exception may have taken effect all the same. Only an answer that
-        tells otherwise ends that doubt.
+    def _take(self, memory: Memory, call: Call, answer: ToolMessage) -> Memory:
+        """A call that ended in an exception may have taken effect all the same.
+
+        Only an answer that tells otherwise ends that doubt.
         """
         decision = answer.response_metadata.get(DECISION) or {}
         if decision.get("call"):  # a person or another middleware has changed it
             call = Call(**decision["call"])
+        if besides := [Call(**each) for each in decision.get("besides", ())]:
+            started = memory["worst"] or memory["belief"]
+            memory = {**memory, "worst": assume(self.manual, besides, started)}
         if decision.get("ran") is False:
             return memory
         belief, worst = memory["belief"], memory["worst"]
@@ -141,9 +168,20 @@ class Desk(NamedTuple):
         possible: dict[str, Belief] = {}
         if memory["worst"] is not None:
             possible[FAILED] = memory["worst"]
+        believed, goal = memory["worst"] or memory["belief"], memory["goal"]
         if running:
-            possible[BESIDE] = assume(self.manual, running, memory["worst"] or memory["belief"])
-        return judge(self.manual, call, memory["belief"], memory["goal"], possible, allowed)
+            possible[BESIDE] = assume(self.manual, running, believed)
+        judgement = judge(self.manual, call, memory["belief"], goal, possible, allowed)
+        if judgement.verdict == "refuse":
+            return judgement
+        for other in running:  # which may come after this one: nobody knows the order
+            rest = [each for each in running if each is not other]
+            later = assume(self.manual, [*rest, call], believed)
+            against = judge(self.manual, other, later, goal)
+            if against.verdict == "refuse" and other.tool in self.manual.by_name:
+                reason = f"{other} of the same reply may run after it, and then {against.reason}"
+                return Judgement("refuse", against.rule, reason)
+        return judgement
 
     def passing(self, memory: Memory, calls: Iterable[Call]) -> list[Call]:
         """Those of a reply's calls that are not refused, each judged after the ones before it."""
@@ -152,6 +190,12 @@ class Desk(NamedTuple):
             if self.judge(memory, call, running).verdict != "refuse":
                 running.append(call)
         return running
+
+
+def _broken(memory: Memory, what: str, error: Exception) -> Memory:
+    """A world's own code may raise anything: from then on nothing is certain."""
+    reason = f"{what} could not be read ({type(error).__name__}: {error})"
+    return {**memory, "broken": reason}
 
 
 def as_call(call: Mapping[str, Any]) -> Call:

@@ -10,8 +10,9 @@ strictest decides: ``refuse`` before ``ask`` before ``warn``.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from rpms.rules import Manual
 from rpms.rules.predicates import Predicate, World, evaluate, is_open, may_hold, parse_predicate
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_call, check_needs, forbidding
-from rpms.rules.values import ABSENT
+from rpms.rules.values import ABSENT, plain
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -53,6 +54,12 @@ class Judgement(NamedTuple):
         advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
         stop = "" if self.reason.endswith("?") else "."
         return f"{call} was not carried out [{self.rule}]: {self.reason}{stop}{advice}"
+
+
+def stricter(one: Judgement, other: Judgement) -> Judgement:
+    """Of two judgements the one that lets less pass; the first where they are equal."""
+    order: tuple[Verdict, ...] = ("refuse", "ask", "warn", "allow")
+    return min(one, other, key=lambda judgement: order.index(judgement.verdict))
 
 
 class Violation(NamedTuple):
@@ -94,14 +101,15 @@ def judge(
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
     found: list[tuple[Belief, Violation]] = []
     for when, state in {"": belief, **possible}.items():
-        for violation in violations(manual, rule, bind(rule, call, state), state, goal):
-            if violation.rule in allowed:
-                continue
-            if when:
-                violation = violation._replace(reason=f"{violation.reason}, {when}")
-            if violation.on_violation == "refuse":
-                return _against(manual, rule, call, violation, state, goal)
-            found.append((state, violation))
+        for reading in readings(rule, call, state):
+            for violation in violations(manual, rule, reading, state, goal):
+                if violation.rule in allowed:
+                    continue
+                if when:
+                    violation = violation._replace(reason=f"{violation.reason}, {when}")
+                if violation.on_violation == "refuse":
+                    return _against(manual, rule, call, violation, state, goal)
+                found.append((state, violation))
     if not found:
         return Judgement("allow")
     state, worst = min(found, key=lambda pair: pair[1].on_violation)  # ask before warn
@@ -123,33 +131,44 @@ def _against(
     )
 
 
-def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
-    """The values of a rule's parameters, as the call gives them.
+def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
+    """The values of a rule's parameters, in every way in which the call may be meant.
 
-    A text that differs from a known name only by case, blanks or the form of its letters means
-    that name: no rule is passed by writing ``o1 `` for ``O1``.
+    A text that differs from a known name only by case, blanks or the form of its letters may mean
+    that name, and to many tools it does: no rule is passed by writing ``o1 `` for ``O1``. The
+    first reading takes every text as it is written, if that is known.
     """
     values = {
         parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
     }
-    texts = {p: value for p, value in values.items() if isinstance(value, str)}
-    if all(text in belief["flags"] or text in belief["records"] for text in texts.values()):
-        return values
-    known = {_plain(name): name for name in _names(belief)}
-    return {**values, **{p: known.get(_plain(text), text) for p, text in texts.items()}}
+    texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
+    alike = _spellings(*map(tuple, _named(belief))) if texts else {}
+    others: list[tuple[str, str]] = []
+    for parameter, text in texts.items():
+        if names := alike.get(plain(text)):
+            values[parameter] = text if text in names else names[0]
+            others += [(parameter, name) for name in names if name != values[parameter]]
+    return [values, *({**values, parameter: name} for parameter, name in others)]
 
 
-def _plain(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).strip().casefold()
+def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
+    """The first reading of a call."""
+    return readings(rule, call, belief)[0]
 
 
-def _names(belief: Belief) -> Iterator[str]:
-    yield from belief["last_seen"].values()
-    yield from belief["last_seen"]
-    yield from belief["flags"]
-    yield from belief["records"]
-    for call in belief["calls"]:
-        yield from (value for value in call["arguments"].values() if isinstance(value, str))
+def _named(belief: Belief) -> tuple[Iterable[str], ...]:
+    return (
+        belief["last_seen"].values(), belief["last_seen"], belief["flags"], belief["records"],
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _spellings(*names: tuple[str, ...]) -> dict[str, list[str]]:
+    """The names that are known, by what they have in common however they are written."""
+    alike: dict[str, dict[str, None]] = {}
+    for name in chain(*names):
+        alike.setdefault(plain(name), {})[name] = None
+    return {key: list(found) for key, found in alike.items()}
 
 
 def violations(

@@ -23,14 +23,21 @@ from langchain_core.tools import tool as as_tool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
-from langgraph.types import Command, interrupt
-from pydantic import ValidationError
+from langgraph.types import interrupt
 
 from rpms.guard.answers import GuardedWorld
 from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
-from rpms.guard.decision import GUARD_FAILED, Judgement
-from rpms.guard.protected import Decided, GuardedTool, Passage, SessionGate
-from rpms.guard.tools import Unknown, compare_tools, defaults_of, is_allowed, name_of
+from rpms.guard.decision import Judgement, stricter
+from rpms.guard.protected import (
+    Decided,
+    GuardedTool,
+    Passage,
+    SessionGate,
+    doubled,
+    failure,
+    messages_in,
+)
+from rpms.guard.tools import Intake, Unknown, compare_tools, is_allowed, name_of
 from rpms.rules import Manual
 from rpms.rules.schema import Enforced
 from rpms.vocabulary.calls import Call
@@ -87,15 +94,15 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             rule.id for rule in _enforced(self.desk.manual) if rule.on_violation == "ask"
         }
         self._compared: set[frozenset[str]] = set()
-        self._replies: OrderedDict[str, dict[str, tuple[Call, bool]]] = OrderedDict()
-        self._known_defaults: dict[str, Mapping[str, Any]] = {}
+        self.runs: OrderedDict[str, list[Run]] = OrderedDict()
+        self._intakes: dict[str, Intake] = {}
         self.lock = Lock()
 
     def protect(self, tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
         """The same tools with the guard inside, for any graph, ``ToolNode`` or plain call."""
         made = [each if isinstance(each, BaseTool) else as_tool(each) for each in tools]
         self.compare(made)
-        gate = SessionGate(self.desk, self.decide)
+        gate = SessionGate(self.desk, self.decide, made)
         known = self.desk.manual.by_name
         return [GuardedTool.around(t, gate) if t.name in known else t for t in made]
 
@@ -109,7 +116,12 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Read the tools' new answers."""
-        return {"guard": self.read(state)}
+        memory, messages = self.read(state), state["messages"]
+        return {"guard": self.desk.settle(memory, messages, self._unnoted(messages))}
+
+    def after_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Keep which calls are due: their answers might be removed before they are read."""
+        return {"guard": {**self.read(state), "open": pending(state["messages"])[1]}}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Compare the agent's tools with the manual, the first time that they are seen."""
@@ -154,8 +166,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             raise
         except Exception as error:
             LOG.exception("the guard failed")
-            reason = f"the guard itself failed ({type(error).__name__}: {error})"
-            gate.refuse(Judgement("refuse", GUARD_FAILED, reason))
+            gate.refuse(failure(gate.call, error))
         return gate
 
     def decide(
@@ -172,16 +183,20 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         """
         allowed: set[str] = set()
         while True:
-            judged = Call(call.tool, {**self._defaults(call.tool, tool), **call.arguments})
+            taken = self._intake(call.tool, tool).take(call.arguments)
+            forms = [Call(call.tool, taken.given), Call(call.tool, taken.converted)]
             if call.tool not in self.desk.manual.by_name and is_allowed(call.tool, self.unknown):
-                return Decided(call, judged, Judgement("allow"))
-            judgement = self.desk.judge(memory, judged, running, allowed)
+                return Decided(call, forms[1], Judgement("allow"), taken.valid)
+            judgement = self.desk.judge(memory, forms[0], running, allowed)
+            if judgement.verdict != "refuse" and repr(forms[0]) != repr(forms[1]):
+                converted = self.desk.judge(memory, forms[1], running, allowed)
+                judgement = stricter(judgement, converted)
             if judgement.verdict == "warn" and warned(judgement.rule) < self.retries:
                 judgement = judgement._replace(verdict="refuse")
             if judgement.verdict == "warn":
                 LOG.warning("%s is against %s: %s", call, judgement.rule, judgement.reason)
             if judgement.verdict != "ask":
-                return Decided(call, judged, judgement)
+                return Decided(call, forms[1], judgement, taken.valid)
             answer = ask(call, judgement)
             if answer.arguments is not None:  # what a person wrote, no other person need allow
                 call, allowed = Call(call.tool, answer.arguments), {*self._asking}
@@ -189,26 +204,67 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
                 allowed.add(judgement.rule)
             else:
                 reason = f"{judgement.reason}; a person was asked and rejected it{answer.why}"
-                return Decided(call, judged, Judgement("refuse", judgement.rule, reason))
+                return Decided(call, forms[1], Judgement("refuse", judgement.rule, reason))
 
-    def _defaults(self, name: str, tool: Any) -> Mapping[str, Any]:
-        if name not in self._known_defaults:
-            self._known_defaults[name] = defaults_of(tool) if tool is not None else {}
-        return self._known_defaults[name]
+    def _intake(self, name: str, tool: Any) -> Intake:
+        found = self._intakes.get(name)
+        if found is None or found.source is not getattr(tool, "args_schema", None):
+            found = self._intakes[name] = Intake(tool)
+        return found
 
     def running_in(self, reply: str, call_id: str) -> list[Call]:
         """The calls of a reply that this guard has let through, but for one that is still to run.
 
-        One that raised an exception may have taken effect, and counts when it comes again.
+        One that was carried out, or may have been before it raised, counts when it comes again.
         """
-        return [call for key, (call, raised) in self._replies.get(reply, {}).items()
-                if key != call_id or raised]  # fmt: skip
+        return [run.call for run in self.runs.get(reply, ()) if run.id != call_id or run.over]
 
-    def let_through(self, reply: str, call_id: str, call: Call, raised: bool = False) -> None:
+    def let_through(self, reply: str, call_id: str, call: Call) -> Run:
         """Note that a call runs."""
-        self._replies.setdefault(reply, {})[call_id] = (call, raised)
-        if len(self._replies) > MOST_REPLIES:
-            self._replies.popitem(last=False)
+        run = Run(call_id, call)
+        self.runs[reply] = [*self.runs.get(reply, ()), run]
+        if len(self.runs) > MOST_REPLIES:
+            self.runs.popitem(last=False)
+        return run
+
+    def call_off(self, reply: str, run: Run | None) -> None:
+        """Note that a call is not carried out after all."""
+        self.runs[reply] = [each for each in self.runs.get(reply, ()) if each is not run]
+
+    def runs_besides(self, reply: str, run: Run | None, call_id: str) -> list[Call]:
+        """What else was carried out under the id of a call: a middleware may have repeated it."""
+        runs = self.runs.get(reply, ())
+        return [r.call for r in runs if r.id == call_id and r.over and r is not run]
+
+    def _unnoted(self, messages: Sequence[AnyMessage]) -> list[tuple[str, Call]]:
+        """Calls of the last reply that were carried out and that no answer speaks of, by their ids.
+
+        A middleware may have repeated a call and kept one answer, or written one itself.
+        """
+        noted: list[tuple[str, Call | None]] = []
+        for message in messages:
+            if isinstance(message, ToolMessage):
+                decision, name = _decision(message), message.tool_call_id
+                told = [decision["call"]] if decision.get("ran") else []
+                noted += [(name, Call(**each)) for each in (*told, *decision.get("besides", ()))]
+                noted += [] if decision else [(name, None)]
+        unnoted = []
+        for run in self.runs.get(pending(messages)[0], ()):
+            if run.over and not run.noted:
+                run.noted = True
+                found = [each for each in noted if each in ((run.id, run.call), (run.id, None))]
+                if found:
+                    noted.remove(found[0])
+                else:
+                    unnoted.append((run.id, run.call))
+        return unnoted
+
+
+class Run:
+    """A call that was let through; it is over once the tool has ended, if only by an exception."""
+
+    def __init__(self, call_id: str, call: Call) -> None:
+        self.id, self.call, self.over, self.noted = call_id, call, False, False
 
 
 class JudgedGate:
@@ -221,28 +277,31 @@ class JudgedGate:
         self.refusal: ToolMessage | None = None
         self.memory, self.reply = guard.desk.begin(), ""
         self.decided = Decided(self.call, self.call, Judgement("allow"))
-        self.passed = self.rejected = False
+        self.run: Run | None = None
+        self.entered = self.passed = self.rejected = False
 
     def judge(self) -> None:
         """Decide about the call after those before it in the reply."""
         guard, messages = self.guard, self.request.state["messages"]
         self.memory = guard.read(self.request.state)
         self.reply, calls = pending(messages)
-        if [str(call["id"]) for call in calls].count(self.call_id) > 1:
-            reason = f"two calls of this reply have the id '{self.call_id}'"
-            return self.refuse(Judgement("refuse", GUARD_FAILED, reason))
-        earlier = map(as_call, before(calls, self.request.tool_call["id"]))
-        running = guard.desk.passing(self.memory, earlier)
+        if why := doubled(calls, self.call_id):
+            return self.refuse(failure(self.call, why))
         with guard.lock:
-            running += [
-                call for call in guard.running_in(self.reply, self.call_id) if call not in running
+            started = {run.id for run in guard.runs.get(self.reply, ())}
+            earlier = [
+                as_call(call)
+                for call in before(calls, self.request.tool_call["id"])
+                if str(call["id"]) not in started
             ]
+            running = guard.running_in(self.reply, self.call_id)
+            running += guard.desk.passing(self.memory, earlier)
             self.decided = guard.decide(
                 self.memory, self.call, running, self.request.tool, self._warned
             )
-            if self.decided.refusal is not None:
-                return self.refuse(self.decided.judgement)
-            guard.let_through(self.reply, self.call_id, self.decided.judged)
+            if self.decided.refused:
+                return self.refuse(self.decided)
+            self.run = guard.let_through(self.reply, self.call_id, self.decided.judged)
         changed = {**self.request.tool_call, "args": dict(self.decided.call.arguments)}
         request = self.request.override(tool_call=cast(Any, changed))
         if isinstance(request.tool, BaseTool):
@@ -254,57 +313,59 @@ class JudgedGate:
         found = [_decision(message) for message in self.request.state["messages"]]
         return sum(each.get("rule") == rule and each.get("ran") is False for each in found)
 
-    def refuse(self, judgement: Judgement) -> None:
+    def refuse(self, decided: Decided) -> None:
         """Answer in the tool's place."""
-        self.decided = self.decided._replace(judgement=judgement)
-        call = self.request.tool_call
-        words = judgement.words(self.decided.call)
-        answer = ToolMessage(words, tool_call_id=call["id"], name=call["name"], status="error")
-        self.refusal = self._noted(answer, ran=False)
+        self.decided = decided
+        self.refusal = decided.refusal(self.call_id, self.call, self._besides())
 
-    def enter(self, passage: Passage) -> str | None:
+    def enter(self, passage: Passage) -> Any:
         """Let the judged call pass; judge one that another middleware has changed or repeated."""
-        judged = dict(self.decided.call.arguments)
-        if passage.call.arguments == judged and not self.passed:
+        self.entered = True
+        judged = self.decided.call.arguments
+        if repr(passage.call.arguments) == repr(judged) and not self.passed:
             self.passed = True
             return None
         LOG.warning("a middleware behind the guard changed or repeated %s", self.decided.call)
         guard = self.guard
-        with guard.lock:
-            running = [self.decided.judged] if self.passed else []
-            running += guard.running_in(self.reply, self.call_id)
-            decided = guard.decide(self.memory, passage.call, running, passage.tool)
-            if decided.refusal is not None:
-                self.rejected = not self.passed
-                return decided.refusal
-            self.decided, self.passed = decided, True
-            guard.let_through(self.reply, self.call_id, decided.judged)
-        return None
+        try:
+            with guard.lock:
+                running = guard.running_in(self.reply, self.call_id)
+                decided = guard.decide(self.memory, passage.call, running, passage.tool)
+                if not decided.refused:
+                    self.decided, self.passed = decided, True
+                    passage.call = decided.call
+                    if self.run is not None and not self.run.over:
+                        guard.call_off(self.reply, self.run)
+                    self.run = guard.let_through(self.reply, self.call_id, decided.judged)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            LOG.exception("the guard failed")
+            decided = failure(passage.call, error)
+        if not decided.refused:
+            return None
+        self.rejected = not self.passed
+        return decided.refusal(self.call_id, self.call, self._besides())
+
+    def _besides(self) -> list[Call]:
+        return self.guard.runs_besides(self.reply, self.run, self.call_id)
 
     def leave(self, passage: Passage, answer: Any, error: BaseException | None) -> None:
         """Remember a call that the tool did not take, and one that may have taken effect."""
-        if isinstance(error, ValidationError):
+        if isinstance(error, GraphBubbleUp) or self.decided.not_taken(error):
+            self.guard.call_off(self.reply, self.run)
             self.rejected, self.passed = True, False
-        elif error is not None and not isinstance(error, GraphBubbleUp):
-            self.guard.let_through(self.reply, self.call_id, self.decided.judged, raised=True)
+        elif self.run is not None:
+            self.run.over = True
 
     def note(self, answer: Any) -> Any:
         """Write into an answer what was decided about its call."""
-        found = answer if isinstance(answer, list) else [answer]
-        for each in found:
-            if isinstance(each, Command) and isinstance(each.update, dict):
-                found = [*found, *each.update.get("messages", [])]
-        for message in found:
-            if isinstance(message, ToolMessage) and message.tool_call_id == self.call_id:
-                self._noted(message, ran=not self.rejected)
+        if not self.entered and isinstance(self.request.tool, GuardedTool):
+            LOG.warning("a middleware behind the guard answered %s itself", self.decided.call)
+        for message in messages_in(answer):
+            if message.tool_call_id == self.call_id:
+                self.decided.note(message, self.call, not self.rejected, self._besides())
         return answer
-
-    def _noted(self, message: ToolMessage, ran: bool) -> ToolMessage:
-        judgement, judged = self.decided.judgement, self.decided.judged
-        message.response_metadata[DECISION] = {
-            **judgement._asdict(), "ran": ran, "proposal": str(self.call), "call": judged._asdict(),
-        }  # fmt: skip
-        return message
 
 
 def _decision(message: AnyMessage) -> Mapping[str, Any]:

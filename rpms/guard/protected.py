@@ -9,25 +9,29 @@ the tools that were protected together are one conversation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from inspect import signature
 from threading import RLock
 from typing import Any, NamedTuple, Protocol, cast
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Command
 from pydantic import ConfigDict, ValidationError
 
-from rpms.guard.conversation import Desk, Memory, as_call, before, pending
-from rpms.guard.decision import Judgement
+from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
+from rpms.guard.decision import GUARD_FAILED, Judgement
 from rpms.guard.tools import arguments_of
 from rpms.vocabulary.calls import Call
 
+LOG = logging.getLogger("rpms.guard")
 RUNTIME = "runtime"
 """The argument by which a tool node gives a tool its state."""
 
@@ -38,16 +42,33 @@ class Passage:
     def __init__(self, call: Call, tool: BaseTool, call_id: str, runtime: Any, config: Any) -> None:
         self.call, self.tool, self.call_id = call, tool, call_id
         self.runtime, self.config = runtime, config
-        self.key = ("", "")
+        self.proposal, self.key = call, ("", "")
+        self.decided: Decided | None = None
 
     @property
     def messages(self) -> Sequence[AnyMessage]:
         """The conversation so far, where a graph has one."""
         state = getattr(self.runtime, "state", None)
-        found = state if isinstance(state, list) else None
+        found = state if isinstance(state, list) else getattr(state, "messages", None)
         if isinstance(state, Mapping):
             found = state.get("messages")
         return found if isinstance(found, list) else []
+
+    @property
+    def run(self) -> Any:
+        """The run of a graph's node that the call is part of; another one after an interrupt."""
+        return getattr(self.runtime, "execution_info", None)
+
+    @property
+    def task(self) -> str:
+        """The node's task, which stays the same when it runs again after an interrupt."""
+        return str(getattr(self.run, "task_id", ""))
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the call has a task of its own, without its siblings, as in ``create_agent``."""
+        path = ((self.config or {}).get("metadata") or {}).get("langgraph_path") or ("",)
+        return bool(path[0] == "__pregel_push")
 
     @property
     def thread(self) -> str:
@@ -149,8 +170,8 @@ class GuardedTool(BaseTool):
 
     def _instead(self, answer: Any, given: Any) -> Any:
         """A refusal as the caller expects an answer: a message for a tool call, else text."""
-        if isinstance(answer, str) and _is_tool_call(given):
-            return ToolMessage(answer, tool_call_id=given["id"], name=self.name, status="error")
+        if isinstance(answer, ToolMessage) and not _is_tool_call(given):
+            return answer.content
         return answer
 
 
@@ -169,76 +190,211 @@ class Decided(NamedTuple):
 
     Attributes:
         call: as it is to be carried out; a person may have changed it.
-        judged: the same with the tool's defaults for what it leaves out.
+        judged: the same as the tool takes it, with its defaults.
         judgement: the rule and the reason.
+        valid: whether the tool takes the arguments at all.
     """
 
     call: Call
     judged: Call
     judgement: Judgement
+    valid: bool = True
 
     @property
-    def refusal(self) -> str | None:
-        """The answer in the tool's place; None where the tool is to be called."""
-        if self.judgement.verdict in ("allow", "warn"):
-            return None
-        return self.judgement.words(self.call)
+    def refused(self) -> bool:
+        """Whether the call is answered in the tool's place."""
+        return self.judgement.verdict not in ("allow", "warn")
+
+    def refusal(self, call_id: str, proposal: Call, besides: Sequence[Call] = ()) -> ToolMessage:
+        """The answer in the tool's place."""
+        answer = ToolMessage(
+            self.judgement.words(self.call),
+            tool_call_id=call_id, name=self.call.tool, status="error",
+        )  # fmt: skip
+        return self.note(answer, proposal, False, besides)
+
+    def note(
+        self, message: ToolMessage, proposal: Call, ran: bool, besides: Sequence[Call] = ()
+    ) -> ToolMessage:
+        """Write into an answer what was decided about its call, and what else was carried out."""
+        message.response_metadata[DECISION] = {
+            **self.judgement._asdict(), "ran": ran, "proposal": str(proposal),
+            "call": self.judged._asdict(), "besides": [call._asdict() for call in besides],
+        }  # fmt: skip
+        return message
+
+    def not_taken(self, error: BaseException | None) -> bool:
+        """Whether the tool rejected the arguments, before it did anything."""
+        return isinstance(error, ValidationError) and not self.valid
 
 
-Decide = Callable[[Memory, Call, Sequence[Call], BaseTool], Decided]
+def messages_in(answer: Any) -> Iterator[ToolMessage]:
+    """The tool messages of an answer, also of one that is a command."""
+    for each in answer if isinstance(answer, list) else [answer]:
+        if isinstance(each, Command) and isinstance(each.update, Mapping):
+            yield from messages_in(each.update.get("messages") or [])
+        elif isinstance(each, ToolMessage):
+            yield each
+
+
+def failure(call: Call, error: BaseException | str) -> Decided:
+    """The guard itself could not decide: that refuses."""
+    what = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    reason = f"the guard itself failed ({what})"
+    return Decided(call, call, Judgement("refuse", GUARD_FAILED, reason))
+
+
+def doubled(calls: Sequence[ToolCall], call_id: str) -> str:
+    """Why a call cannot be told from another of its reply; empty if it can."""
+    if [str(call["id"]) for call in calls].count(call_id) > 1:
+        return f"two calls of this reply have the id '{call_id}'"
+    return ""
+
+
+Decide = Callable[[Memory, Call, Sequence[Call], Any, Callable[[str], int]], Decided]
+
+
+class InRound(NamedTuple):
+    """A call as the model gave it, and what was decided about it."""
+
+    proposal: Call
+    decided: Decided
+
+
+class Round:
+    """The calls of a reply in one run of a node, decided in their order before any of them runs.
+
+    A person is thus asked before anything happens: after the interrupt the node runs again as a
+    whole, perhaps in another process, and nothing must have been carried out by then. And the
+    answers of several people go to the calls that they are about.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+        self.decided: dict[str, InRound] = {}
+        self.interrupt: GraphBubbleUp | None = None
 
 
 class Session:
-    """One conversation: what is known of it, and its calls by reply and id."""
+    """One conversation: what is known of it, and its calls."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory, self.lock = memory, RLock()
         self.running: dict[tuple[str, str], Call] = {}
-        self.answers: dict[tuple[str, str], Any] = {}
+        # Of the node's last task, by the calls' ids; and all that are in the memory already.
+        self.task, self.answers = "", dict[str, tuple[Call, Any]]()
+        self.taken: set[tuple[str, str]] = set()
+        self.round = Round(None)
+        self.refused = Counter[str]()
 
 
 class SessionGate:
     """Judges each call by the conversation that it belongs to."""
 
-    def __init__(self, desk: Desk, decide: Decide) -> None:
+    def __init__(self, desk: Desk, decide: Decide, tools: Sequence[BaseTool]) -> None:
         self.desk, self._decide, self._lock = desk, decide, RLock()
+        self._tools = {tool.name: tool for tool in tools}
         self._sessions: dict[str, Session] = {}
 
     def enter(self, passage: Passage) -> Any:
         """Let a call pass that is right, whether or not those that are running take effect."""
         session = self._session(passage)
-        reply, open_calls = pending(passage.messages)
-        key = (reply, passage.call_id) if passage.call_id else ("", str(uuid4()))
         with session.lock:
             # A node that was interrupted runs again as a whole: its calls have their answers.
-            if reply and key in session.answers:
-                return session.answers[key]
-            session.memory = self.desk.read(session.memory, passage.messages, session.answers)
-            earlier = [
-                call
-                for call in before(open_calls, passage.call_id)
-                if (reply, call["id"]) not in session.answers
-            ]
-            running = [call for other, call in session.running.items() if other != key]
-            running += self.desk.passing(session.memory, map(as_call, earlier))
-            decided = self._decide(session.memory, passage.call, running, passage.tool)
-            if decided.refusal is not None:
-                return decided.refusal
-            passage.call, passage.key = decided.call, key
-            session.running[key] = decided.judged
+            if passage.task and passage.task == session.task:
+                proposal, answer = session.answers.get(passage.call_id, (None, None))
+                if proposal == passage.call:
+                    return answer
+            try:
+                decided = self._judge(session, passage)
+            except GraphBubbleUp:  # a person is asked
+                raise
+            except Exception as error:
+                LOG.exception("the guard failed")
+                decided = failure(passage.call, error)
+            if decided.refused:
+                session.refused[decided.judgement.rule] += 1
+                return decided.refusal(passage.call_id, passage.proposal)
+            passage.call, passage.decided = decided.call, decided
+            session.running[passage.key] = decided.judged
             return None
+
+    def _judge(self, session: Session, passage: Passage) -> Decided:
+        reply, calls = pending(passage.messages)
+        passage.key = (reply, passage.call_id) if passage.call_id else ("", str(uuid4()))
+        if why := doubled(calls, passage.call_id):
+            return failure(passage.call, why)
+        session.memory = self.desk.read(session.memory, passage.messages, session.taken)
+        calls = [call for call in calls if (reply, str(call["id"])) not in session.taken]
+        if passage.is_sent:  # its siblings ask for themselves
+            earlier = [
+                as_call(call)
+                for call in before(calls, passage.call_id)
+                if (reply, str(call["id"])) not in session.running
+            ]
+            return self._alone(session, passage, self.desk.passing(session.memory, earlier))
+        if passage.run is None or passage.run is not session.round.run:
+            session.round = Round(passage.run)
+            self._decide_all(session, calls)
+        if session.round.interrupt is not None:
+            raise session.round.interrupt
+        decided = session.round.decided
+        found = decided.get(passage.call_id)
+        if found is not None and found.proposal == passage.call:
+            return found.decided
+        beside = [
+            each.decided.judged
+            for key, each in decided.items()
+            if key != passage.call_id
+            and (reply, key) not in session.running
+            and not each.decided.refused
+        ]
+        return self._alone(session, passage, beside)
+
+    def _alone(self, session: Session, passage: Passage, beside: Sequence[Call]) -> Decided:
+        running = [call for key, call in session.running.items() if key != passage.key]
+        refused = session.refused.__getitem__
+        return self._decide(
+            session.memory, passage.call, [*running, *beside], passage.tool, refused
+        )
+
+    def _decide_all(self, session: Session, calls: Sequence[ToolCall]) -> None:
+        running = [*session.running.values()]
+        for call in calls:
+            proposal, tool = as_call(call), self._tools.get(call["name"])
+            if tool is None:
+                continue
+            try:
+                decided = self._decide(
+                    session.memory, proposal, running, tool, session.refused.__getitem__
+                )
+            except GraphBubbleUp as interrupt:
+                session.round.interrupt = interrupt
+                raise
+            session.round.decided[str(call["id"])] = InRound(proposal, decided)
+            if not decided.refused:
+                running.append(decided.judged)
 
     def leave(self, passage: Passage, answer: Any, error: BaseException | None) -> None:
         """Read the answer into what is known."""
-        session = self._session(passage)
+        session, decided = self._session(passage), passage.decided
         with session.lock:
-            call = session.running.pop(passage.key)
-            if isinstance(error, GraphBubbleUp | ValidationError):
-                return  # it waits for a person, or the tool did not take its arguments
-            told = answer if isinstance(answer, ToolMessage) else _as_message(answer, error)
-            session.memory = self.desk.take(session.memory, call, told)
+            session.running.pop(passage.key, None)
+            session.round.decided.pop(passage.call_id, None)
+            if decided is None or isinstance(error, GraphBubbleUp):
+                return  # it waits for a person, and comes again
+            told = [m for m in messages_in(answer) if m.tool_call_id == passage.call_id]
+            ran = not decided.not_taken(error)
+            for message in told:
+                decided.note(message, passage.proposal, ran)
+            session.taken.add(passage.key)
+            if ran:
+                message = told[0] if told else _as_message(answer, error)
+                session.memory = self.desk.take(session.memory, decided.judged, message)
             if error is None:
-                session.answers[passage.key] = answer
+                if passage.task != session.task:
+                    session.task, session.answers = passage.task, {}
+                session.answers[passage.call_id] = (passage.proposal, answer)
 
     def _session(self, passage: Passage) -> Session:
         """The conversation of a thread, else of a graph's messages, else of all calls together."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, ValidationError
 
 from rpms.rules import Manual
 from rpms.vocabulary.errors import RpmsError
@@ -30,6 +32,39 @@ def defaults_of(tool: Any) -> dict[str, Any]:
     """The values of the arguments that a call leaves out."""
     arguments = arguments_of(tool).items()
     return {name: part["default"] for name, part in arguments if "default" in part}
+
+
+class Intake:
+    """How a tool takes its arguments: converted to its own types, with its defaults."""
+
+    def __init__(self, tool: Any) -> None:
+        self.source = getattr(tool, "args_schema", None)
+        schema = tool.tool_call_schema if isinstance(tool, BaseTool) else None
+        typed = isinstance(schema, type) and issubclass(schema, BaseModel)
+        self.model: type[BaseModel] | None = schema if typed else None  # type: ignore[assignment]
+        self.defaults = defaults_of(tool) if tool is not None else {}
+
+    def take(self, arguments: Mapping[str, Any]) -> Taken:
+        """What becomes of the arguments of a call."""
+        filled = {**self.defaults, **arguments}
+        if self.model is None:
+            return Taken(filled, filled)
+        try:
+            model = self.model.model_validate(dict(arguments))
+        except ValidationError:
+            return Taken(filled, filled, valid=False)
+        return Taken(filled, {**arguments, **model.model_dump(mode="json", fallback=str)})
+
+
+class Taken(NamedTuple):
+    """The arguments of a call with the tool's defaults, and as the tool gets them.
+
+    Those that are not ``valid`` the tool rejects by itself.
+    """
+
+    given: Mapping[str, Any]
+    converted: Mapping[str, Any]
+    valid: bool = True
 
 
 def name_of(tool: Any) -> str:

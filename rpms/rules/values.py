@@ -18,6 +18,7 @@ not even a negated one.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -169,7 +170,10 @@ def _earlier(term: Term, scope: Scope) -> Any:
         call["arguments"]
         for call in scope.belief["calls"]
         if call["tool"] == term.head
-        and [call["arguments"].get(name, ABSENT) for name in same] == wanted
+        and all(
+            same_name(call["arguments"].get(name, ABSENT), value)
+            for name, value in zip(same, wanted, strict=True)
+        )
     ]
     if not term.path:
         return calls
@@ -242,6 +246,19 @@ def as_word(value: Any) -> Any:
         return {True: "true", False: "false", None: "null"}[value]
     number = as_number(value)
     return number if number is not None else value
+
+
+@lru_cache(maxsize=65536)
+def plain(name: str) -> str:
+    """A name as many tools compare it: without blanks around it, case and forms of letters."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
+
+
+def same_name(value: Any, other: Any) -> bool:
+    """Whether two arguments may name the same thing."""
+    if isinstance(value, str) and isinstance(other, str):
+        return plain(value) == plain(other)
+    return bool(as_word(value) == as_word(other))
 
 
 def _numbers(compare: Callable[[Number, Number], bool]) -> Callable[..., Any]:
