@@ -99,7 +99,7 @@ def judge(
         near = offer(strange[0], [*rule.called]) if rule.called else "it takes none"
         reason = f"the manual has no argument '{strange[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
-    found: list[tuple[Belief, Violation]] = []
+    found: list[tuple[dict[str, Any], Violation, Belief]] = []
     for when, state in {"": belief, **possible}.items():
         for reading in readings(rule, call, state):
             for violation in violations(manual, rule, reading, state, goal):
@@ -108,23 +108,22 @@ def judge(
                 if when:
                     violation = violation._replace(reason=f"{violation.reason}, {when}")
                 if violation.on_violation == "refuse":
-                    return _against(manual, rule, call, violation, state, goal)
-                found.append((state, violation))
+                    return _against(manual, rule, reading, violation, state, goal)
+                found.append((reading, violation, state))
     if not found:
         return Judgement("allow")
-    state, worst = min(found, key=lambda pair: pair[1].on_violation)  # ask before warn
-    return _against(manual, rule, call, worst, state, goal)
+    reading, worst, state = min(found, key=lambda each: each[1].on_violation)  # ask before warn
+    return _against(manual, rule, reading, worst, state, goal)
 
 
 def _against(
     manual: Manual,
     rule: ActionRule,
-    call: Call,
+    bindings: Mapping[str, Any],
     violation: Violation,
     belief: Belief,
     goal: GoalSpec | None,
 ) -> Judgement:
-    bindings = bind(rule, call, belief)
     repair = repair_call(manual, rule, bindings, violation.lacking, belief, goal)
     return Judgement(
         violation.on_violation, violation.rule, violation.reason, repair, violation.uninformed

@@ -222,8 +222,13 @@ def as_number(value: Any) -> Number | None:
     if type(value) is int:
         return value
     if isinstance(value, str):
-        return Decimal(value) if _NUMBER.fullmatch(value) else None
+        return _decimal(value)
     return value if isinstance(value, Decimal) and value.is_finite() else None
+
+
+@lru_cache(maxsize=4096)
+def _decimal(text: str) -> Decimal | None:
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def as_moment(value: Any) -> datetime | None:
@@ -308,7 +313,7 @@ _COMPARE: dict[str, Callable[..., bool | Special]] = {
 
 def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Special:
     """Whether a comparison holds: ``None`` where a value is unknown, INVALID where one is none."""
-    values = [value_of(parse_term(term), scope) for term in terms]
+    values = [value_of(term, scope) for term in map(parse_term, terms)]
     if name == "given":
         return values[0] is not ABSENT and values[0] not in (None, "", [], {})
     if name == "one_of":
