@@ -216,8 +216,15 @@ def _unmet(
     diagnosis = check_needs(manual, rule, needs, bindings, belief)
     if diagnosis.violated:
         lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
-        uninformed = all(is_open(each, belief, manual.world, bindings) for each in lacking)
+        uninformed = not any(_undone(manual, each) for each in lacking) and all(
+            is_open(each, belief, manual.world, bindings) for each in lacking
+        )
         yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
+
+
+def _undone(manual: Manual, need: Predicate) -> bool:
+    """Whether a call was to bring it about, as a verification: without it, it is not so."""
+    return need.name == "seen" and need.positive and need.arguments[1] in manual.brought_about
 
 
 def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:

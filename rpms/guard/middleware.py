@@ -108,7 +108,9 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def compare(self, tools: Sequence[Any]) -> None:
         """Raise an error where the tools and the manual do not know each other."""
-        compare_tools(self.desk.manual, tools, self.unknown, self.partial, self.desk.world.name)
+        world = self.desk.world
+        name = world.name or type(world).__name__  # an object that no registry has named
+        compare_tools(self.desk.manual, tools, self.unknown, self.partial, name)
 
     def source(self, rule: str) -> str:
         """Where a rule of the manual comes from, as it says itself."""

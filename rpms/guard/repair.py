@@ -121,8 +121,7 @@ def repair_call(
     for need in lacking:
         if need.name in WORDS:
             continue
-        path = planner.path_for(need, names, (action,))
-        if path and not any(BLANK in step for step in path):
+        if path := planner.path_for(need, names, (action,)):
             return f"first: {', then: '.join(_as_call(manual, step) for step in path)}"
     return ""
 
@@ -148,7 +147,15 @@ def _as_call(manual: Manual, action: str) -> str:
     if matched is None:
         return action
     rule, names = matched
-    return str(Call(rule.name, {name: names[parameter] for name, parameter in rule.called.items()}))
+    given = {name: _Blank(names[parameter]) for name, parameter in rule.called.items()}
+    return str(Call(rule.name, given))
+
+
+class _Blank(str):
+    """A name, or a blank, which is printed without quotation marks: ``code=<code>``."""
+
+    def __repr__(self) -> str:
+        return str(self) if self.startswith(BLANK) else super().__repr__()
 
 
 class Planner:

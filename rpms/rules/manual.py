@@ -182,6 +182,12 @@ class Manual:
         return {rule.name: rule for rule in self.actions}
 
     @cached_property
+    def brought_about(self) -> frozenset[str]:
+        """The facts that actions have as their effects."""
+        outcomes = (outcome for rule in self.actions for outcome in rule.outcomes)
+        return frozenset(o.arguments[1] for o in outcomes if o.name == "state" and o.positive)
+
+    @cached_property
     def policy(self) -> dict[str, list[PolicyRule]]:
         """What the policy demands of each action; nothing of what was left out."""
         table: dict[str, list[PolicyRule]] = {}
