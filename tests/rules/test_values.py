@@ -72,8 +72,8 @@ def test_a_comparison(text: str, expected: bool | None) -> None:
     assert truth(text) is expected
 
 
-NO_NUMBERS = [math.nan, math.inf, -math.inf, True, None, "", " 5", "1e3", "0x5", "5,0", "\u0665", "five",
-              [], {}, ABSENT, Decimal("NaN"), b"5"]  # fmt: skip
+NO_NUMBERS = [math.nan, math.inf, -math.inf, True, None, "", " 5", "1e3", "0x5", "5,0", "\u0665",
+              "five", [], {}, ABSENT, Decimal("NaN"), b"5"]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
