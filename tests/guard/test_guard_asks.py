@@ -233,7 +233,8 @@ def kinds_of_tools(desk: Desk) -> dict[str, BaseTool]:
     @tool("refund")
     def with_state(
         customer_id: str, order_id: str, usd: float,
-        state: Annotated[dict[str, Any], InjectedState], tool_call_id: Annotated[str, InjectedToolCallId], note: str = "",
+        state: Annotated[dict[str, Any], InjectedState],
+        tool_call_id: Annotated[str, InjectedToolCallId], note: str = "",
     ) -> str:  # fmt: skip
         """Refund."""
         assert state["messages"] and tool_call_id.startswith("call-")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.guard.repair import BLANK, LONGEST, find_repair
 from rpms.guard.check import check_manual
+from rpms.guard.repair import BLANK, LONGEST, find_repair
 from rpms.nodes.manual import load_manual
 from rpms.rules import check_action
 from rpms.vocabulary.belief import Belief

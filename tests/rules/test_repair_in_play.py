@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from rpms.envs import get_environment
-from rpms.guard.repair import BLANK, Repair, find_repair
 from rpms.guard.check import check_manual
+from rpms.guard.repair import BLANK, Repair, find_repair
 from rpms.nodes.manual import load_manual
 from rpms.rules import Manual, forbidden_by, match_action
 from rpms.rules.predicates import Predicate, evaluate
