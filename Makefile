@@ -49,9 +49,9 @@ test: setup-dev ## the whole test suite, and beside it lint
 
 CASES ?= 2000
 SEED := $(or $(SEED),$(shell date +%s))
-fuzz: setup-dev ## hostile words and files, others every time (CASES=5000; SEED=17 for the same again)
+fuzz: setup-dev ## hostile words, files and tool calls, others every time (CASES=5000; SEED=17 for the same again)
 	@echo "make fuzz SEED=$(SEED) CASES=$(CASES)"
-	RPMS_FUZZ_SEED=$(SEED) RPMS_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 -q tests/test_fuzz.py
+	RPMS_FUZZ_SEED=$(SEED) RPMS_FUZZ_CASES=$(CASES) $(BIN)/python -m pytest -n 2 -q tests/test_fuzz.py tests/guard/test_hostile_calls.py
 
 gold: setup-dev ## ScienceWorld's solutions of all training tasks in train_mini, judged by the guard
 	RPMS_ALL_GOLD=1 $(BIN)/python -m pytest -q tests/envs/scienceworld/test_gold.py

@@ -89,25 +89,20 @@ class Desk(NamedTuple):
             if isinstance(message, HumanMessage):
                 memory = self._hear(memory, message.text)
             elif isinstance(message, ToolMessage) and call is not None:
-                memory = self.take(memory, as_call(call), message)
+                due = [each for each in memory.get("open", []) if each["id"] != call["id"]]
+                memory = {**self.take(memory, as_call(call), message), "open": due}
             else:
                 continue
             memory = {**memory, "read": [*memory["read"], known]}
         return memory
 
-    def settle(
-        self,
-        memory: Memory,
-        messages: Sequence[AnyMessage],
-        besides: Sequence[tuple[str, Call]] = (),
-    ) -> Memory:
+    def settle(self, memory: Memory, besides: Sequence[tuple[str, Call]] = ()) -> Memory:
         """The memory once a reply is over: answers may have been removed before they were read.
 
         Calls that were carried out ``besides``, each with its id, have no answers.
         """
-        answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
-        answered |= {name for name, _ in besides}
-        lost = [as_call(call) for call in memory.get("open", []) if call["id"] not in answered]
+        known = {name for name, _ in besides}
+        lost = [as_call(call) for call in memory.get("open", []) if call["id"] not in known]
         lost += [call for _, call in besides]
         worst = memory["worst"]
         if lost:

@@ -118,8 +118,8 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Read the tools' new answers."""
-        memory, messages = self.read(state), state["messages"]
-        return {"guard": self.desk.settle(memory, messages, self._unnoted(messages))}
+        unnoted = self._unnoted(state["messages"])
+        return {"guard": self.desk.settle(self.read(state), unnoted)}
 
     def after_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Keep which calls are due: their answers might be removed before they are read."""
@@ -244,7 +244,8 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         A middleware may have repeated a call and kept one answer, or written one itself.
         """
         noted: list[tuple[str, Call | None]] = []
-        for message in messages:
+        replies = [place for place, message in enumerate(messages) if message.type == "ai"]
+        for message in messages[replies[-1] :] if replies else ():
             if isinstance(message, ToolMessage):
                 decision, name = _decision(message), message.tool_call_id
                 told = [decision["call"]] if decision.get("ran") else []

@@ -543,7 +543,7 @@ def contrary(
     own = {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys()
     if own and predicate.name in ("at", "holding", "hand_empty"):
         return ""
-    names = [bindings.get(name, name) for name in predicate.arguments]
+    names = [str(bindings.get(name, name)) for name in predicate.arguments]
     key = f"{'' if predicate.positive else 'not '}{predicate.name}"
     here, holding = belief["location"], ", ".join(belief["holding"])
     hand = f"you hold {holding}" if holding else "you hold nothing"

@@ -155,6 +155,7 @@ def _read_record(belief: Belief, record: dict[str, Any]) -> None:
         for kind in ("line", "bill"):
             for name in record[f"{kind}_ids"]:
                 _meet(belief, name, kind, record["customer_id"])
+        _settle_customers(belief)
     elif "bill_id" in record:
         _meet(belief, record["bill_id"], "bill", record["customer_id"])
         note(belief, record["bill_id"], f"bill {record['status'].lower()}")
@@ -192,6 +193,22 @@ def _settle(belief: Belief) -> None:
     if all(len(facts) > 1 for facts in bills):
         overdue = any("bill overdue" in facts for facts in bills)
         note(belief, ACCOUNT, "bills overdue" if overdue else "nothing overdue")
+    _settle_customers(belief)
+
+
+def _settle_customers(belief: Belief) -> None:
+    """The same of each customer: what is only asked for is still due.
+
+    That all bills were seen is certain only of a customer whose own record was shown.
+    """
+    facts = {name: facts_of(belief, name) for name in belief["last_seen"]}
+    for customer in {*belief["last_seen"].values()}:
+        own = [facts[name] for name, owner in belief["last_seen"].items() if owner == customer]
+        bills = [known for known in own if "a bill" in known]
+        forget(belief, customer, "bills overdue", "nothing overdue")
+        if any("a line" in known for known in own) and all(len(known) > 1 for known in bills):
+            due = any({"bill overdue", "bill awaiting payment"} & {*known} for known in bills)
+            note(belief, customer, "bills overdue" if due else "nothing overdue")
 
 
 def _read_phone(belief: Belief, text: str) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from itertools import count
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
+from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from rpms.envs.telecom.adapter import TYPES, all_tasks
 from rpms.envs.telecom.belief import read_call
 from rpms.evals.step_analysis import judge, prediction_counts
 from rpms.graph import build_graph, run_episode
-from rpms.middleware import RulesGuard, StateMemory
+from rpms.guard import RulesGuard
+from rpms.middleware import StateMemory
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text
 from tests.envs.telecom.conftest import (
@@ -29,8 +33,8 @@ from tests.envs.telecom.conftest import (
     gold,
     with_name,
 )
-from tests.examples.test_release import CALL_IDS, Scripted
 
+CALL_IDS = map(str, count())
 REQUEST = "send_payment_request customer_id=C1001 bill_id={}"
 RESUME = "resume_line customer_id=C1001 line_id=L1002"
 REFUEL = "refuel_data customer_id=C1001 line_id=L1002 gb_amount={}"
@@ -78,15 +82,33 @@ def test_no_rule_names_a_customer_or_a_task() -> None:
     assert [word for word in {*ids, *broken, "John", "555"} if word in text] == []
 
 
-def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
-    """LangChain's agent over the real tools; which of the calls were stopped."""
-    player = Player(task)
+class Scripted(GenericFakeChatModel):
+    """Says what it is told to; keeps what it was sent."""
+
+    sent: list[list[BaseMessage]]
+
+    def bind_tools(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.sent.append(messages)
+        return super()._generate(messages)
+
+
+def as_calls(actions: Any) -> list[dict[str, Any]]:
     calls = []
     for tool, texts in map(read_call, actions):
         arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
-        calls.append({"name": tool, "args": arguments, "id": next(CALL_IDS)})
+        calls.append({"name": tool, "args": arguments, "id": next(CALL_IDS), "type": "tool_call"})
+    return calls
+
+
+def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
+    """LangChain's agent over the real tools; which of the calls were stopped."""
+    player = Player(task)
+    calls = as_calls(actions)
     replies = [*(AIMessage("", tool_calls=[call]) for call in calls), AIMessage("It is over.")]
-    middleware: Any = [RulesGuard("telecom"), StateMemory("telecom")]
+    middleware: Any = [StateMemory("telecom"), RulesGuard("telecom")]
     model = Scripted(messages=iter(replies), sent=[])
     ended = create_agent(model, player.game.tools(), middleware=middleware).invoke(
         {"messages": [("user", task["goal"])]}, {"recursion_limit": 200}
@@ -94,15 +116,15 @@ def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
     answers = [message for message in ended["messages"] if isinstance(message, ToolMessage)]
     assert len(answers) == len(actions) and "P-HUMAN" in model.sent[0][0].text
     assert WORLD.drift(ended["episode"]["belief"], player.game.facts()) == []
-    stopped = [m.text for m in answers if re.match(r"'.+' was not carried out \[", m.text)]
-    return stopped, player
+    return [m.text for m in answers if " was not carried out [" in m.text], player
 
 
 def test_a_tool_calling_agent_is_stopped_at_every_violation() -> None:
     rules = Counter[str]()
     for broken, before, action, rule in VIOLATIONS.values():
-        (stopped,), _ = agent(with_name(*broken), *before, action)
-        rules[rule] += f"[{rule}]" in stopped
+        stopped, _ = agent(with_name(*broken), *before, *[action] * 4)
+        assert len(stopped) == 4
+        rules[rule] += all(f"[{rule}]" in text for text in stopped)
     assert rules == Counter(rule for *_, rule in VIOLATIONS.values())
 
 
@@ -110,6 +132,28 @@ def test_and_never_in_gold_play() -> None:
     for task in [*TRAIN.values()][::9]:
         stopped, player = agent(task, *gold(task))
         assert stopped == [] and player.game._won()
+
+
+def test_gold_play_of_every_ticket_passes_the_guard() -> None:
+    """As an agent's tool node calls it, of both splits."""
+    guard, vetoes, made = RulesGuard("telecom"), Counter[str](), 0
+    tickets = [*TRAIN.values(), *WORLD.tasks("test")]
+    for task in tickets:
+        player = Player(task)
+        tools = {tool.name: tool for tool in player.game.tools()}
+        state: Any = {"messages": [HumanMessage(task["goal"], id="0")]}
+        for call in as_calls(gold(task)):
+            state |= guard.before_model(state, None)  # type: ignore[arg-type]
+            said: Any = AIMessage("", tool_calls=[call], id=f"reply-{call['id']}")
+            state["messages"] = [*state["messages"], said]
+            state |= guard.after_model(state, None)  # type: ignore[arg-type]
+            request: Any = ToolCallRequest(call, tools[call["name"]], state, None)  # type: ignore[arg-type]
+            answer = guard.wrap_tool_call(request, lambda made: made.tool.invoke(made.tool_call))
+            answer.id, made = f"answer-{call['id']}", made + 1
+            state["messages"] = [*state["messages"], answer]
+            vetoes[answer.text] += " was not carried out [" in answer.text
+        assert player.game._won()
+    assert (len(tickets), +vetoes) == (114, Counter()) and made > 1000
 
 
 @pytest.mark.parametrize("condition", ["A", "S", "B", "C", "D+verify", "E"])
