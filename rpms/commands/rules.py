@@ -53,7 +53,7 @@ def check(
     from rpms.evals.tables import Table, count, label
     from rpms.guard.check import Finding, check_manual, find_places
     from rpms.guard.conversation import Desk
-    from rpms.guard.examples import example_problems
+    from rpms.guard.examples import example_problems, field_problems
     from rpms.guard.sources import compare_policy
     from rpms.guard.tools import tool_problems
     from rpms.nodes.manual import load_manual
@@ -84,7 +84,8 @@ def check(
             tools = [*world.tools()]
             differences = tool_problems(desk.manual, tools) if tools else ()
             unlike = [("environment", rule, words) for rule, words in differences]
-            found = [*unlike, *example_problems(desk)]
+            # Of a tool or an argument that is misspelt, the examples would only say it again.
+            found = unlike or [*field_problems(desk.manual), *example_problems(desk)]
             problems += find_places(found, world.rules, over=over)
             cited = compare_policy(desk.manual, text) if policy else None
         own = ours and world.name not in BUILT_IN  # our own are played often enough

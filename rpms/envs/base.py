@@ -513,7 +513,7 @@ class ToolWorld(Environment):
 
     def failed(self, observation: str) -> bool:
         """As LangChain words an error, or in JSON."""
-        return observation.startswith(("Error", '{"error"'))
+        return observation == "Error" or observation.startswith(("Error:", "Error ", '{"error"'))
 
     def command_templates(self) -> list[str]:
         """The syntax of Tier 3: tools are known, whatever they need and do."""

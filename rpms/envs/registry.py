@@ -78,5 +78,6 @@ def _find(name: str, playable: bool) -> EntryPoint:
     if paths_allowed() and name.isidentifier() and is_file(f"{name}/world.py"):
         look_here()
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
-    own = " (a world of your own is named MODULE:ATTRIBUTE)" if paths_allowed() else ""
+    own = " (a world of your own: the name of its folder, if that lies here, or MODULE:ATTRIBUTE)"
+    own = own if paths_allowed() else ""
     raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{own}")

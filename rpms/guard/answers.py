@@ -8,7 +8,6 @@ a thing (``records``), or that the rule says is about one (``shows``), is what i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +18,8 @@ from rpms.rules.predicates import named_by
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
+
+Records = dict[str, dict[str, Any]]
 
 
 class GuardedWorld(Protocol):
@@ -56,33 +57,47 @@ def after_answer(
         return after
     if done:
         carry_out(manual, call, after)
-    for thing, fields in _records(manual, call, answer, belief):
+    for thing, fields in _records(manual, call, answer, belief).items():
         after["records"][thing] = {**after["records"].get(thing, {}), **fields}
     return after
 
 
-def _records(
-    manual: Manual, call: Call, answer: str, belief: Belief
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object of an answer that tells what it is about, with its fields."""
+def _records(manual: Manual, call: Call, answer: str, belief: Belief) -> Records:
+    """What an answer says about each thing, field by field."""
     content: Any = None
     with suppress(ValueError, RecursionError):
         content = json.loads(answer)
+    told: Records = {}
     rule = manual.by_name.get(call.tool)
-    if rule and rule.shows and isinstance(content, Mapping):
+    if rule and rule.shows and isinstance(content, dict):
         for name in named_by(bind(rule, call, belief)[rule.shows]):
-            yield name, dict(content)
-    yield from _objects(content, manual.environment.records)
+            told[name] = dict(content)
+    for name, fields in _objects(content, manual.environment.records).items():
+        told[name] = {**fields, **told.get(name, {})}
+    return told
 
 
-def _objects(content: Any, fields: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    pending = [content]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Mapping):
-            field = next((field for field in fields if field in part), None)
+def _objects(content: Any, id_fields: list[str]) -> Records:
+    """The objects of an answer that name what they are about.
+
+    The outer one of two about the same thing counts: an inner one may repeat what a user wrote.
+    Where two side by side differ in a field, that field is not told.
+    """
+    told: Records = {}
+    level = [content]
+    while level:
+        found: Records = {}
+        differing: set[tuple[str, str]] = set()
+        for part in level:
+            field = next((f for f in id_fields if isinstance(part, dict) and f in part), None)
             for name in named_by(part[field]) if field else ():
-                yield name, dict(part)
-            pending += part.values()
-        elif isinstance(part, list):
-            pending += part
+                known = found.setdefault(name, {})
+                differing |= {(name, k) for k in known.keys() & part.keys() if known[k] != part[k]}
+                known |= part
+        for name, key in differing:
+            del found[name][key]
+        told = {name: {**found.get(name, {}), **told.get(name, {})} for name in {**told, **found}}
+        objects = [part.values() for part in level if isinstance(part, dict)]
+        lists = [part for part in level if isinstance(part, list)]
+        level = [part for parts in (*objects, *lists) for part in parts]
+    return told

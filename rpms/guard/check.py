@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -243,13 +243,19 @@ def _unknown_terms(
             yield from _unknown_terms(manual, inner, rule, True, where)
         return
     heads = [*rule.parameters, *manual.by_name, *manual.environment.things, NOW]
-    if term.head not in heads and (compared or term.path or term.inner):
-        near = offer(term.head, [*rule.parameters, *manual.environment.things])
-        yield f"'{term.head}' in '{where}' is no parameter of '{rule.syntax}'; {near}"
+    if term.head not in heads and term.inner:
+        yield f"'{term.head}' in '{where}' is no tool{_near(term.head, manual.by_name)}"
+    elif term.head not in heads and (compared or term.path):
+        yield _no_parameter(term.head, rule, where, manual.environment.things)
     for inner in term.inner:
         if inner.head not in rule.parameters:
-            near = offer(inner.head, rule.parameters)
-            yield f"'{inner.head}' in '{where}' is no parameter of '{rule.syntax}'; {near}"
+            yield _no_parameter(inner.head, rule, where)
+
+
+def _no_parameter(name: str, rule: ActionRule, where: str, things: Sequence[str] = ()) -> str:
+    near = _near(name, [*rule.parameters, *things])
+    advice = "" if near else f"; add it to the arguments of {rule.id}"
+    return f"'{name}' in '{where}' is no parameter of '{rule.name}'{near}{advice}"
 
 
 def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:

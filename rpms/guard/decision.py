@@ -93,11 +93,11 @@ def judge(
     """
     rule = manual.by_name.get(call.tool)
     if rule is None:
-        known = offer(call.tool, [*manual.by_name]) if manual.by_name else "it has no tools"
-        return Judgement("refuse", UNKNOWN_TOOL, f"the manual has no tool '{call.tool}'; {known}")
+        known = offer(call.tool, [*manual.by_name]) if manual.by_name else "they have none"
+        return Judgement("refuse", UNKNOWN_TOOL, f"the rules have no tool '{call.tool}'; {known}")
     if strange := [name for name in call.arguments if name not in rule.called]:
         near = offer(strange[0], [*rule.called]) if rule.called else "it takes none"
-        reason = f"the manual has no argument '{strange[0]}' of '{call.tool}'; {near}"
+        reason = f"the rules have no argument '{strange[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
     found: list[tuple[dict[str, Any], Violation, Belief]] = []
     for when, state in {"": belief, **possible}.items():
@@ -133,9 +133,9 @@ def _against(
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
     """The values of a rule's parameters, in every way in which the call may be meant.
 
-    A text that differs from a known name only by case, blanks or the form of its letters may mean
-    that name, and to many tools it does: no rule is passed by writing ``o1 `` for ``O1``. The
-    first reading takes every text as it is written, if that is known.
+    The first reading takes every text as it is written. One that differs from a known name only by
+    case, blanks or the form of its letters may mean that name, and to many tools it does: the call
+    has to be right in that reading, too, so that no rule is passed by writing ``o1 `` for ``O1``.
     """
     values = {
         parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
@@ -144,9 +144,7 @@ def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any
     alike = _spellings(*map(tuple, _named(belief))) if texts else {}
     others: list[tuple[str, str]] = []
     for parameter, text in texts.items():
-        if names := alike.get(plain(text)):
-            values[parameter] = text if text in names else names[0]
-            others += [(parameter, name) for name in names if name != values[parameter]]
+        others += [(parameter, name) for name in alike.get(plain(text), ()) if name != text]
     return [values, *({**values, parameter: name} for parameter, name in others)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
@@ -14,10 +15,11 @@ from rpms.rules import Manual
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, Example, Forbidden, PolicyRule
 from rpms.rules.semantics import apply_effects
+from rpms.rules.values import parse_term
 from rpms.vocabulary.belief import copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.spelling import offer
+from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
 UNTESTED = ("becomes", "changed")
 """Effects that no condition is true by."""
@@ -38,6 +40,39 @@ def example_problems(desk: Desk) -> Iterator[Problem]:
             for number, example in enumerate(examples, start=1):
                 if problem := _run(desk, rule, example, others, kind == "refused"):
                     yield "environment", rule.id, f"example {number} of '{kind}': {problem}"
+
+
+def field_problems(manual: Manual) -> Iterator[Problem]:
+    """Fields in conditions that are nearly one of the examples' answers: most likely misspelt."""
+    environment = manual.environment
+    rules = [*manual.actions, *environment.policy, *manual.forbidden]
+    examples = [example for rule in rules for example in (*rule.allowed, *rule.refused)]
+    known = {*_keys([past.answer for example in examples for past in example.after])}
+    known |= {*_keys([example.arguments for example in examples])}
+    for field in environment.records:
+        if near := _slip(field, known):
+            yield "environment", "records", f"no example answer has the field '{field}'; {near}"
+    for demand in environment.policy:
+        for condition in (*demand.conditions, *demand.demands):
+            for term in map(parse_term, condition.arguments):
+                parts = [part for each in (term, *term.inner) for part in each.path]
+                for field in parts:
+                    if near := _slip(field, known):
+                        problem = f"no example answer has the field '{field}' of '{condition}'"
+                        yield "environment", demand.id, f"{problem}; {near}"
+
+
+def _keys(data: Any) -> Iterator[str]:
+    if isinstance(data, Mapping):
+        yield from map(str, data)
+        data = [*data.values()]
+    for part in data if isinstance(data, list) else ():
+        yield from _keys(part)
+
+
+def _slip(field: str, known: Collection[str]) -> str:
+    near = nearest(field, known, ALIKE) if field not in known else []
+    return f"did you mean '{near[0]}'?" if near else ""
 
 
 def _run(desk: Desk, rule: EnforcedRule, example: Example, others: set[str], refused: bool) -> str:
@@ -79,11 +114,11 @@ def _unknown(manual: Manual, call: Call) -> str:
     """A tool or an argument that the manual does not have."""
     rule = manual.by_name.get(call.tool)
     if rule is None:
-        return f"the manual has no tool '{call.tool}'; {offer(call.tool, [*manual.by_name])}"
+        return f"the rules have no tool '{call.tool}'; {offer(call.tool, [*manual.by_name])}"
     for name in call.arguments:
         if name not in rule.called:
             near = offer(name, [*rule.called]) if rule.called else "it takes none"
-            return f"the manual has no argument '{name}' of '{call.tool}'; {near}"
+            return f"the rules have no argument '{name}' of '{call.tool}'; {near}"
     return ""
 
 

@@ -41,6 +41,7 @@ from rpms.guard.tools import Intake, Unknown, compare_tools, is_allowed, name_of
 from rpms.rules import Manual
 from rpms.rules.schema import Enforced
 from rpms.vocabulary.calls import Call
+from rpms.vocabulary.errors import RpmsError
 
 LOG = logging.getLogger("rpms.guard")
 MOST_REPLIES = 1024
@@ -89,6 +90,8 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             import_module("rpms.envs").get_environment(world) if isinstance(world, str) else world
         )
         self.desk = Desk.open(found, rules)
+        if isinstance(unknown, str) and unknown not in ("refuse", "allow"):
+            raise RpmsError(f"unknown={unknown!r}: give 'refuse', 'allow', or a list of tools")
         self.unknown, self.partial, self.retries = unknown, partial, retries
         self._asking = {
             rule.id for rule in _enforced(self.desk.manual) if rule.on_violation == "ask"
@@ -205,7 +208,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             elif answer.approved:
                 allowed.add(judgement.rule)
             else:
-                reason = f"{judgement.reason}; a person was asked and rejected it{answer.why}"
+                reason = f"{judgement.reason}; {answer.why}"
                 return Decided(call, forms[1], Judgement("refuse", judgement.rule, reason))
 
     def _intake(self, name: str, tool: Any) -> Intake:
@@ -395,27 +398,31 @@ def ask(call: Call, judgement: Judgement) -> PersonsAnswer:
     ``{"type": "reject", "message": ...}``.
     """
     description = f"{call} is against [{judgement.rule}]: {judgement.reason}."
-    answer = interrupt(
-        {
-            "type": "tool_approval",
-            "name": call.tool,
-            "args": dict(call.arguments),
-            "description": description,
-            "rule": judgement.rule,
-            "reason": judgement.reason,
-            "allowed_decisions": ["approve", "edit", "reject"],
-        }
-    )
+    question = {
+        "type": "tool_approval",
+        "name": call.tool,
+        "args": dict(call.arguments),
+        "description": description,
+        "rule": judgement.rule,
+        "reason": judgement.reason,
+        "allowed_decisions": ["approve", "edit", "reject"],
+    }
+    try:
+        answer = interrupt(question)
+    except (RuntimeError, KeyError):  # as LangGraph says that no graph is running
+        return PersonsAnswer(why="a person has to be asked, and only a graph can do that")
     if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
         answer = answer["decisions"][0] if len(answer["decisions"]) == 1 else {}
-    if isinstance(answer, str):
-        answer = {"type": answer}
-    if not isinstance(answer, Mapping):
-        return PersonsAnswer()
-    edited = answer.get("edited_action")
-    if answer.get("type") == "edit" and isinstance(edited, Mapping):
+    decision = answer if isinstance(answer, Mapping) else {"type": answer}
+    edited = decision.get("edited_action")
+    if decision.get("type") == "approve":
+        return PersonsAnswer(approved=True)
+    if decision.get("type") == "reject":
+        said = f": {decision['message']}" if decision.get("message") else ""
+        return PersonsAnswer(why=f"a person was asked and rejected it{said}")
+    if decision.get("type") == "edit" and isinstance(edited, Mapping):
         arguments = edited.get("args")
-        same = edited.get("name", call.tool) == call.tool
-        return PersonsAnswer(arguments=dict(arguments) if same and arguments is not None else None)
-    why = f": {answer['message']}" if answer.get("message") else ""
-    return PersonsAnswer(approved=answer.get("type") == "approve", why=why)
+        if edited.get("name", call.tool) == call.tool and isinstance(arguments, Mapping):
+            return PersonsAnswer(arguments=dict(arguments))
+    LOG.warning("an answer to %s could not be read: %r", description, answer)
+    return PersonsAnswer(why="a person was asked, and the answer could not be read")

@@ -111,9 +111,7 @@ def repair_call(
     for need in lacking:
         if shown := _shown_by(manual, bindings, need, belief):
             return f"first: {shown}"
-    names = {name: only for name, value in bindings.items() for only in named_by(value)[:1]}
-    if {*names} != {*rule.parameters} or not lacking:
-        return ""
+    names = {name: (named_by(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
         return ""
@@ -136,7 +134,7 @@ def _shown_by(manual: Manual, bindings: Mapping[str, Any], need: Predicate, beli
             if not isinstance(thing, str) or thing in belief["records"]:
                 continue
             for rule in manual.actions:
-                if rule.shows == head and rule.parameters == [head]:
+                if rule.parameters == [head] and (rule.shows == head or not rule.effects):
                     (name,) = rule.called
                     return str(Call(rule.name, {name: thing}))
     return ""

@@ -7,7 +7,7 @@ case, punctuation and Markdown. A heading is no sentence; a rule may name one as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.rules import Manual
@@ -144,13 +144,21 @@ def split_sentences(policy: str) -> list[Sentence]:
         else:
             blocks.append(Sentence(line, text))
             listing = False
+    lines = policy.splitlines()
     return [
-        Sentence(block.line, sentence)
+        Sentence(_line_of(sentence, lines, block.line), sentence)
         for block in blocks
         if not (block.text.endswith(":") and len(block.text.split()) <= FEWEST)
         for sentence in map(str.strip, _END.split(block.text))
         if re.search(r"\w", sentence)
     ]
+
+
+def _line_of(sentence: str, lines: Sequence[str], begin: int) -> int:
+    """The line that a sentence begins in; the one of its paragraph where it cannot be found."""
+    words = " ".join(_plain(sentence).split()[:FEWEST])
+    found = (n for n, line in enumerate(lines[begin - 1 :], begin) if words in _plain(line))
+    return next(found, begin)
 
 
 def _blocks(policy: str) -> Iterator[tuple[int, str, bool]]:

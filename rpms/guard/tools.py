@@ -85,17 +85,23 @@ def tool_problems(
         if rule is None:
             if not is_allowed(name, unknown):
                 near = offer(name, [*manual.by_name]) if manual.by_name else "it has none"
-                yield "actions", f"the agent's tool '{name}' is not in the manual; {near}"
+                advice = "add it under 'actions', or to unknown=[...] if it needs no rule"
+                yield "actions", f"the rules do not have the tool '{name}'; {near} Else {advice}"
             continue
         arguments = arguments_of(tool)
         for argument in arguments:
             if argument not in rule.called:
                 near = offer(argument, [*rule.called]) if rule.called else "it has none"
-                yield rule.id, f"the argument '{argument}' of '{name}' is not in the manual; {near}"
+                problem = f"the rules do not have the argument '{argument}' of '{name}'; {near}"
+                yield rule.id, problem
         for argument in rule.called:
             if argument not in arguments:
                 near = offer(argument, [*arguments]) if arguments else "it takes none"
                 yield rule.id, f"the tool '{name}' has no argument '{argument}'; {near}"
+    for name in unknown if not isinstance(unknown, str) else ():
+        if name not in names:
+            near = offer(name, names) if names else "it has none"
+            yield "unknown", f"the agent has no tool '{name}', which unknown= names; {near}"
     for rule in manual.actions if not partial else ():
         if rule.name not in names:
             near = offer(rule.name, names) if names else "it has none"

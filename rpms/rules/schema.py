@@ -26,7 +26,14 @@ from rpms.rules.predicates import Predicate, Wording, parse_predicate
 from rpms.rules.values import as_moment
 from rpms.vocabulary.spelling import Strict
 
-RuleId = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
+
+def _check_id(text: str) -> str:
+    if not re.fullmatch(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+", text):
+        raise ValueError(f"'{text}' is no id; write capitals with a hyphen, such as P-TOTAL")
+    return text
+
+
+RuleId = Annotated[str, AfterValidator(_check_id)]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]

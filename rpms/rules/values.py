@@ -47,6 +47,7 @@ NOW = "now"
 FUNCTIONS = ("count", "total")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _NAME = re.compile(r"[^\W\d]\w*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 
 
 class Term(NamedTuple):
@@ -238,6 +239,8 @@ def as_moment(value: Any) -> datetime | None:
 
 @lru_cache(maxsize=4096)
 def _moment(value: str) -> datetime | None:
+    if not _DATE.fullmatch(value.strip()):
+        return None
     try:
         moment = datetime.fromisoformat(value.strip())
     except ValueError:
@@ -315,7 +318,8 @@ def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Speci
     """Whether a comparison holds: ``None`` where a value is unknown, INVALID where one is none."""
     values = [value_of(term, scope) for term in map(parse_term, terms)]
     if name == "given":
-        return values[0] is not ABSENT and values[0] not in (None, "", [], {})
+        value = values[0].strip() if isinstance(values[0], str) else values[0]
+        return value is not ABSENT and value not in (None, "", [], {})
     if name == "one_of":
         return _one_of(values[0], values[1:])
     if name == "within_hours":
@@ -365,10 +369,11 @@ def _spoken_head(term: Term, scope: Scope, bare: bool = False) -> str:
         return f"the {' '.join(term.path)} of {calls}" if term.path else calls
     if term.head not in scope.bindings:
         return f"the {' '.join(term.path)} of {term.head}" if term.path else term.head
-    if not term.path:
-        return term.head if bare else f"<{term.head}>"
     value = scope.bindings[term.head]
-    owner = value if isinstance(value, str | int) else f"<{term.head}>"
+    if not term.path:  # in a prompt, where nothing is given yet, it is a blank
+        blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
+        return f"<{term.head}>" if blank else term.head
+    owner = value if isinstance(value, str | int) else term.head
     return f"the {' '.join(term.path)} of {owner}"
 
 
