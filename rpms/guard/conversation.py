@@ -76,10 +76,14 @@ class Desk(NamedTuple):
         """The memory with every message that is not in it yet.
 
         Answers to calls that were ``taken``, by the reply's id and their own, are in it already.
+        The calls of a reply ran side by side: what one of them has looked up may be older than
+        what another has changed, so that changes are read last.
         """
         done, calls, reply = {*memory["read"]}, dict[str, list[ToolCall]](), ""
+        changes: list[tuple[str, Call, ToolMessage]] = []
         for place, message in enumerate(messages):
             if isinstance(message, AIMessage):
+                memory, changes = self._take_changes(memory, changes), []
                 calls, reply = calls_by_id(message), message.id or str(place)
             known = message.id or f"{place}:{message.type}"
             answered = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
@@ -90,11 +94,36 @@ class Desk(NamedTuple):
                 memory = self._hear(memory, message.text)
             elif isinstance(message, ToolMessage) and call is not None:
                 due = [each for each in memory.get("open", []) if each["id"] != call["id"]]
-                memory = {**self.take(memory, as_call(call), message), "open": due}
+                memory = {**memory, "open": due}
+                if self.changes(call["name"]):
+                    changes.append((known, as_call(call), message))
+                    continue
+                memory = self.take(memory, as_call(call), message)
             else:
                 continue
             memory = {**memory, "read": [*memory["read"], known]}
+        return self._take_changes(memory, changes)
+
+    def changes(self, tool: str) -> bool:
+        """Whether a tool has effects that the manual knows."""
+        rule = self.manual.by_name.get(tool)
+        return rule is not None and bool(rule.outcomes)
+
+    def _take_changes(
+        self, memory: Memory, changes: Sequence[tuple[str, Call, ToolMessage]]
+    ) -> Memory:
+        for known, call, answer in changes:
+            memory = {**self.take(memory, call, answer), "read": [*memory["read"], known]}
+        ran = [carried_out(call, answer) for _, call, answer in reversed(changes)]
+        if len(again := [*filter(None, ran)]) > 1:  # in which order nobody knows
+            memory = self.redo(memory, again)
         return memory
+
+    def redo(self, memory: Memory, calls: Sequence[Call]) -> Memory:
+        """The memory if these calls, which are in it already, were the last to take effect."""
+        again = assume(self.manual, calls, memory["worst"] or memory["belief"])
+        again["calls"] = (memory["worst"] or memory["belief"])["calls"]
+        return {**memory, "worst": None if again == memory["belief"] else again}
 
     def settle(self, memory: Memory, besides: Sequence[tuple[str, Call]] = ()) -> Memory:
         """The memory once a reply is over: answers may have been removed before they were read.
@@ -191,6 +220,14 @@ def _broken(memory: Memory, what: str, error: Exception) -> Memory:
     """A world's own code may raise anything: from then on nothing is certain."""
     reason = f"{what} could not be read ({type(error).__name__}: {error})"
     return {**memory, "broken": reason}
+
+
+def carried_out(call: Call, answer: ToolMessage) -> Call | None:
+    """The call that an answer is about as it reached the tool; None if it did not."""
+    decision = answer.response_metadata.get(DECISION) or {}
+    if decision.get("ran") is False:
+        return None
+    return Call(**decision["call"]) if decision.get("call") else call
 
 
 def as_call(call: Mapping[str, Any]) -> Call:

@@ -44,6 +44,7 @@ class Passage:
         self.runtime, self.config = runtime, config
         self.proposal, self.key = call, ("", "")
         self.decided: Decided | None = None
+        self.started = 0
 
     @property
     def messages(self) -> Sequence[AnyMessage]:
@@ -286,6 +287,7 @@ class Session:
         self.taken: set[tuple[str, str]] = set()
         self.round = Round(None)
         self.refused = Counter[str]()
+        self.changes: list[Call] = []
 
 
 class SessionGate:
@@ -317,6 +319,7 @@ class SessionGate:
                 return decided.refusal(passage.call_id, passage.proposal)
             passage.call, passage.decided = decided.call, decided
             session.running[passage.key] = decided.judged
+            passage.started = len(session.changes)
             return None
 
     def _judge(self, session: Session, passage: Passage) -> Decided:
@@ -391,6 +394,11 @@ class SessionGate:
             if ran:
                 message = told[0] if told else _as_message(answer, error)
                 session.memory = self.desk.take(session.memory, decided.judged, message)
+                if later := session.changes[passage.started :]:
+                    # They may have taken effect after this call looked something up.
+                    session.memory = self.desk.redo(session.memory, later)
+                if self.desk.changes(decided.judged.tool):
+                    session.changes.append(decided.judged)
             if error is None:
                 if passage.task != session.task:
                     session.task, session.answers = passage.task, {}

@@ -366,6 +366,29 @@ def test_threads_of_one_guard_know_nothing_of_each_other() -> None:
         assert refused(answers(ended)) == [True] and desk.done == []
 
 
+class Lagging(Desk):
+    """Its look-ups show how things were before anybody acted."""
+
+    def get_order(self, order_id: str) -> str:
+        return Desk().get_order(order_id)
+
+
+@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_ran_beside_a_change_does_not_tell_what_is_so_after_it(
+    protected: bool, first: bool
+) -> None:
+    """In one reply an order is paid back and looked up: the answer may be from before."""
+    desk, guard = Lagging(slow=0.01), new_guard()
+    pair = [refund("O1", 20), look("O1")[0][0]]
+    replies = [*KNOWN, pair if first else pair[::-1], [refund("O1", 20)]]
+    if protected:
+        ended = graph_of(guard.protect(desk.tools()), script(replies)).invoke(ASKED)
+    else:
+        ended = agent_of(desk, replies, guard).invoke(ASKED)
+    assert desk.refunds == [20.0] and verdicts(ended) == [False, False, True]
+
+
 CALLS = [*KNOWN, [refund("O1", 500)], [refund("O1", 20), refund("O1", 20)], [refund("O1", 20)]]
 
 

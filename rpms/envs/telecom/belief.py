@@ -190,7 +190,8 @@ def _settle(belief: Belief) -> None:
     """What the bills seen so far add up to, once every bill of the account has been seen."""
     known = [facts_of(belief, name) for name in belief["last_seen"]]
     bills = [facts for facts in known if "a bill" in facts]
-    if all(len(facts) > 1 for facts in bills):
+    listed = any("a line" in facts for facts in known)  # by the customer's own record
+    if listed and all(len(facts) > 1 for facts in bills):
         overdue = any("bill overdue" in facts for facts in bills)
         note(belief, ACCOUNT, "bills overdue" if overdue else "nothing overdue")
     _settle_customers(belief)

@@ -53,6 +53,10 @@ VIOLATIONS = {
     "paying without permission": (EXCEEDED, [IDENTIFY], "make_payment", "T-PAY"),
     "resuming before the bills are seen": (SUSPENDED, [IDENTIFY, LINE], RESUME, "T-RESUME"),
     "resuming before all is paid": (SUSPENDED, [IDENTIFY, LINE, BILLS], RESUME, "T-RESUME"),
+    "resuming before what was asked for is paid": (
+        SUSPENDED, [IDENTIFY, LINE, BILLS, REQUEST.format(OVERDUE)], RESUME, "T-RESUME"),
+    "resuming when only one bill was seen": (
+        SUSPENDED, [LINE, "get_bills_for_customer customer_id=C1001 limit=1"], RESUME, "T-RESUME"),
     "resuming after the contract": (ENDED, [IDENTIFY, LINE, BILLS], RESUME, "T-RESUME"),
     "more than two gigabytes": (EXCEEDED, [IDENTIFY, LINE, USAGE], REFUEL.format(2.5), "T-REFUEL"),
     "refuelling within the limit": (("bad_vpn", "user_abroad_roaming_enabled_off"),
