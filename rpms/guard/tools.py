@@ -85,8 +85,8 @@ def tool_problems(
         if rule is None:
             if not is_allowed(name, unknown):
                 near = offer(name, [*manual.by_name]) if manual.by_name else "it has none"
-                advice = "add it under 'actions', or to unknown=[...] if it needs no rule"
-                yield "actions", f"the rules do not have the tool '{name}'; {near} Else {advice}"
+                problem = f"the rules do not have the tool '{name}': add it under 'actions'; {near}"
+                yield "actions", problem
             continue
         arguments = arguments_of(tool)
         for argument in arguments:

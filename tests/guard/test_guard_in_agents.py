@@ -92,7 +92,7 @@ def test_tools_without_a_rule_are_named_or_allowed() -> None:
         return "rain"
 
     desk, reply = Desk(), [("weather", {"town": "Bonn"})]
-    with pytest.raises(RpmsError, match="the agent's tool 'weather' is not in the manual"):
+    with pytest.raises(RpmsError, match="the rules do not have the tool 'weather'"):
         create_agent(script([reply]), [*desk.tools(), weather],
                      middleware=[new_guard()]).invoke(ASKED)  # type: ignore[call-overload]  # fmt: skip
     for unknown in ("allow", ["weather"]):

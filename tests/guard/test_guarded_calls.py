@@ -125,7 +125,7 @@ def test_two_equal_calls_in_one_reply(way: Any) -> None:
         # Right in this order, which nobody promises but who calls one after the other.
         ([refund("O1", 5), ("close_account", {"customer_id": "C1"})], {1, 2}),
         ([("send_voucher", {"customer_id": "C1", "usd": 5})] * 4, {2}),
-        ([("send_voucher", {"customer_id": name, "usd": 5}) for name in ("C1", "c1", "C1 ")], {2}),
+        ([("send_voucher", {"customer_id": name, "usd": 5}) for name in ("C1", "c1", "C1 ")], {1}),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("slow", [0.0, 0.005])

@@ -196,7 +196,7 @@ def test_the_three_truths(text: str, fields: dict[str, Any], expected: bool | No
         ("not looked_around", "you are not informed about what is here",
          "you not to be informed about what is here"),
         # A limit is about the argument, and what was given is a fact.
-        ("at_most(n, 2)", "<n> is at most 2", "<n> to be at most 2"),
+        ("at_most(n, 2)", "n is at most 2", "n to be at most 2"),
         # In a world's own words, also where they deny, have no verb to turn, or several clauses.
         ("at_hand(p)", "desk 1 is within reach", "desk 1 to be within reach"),
         ("not at_hand(p)", "desk 1 is not within reach", "desk 1 not to be within reach"),

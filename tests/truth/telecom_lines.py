@@ -217,8 +217,9 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
             return evaluate(predicate, truth, moment.manual.world, about)
 
         def fault(now: Moment, fact: str) -> str:
-            given = re.fullmatch(r"(.+) was given", fact)
-            return "" if given and given[1] in names.values() else fact_fault(now, fact)
+            given = re.fullmatch(r"(\w+) is (.+)", fact)
+            true = given and names.get(given[1]) == given[2]
+            return "" if true else fact_fault(now, fact)
 
         yield from rejection_faults(moment, action, "; ".join(stated), holds, fault, {
             r"it (?:was rejected|changed nothing) before, and nothing has changed since|"

@@ -43,6 +43,8 @@ def true_facts(env: Any) -> dict[str, list[str]]:
         ]  # fmt: skip
     overdue = any("bill overdue" in known for known in facts.values())
     facts["account"].append("bills overdue" if overdue else "nothing overdue")
+    due = overdue or any("bill awaiting payment" in known for known in facts.values())
+    facts[customer.customer_id] = ["bills overdue" if due else "nothing overdue"]
     for name in customer.line_ids:
         line = env.tools.get_details_by_id(name)
         usage = env.tools.get_data_usage(customer.customer_id, name)

@@ -135,7 +135,7 @@ def test_a_tool_calling_agent_is_stopped_at_every_violation() -> None:
 def test_and_never_in_gold_play() -> None:
     for task in [*TRAIN.values()][::9]:
         stopped, player = agent(task, *gold(task))
-        assert stopped == [] and player.game._won()
+        assert stopped == [] and player.game.won()
 
 
 def test_gold_play_of_every_ticket_passes_the_guard() -> None:
@@ -156,7 +156,7 @@ def test_gold_play_of_every_ticket_passes_the_guard() -> None:
             answer.id, made = f"answer-{call['id']}", made + 1
             state["messages"] = [*state["messages"], answer]
             vetoes[answer.text] += " was not carried out [" in answer.text
-        assert player.game._won()
+        assert player.game.won()
     assert (len(tickets), +vetoes) == (114, Counter()) and made > 1000
 
 
