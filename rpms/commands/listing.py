@@ -30,7 +30,7 @@ NEXT_STEPS = {
         "see the policy broken, and the guard stop it: python -m {name}.agent",
         "judge the recorded conversation: rpms audit {name}.jsonl --env {name}",
         "after each change: rpms rules check --env {name} --policy {name}/policy.md",
-        "its own tests, by pytest (pip install pytest): pytest {name}",
+        "its own tests, by pytest (pip install pytest): python -m pytest {name}",
     ),
 }
 
