@@ -39,6 +39,7 @@ class Memory(TypedDict):
         goal: what the user wants; None before the first message that states it.
         read: the ids of the messages that are in it.
         open: the calls of the last reply; one whose answer never comes may have taken effect.
+        reply: the id of that reply.
         broken: why an answer could not be read; from then on every call is refused.
     """
 
@@ -47,6 +48,7 @@ class Memory(TypedDict):
     goal: GoalSpec | None
     read: list[str]
     open: list[ToolCall]
+    reply: str
     broken: str
 
 
@@ -65,7 +67,9 @@ class Desk(NamedTuple):
 
     def begin(self) -> Memory:
         """Nothing was said yet."""
-        return Memory(belief=empty_belief(), worst=None, goal=None, read=[], open=[], broken="")
+        return Memory(
+            belief=empty_belief(), worst=None, goal=None, read=[], open=[], reply="", broken=""
+        )
 
     def read(
         self,
@@ -79,7 +83,9 @@ class Desk(NamedTuple):
         The calls of a reply ran side by side: what one of them has looked up may be older than
         what another has changed, so that changes are read last.
         """
-        done, calls, reply = {*memory["read"]}, dict[str, list[ToolCall]](), ""
+        done, reply = {*memory["read"]}, memory.get("reply", "")
+        # Where the last reply was removed, its calls are still known, and answers may be left.
+        calls = {str(call["id"]): [call] for call in memory.get("open", [])}
         changes: list[tuple[str, Call, ToolMessage]] = []
         for place, message in enumerate(messages):
             if isinstance(message, AIMessage):

@@ -121,12 +121,14 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Read the tools' new answers."""
-        unnoted = self._unnoted(state["messages"])
-        return {"guard": self.desk.settle(self.read(state), unnoted)}
+        memory, messages = self.read(state), state["messages"]
+        reply = memory.get("reply") or pending(messages)[0]
+        return {"guard": self.desk.settle(memory, self._unnoted(messages, reply))}
 
     def after_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Keep which calls are due: their answers might be removed before they are read."""
-        return {"guard": {**self.read(state), "open": pending(state["messages"])[1]}}
+        reply, calls = pending(state["messages"])
+        return {"guard": {**self.read(state), "open": calls, "reply": reply}}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Compare the agent's tools with the manual, the first time that they are seen."""
@@ -241,21 +243,32 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         runs = self.runs.get(reply, ())
         return [r.call for r in runs if r.id == call_id and r.over and r is not run]
 
-    def _unnoted(self, messages: Sequence[AnyMessage]) -> list[tuple[str, Call]]:
-        """Calls of the last reply that were carried out and that no answer speaks of, by their ids.
+    def note_repeat(self, reply: str, run: Run) -> None:
+        """Write a call that was carried out again into the answer that it had before.
 
-        A middleware may have repeated a call and kept one answer, or written one itself.
+        A middleware may keep that answer, and another process go on with it.
+        """
+        for other in self.runs.get(reply, ()):
+            if other.id == run.id and other is not run and other.answer is not None:
+                decision = other.answer.response_metadata[DECISION]
+                decision["besides"] = [*decision.get("besides", ()), run.call._asdict()]
+
+    def _unnoted(self, messages: Sequence[AnyMessage], reply: str) -> list[tuple[str, Call]]:
+        """Calls of a reply that were carried out and that no answer speaks of, by their ids.
+
+        A middleware may have repeated a call and kept one answer, or written one itself. Where the
+        reply was removed from the messages, so was all before it.
         """
         noted: list[tuple[str, Call | None]] = []
-        replies = [place for place, message in enumerate(messages) if message.type == "ai"]
-        for message in messages[replies[-1] :] if replies else ():
+        places = [place for place, message in enumerate(messages) if message.id == reply]
+        for message in messages[places[-1] :] if places else messages:
             if isinstance(message, ToolMessage):
                 decision, name = _decision(message), message.tool_call_id
                 told = [decision["call"]] if decision.get("ran") else []
                 noted += [(name, Call(**each)) for each in (*told, *decision.get("besides", ()))]
                 noted += [] if decision else [(name, None)]
         unnoted = []
-        for run in self.runs.get(pending(messages)[0], ()):
+        for run in self.runs.get(reply, ()):
             if run.over and not run.noted:
                 run.noted = True
                 found = [each for each in noted if each in ((run.id, run.call), (run.id, None))]
@@ -271,6 +284,7 @@ class Run:
 
     def __init__(self, call_id: str, call: Call) -> None:
         self.id, self.call, self.over, self.noted = call_id, call, False, False
+        self.answer: ToolMessage | None = None
 
 
 class JudgedGate:
@@ -363,6 +377,7 @@ class JudgedGate:
             self.rejected, self.passed = True, False
         elif self.run is not None:
             self.run.over = True
+            self.guard.note_repeat(self.reply, self.run)
 
     def note(self, answer: Any) -> Any:
         """Write into an answer what was decided about its call."""
@@ -371,6 +386,8 @@ class JudgedGate:
         for message in messages_in(answer):
             if message.tool_call_id == self.call_id:
                 self.decided.note(message, self.call, not self.rejected, self._besides())
+                if self.run is not None:
+                    self.run.answer = message
         return answer
 
 

@@ -113,14 +113,16 @@ class Conversation:
     def _as_middleware(self, calls: Sequence[ToolCall]) -> None:
         """What LangChain's agent does in a turn, with whatever goes wrong in one."""
         random, state, none = self.random, self.state, None
-        if random.random() < 0.1:
+        chance = random.random()
+        if chance < 0.1:
             self.guard = self.make_guard(random)  # another process goes on
         if random.random() < 0.1:
             state["guard"] = SERDE.loads_typed(SERDE.dumps_typed(state.get("guard")))
         if random.random() < 0.1:
             self._say(random.choice(["Go on.", self.shop.first_message, "Do it now."]))
-        if random.random() < 0.1:
-            state["messages"] = trimmed(state["messages"], random)  # perhaps before they are read
+        # Perhaps before they are read; another process could not know of a call that was repeated.
+        if 0.1 < chance < 0.2:
+            state["messages"] = trimmed(state["messages"], random)
         state |= self.guard.before_model(state, none)  # type: ignore[arg-type]
         if random.random() < 0.1:
             state["messages"] = trimmed(state["messages"], random)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from langchain_core.messages import ToolMessage
 
 from rpms.commands.desk_template.world import WORLD
 from rpms.guard import Call, RulesGuard, judge
 from rpms.guard.answers import after_answer
+from rpms.guard.conversation import Desk
 from rpms.rules import read_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.errors import RpmsError
@@ -40,6 +44,35 @@ def test_what_no_answer_has_shown_may_still_be_so() -> None:
     too_much = Call("refund", {**REFUND.arguments, "usd": 61})
     assert not judge(MANUAL, too_much, after(VERIFY, LOOK)).uninformed
     assert judge(MANUAL, REFUND, after(VERIFY, LOOK)).verdict == "allow"
+
+
+def test_an_answer_is_read_although_its_reply_was_removed() -> None:
+    """Whatever keeps a context short may cut between a reply and its answers."""
+    desk = Desk.open(WORLD)
+    due = {"name": "get_order", "args": {"order_id": "O1"}, "id": "1", "type": "tool_call"}
+    memory: Any = {**desk.begin(), "open": [due], "reply": "gone"}
+    answer = ToolMessage('{"order_id": "O1", "total": 60}', tool_call_id="1", id="a")
+    memory = desk.settle(desk.read(memory, [answer]))
+    assert memory["belief"]["records"]["O1"]["total"] == 60 and memory["worst"] is None
+
+
+def test_of_two_objects_about_a_thing_the_outer_one_counts() -> None:
+    def told(answer: str) -> Any:
+        return after_answer(MANUAL, WORLD, empty_belief(), LOOK, answer)["records"]["O1"]
+
+    inner = '"note": {"order_id": "O1", "total": 9999, "text": "hi"}'
+    assert told(f'{{"order_id": "O1", "total": 5, {inner}}}')["total"] == 5
+    assert told(f'{{"order_id": "O1", {inner}}}')["total"] == 9999
+    side_by_side = '[{"order_id": "O1", "total": 5, "a": 1}, {"order_id": "O1", "total": 9999}]'
+    assert told(side_by_side) == {"order_id": "O1", "a": 1}
+
+
+def test_a_name_counts_as_it_is_written_and_as_it_may_be_meant() -> None:
+    belief = after(VERIFY, LOOK)
+    spelt = Call("refund", {**REFUND.arguments, "order_id": "o1"})
+    assert "no answer has shown the total of o1 yet" in judge(MANUAL, spelt, belief).reason
+    belief["records"]["o1"] = {**belief["records"]["O1"], "total": 5}
+    assert "the total of o1 is 5" in judge(MANUAL, REFUND, belief).reason
 
 
 def test_a_world_that_no_registry_has_named_is_called_by_its_class() -> None:

@@ -125,7 +125,7 @@ class Telecom:
         line, bill = _found(lines, given.get("line_id")), _found(bills, given.get("bill_id"))
         if tool == "refuel_data" and line is not None:
             limit = {p.plan_id: p.data_limit_gb for p in books.plans}[line.plan_id]
-            if not 0 < given["gb_amount"] <= 2 or line.data_refueling_gb:
+            if not 0 < float(given["gb_amount"]) <= 2 or line.data_refueling_gb:
                 return "no more than 2 GB, once"
             return "" if line.data_used_gb >= limit else "the limit is not exceeded"
         if tool == "send_payment_request" and bill is not None:
