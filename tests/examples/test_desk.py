@@ -39,7 +39,7 @@ def test_a_new_desk_runs_at_once_where_it_was_written(tmp_path: Path, shell: She
         "python -m kiosk.agent",
         "rpms audit kiosk.jsonl --env kiosk",
         "rpms rules check --env kiosk --policy kiosk/policy.md",
-        "pytest kiosk",
+        "python -m pytest kiosk",
     ]
     files = {path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8")
              for path in tmp_path.rglob("*.*")}  # fmt: skip
