@@ -30,7 +30,7 @@ from rpms.evals.manifest import rules_hash
 from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
 from rpms.evals.runner import check_recording, join_run
-from rpms.graph.routing import ROUTES
+from rpms.graph.build import routes
 from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
@@ -187,7 +187,7 @@ class StateMemory(EpisodeFollower):
         """Go through our stages as far as the prompt."""
         episode, stage = super().before_model(state, runtime)["episode"], "belief_update"
         now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
-        while stage in ROUTES and (stage := ROUTES[stage](now)) != "prompt_build":
+        while stage in routes() and (stage := routes()[stage](now)) != "prompt_build":
             follow(episode, getattr(stages, stage)(now, here))
         blocks, episode["recalls"] = within_ceiling(now, self.context, self.env)
         parts = arrange(blocks, self.context.layout, self.env)

@@ -13,8 +13,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.graph import STAGES, build_graph
-from rpms.graph.build import make_builder
-from rpms.graph.routing import ROUTES
+from rpms.graph.build import make_builder, routes
 from rpms.nodes.stage import Stage
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeState
 from rpms.vocabulary.context import RunContext
@@ -100,6 +99,6 @@ def test_the_edges_read_what_the_document_says() -> None:
     graph = build_graph()
     sentence = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
     assert sentence
-    branches = [branch for name in ROUTES for branch in graph.builder.branches[name].values()]
+    branches = [branch for name in routes() for branch in graph.builder.branches[name].values()]
     read = {key for branch in branches for key in graph.builder.schemas[branch.input_schema]}  # type: ignore[index]
     assert read == keys(sentence[1])
