@@ -36,7 +36,7 @@ from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
 from rpms.nodes.belief_update import belief_after, follow_belief
-from rpms.nodes.blocks import tokens, within_ceiling
+from rpms.nodes.blocks import tokens, within_token_budget
 from rpms.nodes.llm_call import read_usage
 from rpms.nodes.manual import manual_for
 from rpms.nodes.prompt_build import arrange
@@ -189,7 +189,7 @@ class StateMemory(EpisodeFollower):
         now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
         while stage in routes() and (stage := routes()[stage](now)) != "prompt_build":
             follow(episode, getattr(stages, stage)(now, here))
-        blocks, episode["recalls"] = within_ceiling(now, self.context, self.env)
+        blocks, episode["recalls"] = within_token_budget(now, self.context, self.env)
         parts = arrange(blocks, self.context.layout, self.env)
         texts = ["\n\n".join(filter(None, part)) for part in parts]
         episode["prompt"] = [Message(role="system", content=text) for text in texts]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 300
+RETRY_DEADLINE_S = 300
 """A net for what would never end; nothing here waits for it."""
 
 
@@ -34,7 +34,7 @@ def running(pid: int) -> bool:
 
 def wait_until_gone(pids: list[int]) -> None:
     """Fails with those that go on."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + RETRY_DEADLINE_S
     while alive := [pid for pid in pids if running(pid)]:
         assert time.monotonic() < end, f"still running: {alive}"
         time.sleep(0.05)
@@ -42,7 +42,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 def wait_until(ready: Callable[[], object], process: subprocess.Popen[Any]) -> None:
     """Something comes about while a process runs; fails if it ends before."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + RETRY_DEADLINE_S
     while not ready():
         assert process.poll() is None, "it ended before that"
         assert time.monotonic() < end, "it never came to that"

@@ -28,7 +28,7 @@ from tests.fuzz.cases import KINDS, TREE, Case
 SEED = os.environ.get("RPMS_FUZZ_SEED", "17")
 CASES = int(os.environ.get("RPMS_FUZZ_CASES", "500"))
 GROUP = 200
-PATIENCE_S = 120
+RETRY_DEADLINE_S = 120
 ROOM = 4 << 30
 """What a case may take of memory; reading a device to its end would take all there is."""
 SHOWN = 5
@@ -109,7 +109,7 @@ def test_hostile_input_gets_a_result_or_one_line(
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
-        signal.alarm(PATIENCE_S)
+        signal.alarm(RETRY_DEADLINE_S)
         case = make(Random(f"{SEED}:{kind}:{number}"), folder)
         wrong = outcome(case, monkeypatch)
         signal.alarm(0)

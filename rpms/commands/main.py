@@ -20,7 +20,7 @@ from rpms.commands.export import export
 from rpms.commands.learn import learn
 from rpms.commands.listing import models_app, tasks, worlds_app
 from rpms.commands.memory import memory_app
-from rpms.commands.option_errors import in_typed_words
+from rpms.commands.option_errors import in_typed_words, renamed_option
 from rpms.commands.report import compare, report, view
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
@@ -122,7 +122,7 @@ def main() -> None:
             say(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
-            fail(f"{error.format_message()} (see: rpms --help)")
+            fail(f"{error.format_message()}{renamed_option(sys.argv[1:])} (see: rpms --help)")
         if place := place_of(error):
             say_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rpms.vocabulary.context import declarations
+from rpms.vocabulary.context import RENAMED, declarations
 from rpms.vocabulary.errors import BadSetting
 
 
@@ -31,6 +31,14 @@ def in_typed_words(error: Exception, words: Sequence[str]) -> str:
         if meant:
             break
     return message
+
+
+def renamed_option(words: Sequence[str]) -> str:
+    """For an option that has another name now, that name."""
+    former = {"--patience": "retry_deadline_s"}
+    former |= {f"--{old.replace('_', '-')}": new for old, new in RENAMED.items()}
+    found = (former[name] for name, _ in typed(words) if name in former)
+    return next((f" It is called {declarations()[new].option} now." for new in found), "")
 
 
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:

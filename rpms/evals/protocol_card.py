@@ -201,7 +201,7 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
 def _recall(context: Mapping[str, Any]) -> str:
     """How many memories the prompt may hold, and in which form."""
     k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
-    tokens = context["memory_ceiling"] or context["ceiling"]
+    tokens = context["memory_token_budget"] or context["token_budget"]
     limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
     types = "the paper's types" if context["memory_types"] == "paper" else "all types"
     return f"{context['memory_form']}, {k}, {types}, {limit}"

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
-from rpms.vocabulary.context import OLD_GUARDS, RunContext
+from rpms.vocabulary.context import OLD_GUARDS, RENAMED, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
 from rpms.vocabulary.turn import ERRORS, EpisodeRecord, FailureMode, RecordedTurn, repeated_refusals
@@ -148,8 +148,12 @@ class Manifest(Extensible):
     @field_validator("conditions", mode="after")
     @classmethod
     def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Each setting of its kind. Runs of earlier versions call guards otherwise."""
+        """Each setting of its kind. Runs of earlier versions call settings and guards otherwise."""
         usual = RunContext().plain
+        conditions = {
+            label: {RENAMED.get(name, name): value for name, value in context.items()}
+            for label, context in conditions.items()
+        }
         for label, context in conditions.items():
             for name, value in context.items():
                 kinds = (
@@ -158,7 +162,7 @@ class Manifest(Extensible):
                 if name in usual and not isinstance(value, kinds):
                     raise ValueError(f"{label}: {name}={value!r} is not possible")
         return {
-            label: {**context, "guard": OLD_GUARDS[guard], "reasks": 1}
+            label: {**context, "guard": OLD_GUARDS[guard], "max_retries": 1}
             if (guard := context.get("guard", "off")) in OLD_GUARDS
             else context
             for label, context in conditions.items()

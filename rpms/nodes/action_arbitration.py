@@ -98,7 +98,7 @@ def _verify(
     before = [action for at, action in vetoed if at == step]
     again = proposal in (action for _, action in vetoed)
     repair = _advice(now, proposal)
-    if state["asked_again"] < context.reasks and not again:
+    if state["asked_again"] < context.max_retries and not again:
         update = _decide(state, proposal, "asked_again", against, "", repair)
         question = _question(state, proposal, against, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])

@@ -81,13 +81,13 @@ def knowledge_blocks(
     )
 
 
-def within_ceiling(
+def within_token_budget(
     state: EpisodeState, context: RunContext, env: Environment
 ) -> tuple[Blocks, list[Recall]]:
     """The blocks with as much memory as fits, and the memories with those marked that had to go.
 
-    The memory method selects first. Memory has a ceiling of its own, or shares one with rules and
-    state, which always stay. The least useful memories go first, from the end of the list.
+    The memory method selects first. Memory has a token budget of its own, or shares one with rules
+    and state, which always stay. The least useful memories go first, from the end of the list.
     """
     recalls = list(state.get("recalls", []))
     if context.memory:
@@ -95,8 +95,8 @@ def within_ceiling(
         recalls = find_method(context.memory_method).select(recalls, context, printed)
     blocks = knowledge_blocks(state, context, env, recalls)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
-    own = context.memory_ceiling
-    limit, whose = (own, "memory") if own else (context.ceiling, "the blocks")
+    own = context.memory_token_budget
+    limit, whose = (own, "memory") if own else (context.token_budget, "the blocks")
     # What stands for turns is no knowledge: it takes no memory's place.
     free = 0 if own else tokens(["\n".join(_recap(state, context, env))])
     while context.memory and shown and tokens([blocks.memory] if own else blocks) - free > limit:

@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import Environment, get_environment
 from rpms.nodes.action_arbitration import shortlist
-from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_ceiling
+from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_token_budget
 from rpms.nodes.context_budget import fit, prompt_room
 from rpms.nodes.prompt_examples import (
     NEW_TASK,
@@ -61,7 +61,7 @@ def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
 
 def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
     env = get_environment(state["env"])
-    blocks, recalls = within_ceiling(state, context, env)
+    blocks, recalls = within_token_budget(state, context, env)
     opening, closing = arrange(blocks, context.layout, env)
     choices = shortlist(state, context) if context.guard in OFFERING else []
     # Why the last action was rejected, and what is to be chosen from, stand next to the newest

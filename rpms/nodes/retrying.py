@@ -22,7 +22,7 @@ from rpms.vocabulary.context import RunContext
 T = TypeVar("T")
 FIRST_TRIES = 4
 """What every call gets, also at a server that has never answered: a wrong address is soon told."""
-GIVEN_UP = "tried as often as the run's patience has it"
+GIVEN_UP = "tried until the run's retry deadline"
 """A note on an error that is not to be tried again, whatever its kind."""
 LONGEST_PAUSE_S = 60.0
 """A server that asks for more than this is asked again after this long, and told from its reply."""
@@ -68,7 +68,9 @@ def pause_before_retry(runtime: Runtime[RunContext], error: Exception, answered:
     info = runtime.execution_info
     if info is None or not is_transient(error):
         return 0.0
-    remaining = runtime.context.patience_s - (time.time() - (info.node_first_attempt_time or 0.0))
+    remaining = runtime.context.retry_deadline_s - (
+        time.time() - (info.node_first_attempt_time or 0.0)
+    )
     if not should_retry(info.node_attempt, remaining, answered):
         error.add_note(GIVEN_UP)
         return 0.0
@@ -76,7 +78,7 @@ def pause_before_retry(runtime: Runtime[RunContext], error: Exception, answered:
 
 
 def should_retry(tries: int, remaining_s: float, answered: bool) -> bool:
-    """Whether a call that failed this often, with so much patience left, is made again."""
+    """Whether a call that failed this often, with so much time left, is made again."""
     return tries < FIRST_TRIES or (answered and remaining_s > 0 and tries < RETRY.max_attempts)
 
 
@@ -89,7 +91,7 @@ async def within(seconds: float, call: Awaitable[T]) -> T:
         raise TimeoutError(f"no reply in {seconds:g} s") from None
 
 
-async def retried(call: Callable[[], Awaitable[T]], call_s: float, patience_s: float) -> T:
+async def retried(call: Callable[[], Awaitable[T]], call_s: float, retry_deadline_s: float) -> T:
     """A call outside of the graph under the same policy, of a server that has answered before."""
     began, tries = time.monotonic(), 0
     while True:
@@ -97,7 +99,7 @@ async def retried(call: Callable[[], Awaitable[T]], call_s: float, patience_s: f
         try:
             return await within(call_s, call())
         except Exception as error:  # every client raises its own kinds
-            remaining = patience_s - (time.monotonic() - began)
+            remaining = retry_deadline_s - (time.monotonic() - began)
             if not is_transient(error) or not should_retry(tries, remaining, answered=True):
                 raise
             await asyncio.sleep(max(asked_pause(error), backoff(tries)))

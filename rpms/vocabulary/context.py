@@ -46,11 +46,11 @@ Group = Literal["knowledge", "memory", "protocol", "model"]
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """What the guard's modes were called before; run folders of that time still say so."""
 
-PATIENCE_S = 300.0
+RETRY_DEADLINE_S = 300.0
 """Most servers are back within minutes, or not before a person looks."""
 
 ALL_TURNS = -1
-CEILING = 1200
+TOKEN_BUDGET = 1200
 """Tokens that the knowledge blocks may take together: the most that the paper reports."""
 
 # The 2x2 ablation of the paper; S, what B, C and D have in common; and E, which goes past it.
@@ -143,8 +143,8 @@ class RunContext:
         "Guard", "knowledge",
         "Let the rules judge the agent's own actions too; the paper does not.",
     )] = "off"
-    reasks: Annotated[int, Setting(
-        "Re-asks", "knowledge",
+    max_retries: Annotated[int, Setting(
+        "Retries", "knowledge",
         "How often guard verify may ask the model again within a step.",
         ge=0, le=MOST_TIMES,
     )] = 2
@@ -184,15 +184,15 @@ class RunContext:
         "How many memories of each type may be recalled.",
         ge=0, le=MOST_TASKS,
     )] = 3
-    ceiling: Annotated[int, Setting(
+    token_budget: Annotated[int, Setting(
         "Knowledge tokens", "knowledge",
         "What rules, state and memory may take together; memories are left out beyond that. The "
         "paper reports 800 to 1200 tokens and cuts nothing.",
         ge=0, le=MOST_TOKENS,
-    )] = CEILING
-    memory_ceiling: Annotated[int, Setting(
+    )] = TOKEN_BUDGET
+    memory_token_budget: Annotated[int, Setting(
         "Memory tokens", "memory",
-        "What memory may take, whatever rules and state do; 0: what they leave of ceiling.",
+        "What memory may take, whatever rules and state do; 0: what they leave of token_budget.",
         ge=0, le=MOST_TOKENS,
     )] = 0
     max_steps: Annotated[int, Setting(
@@ -235,12 +235,12 @@ class RunContext:
         "minutes for a local model, which reads its first prompt slowly.",
         ge=0, option="--timeout",
     )] = 0.0
-    patience_s: Annotated[float, Setting(
-        "Patience (s)", "model",
+    retry_deadline_s: Annotated[float, Setting(
+        "Retry deadline (s)", "model",
         "How long a model call that fails is made again, with growing pauses; at least four "
         "tries are made.",
-        ge=0, option="--patience",
-    )] = PATIENCE_S
+        ge=0, option="--retry-deadline",
+    )] = RETRY_DEADLINE_S
     constrain: Annotated[Constrain, Setting(
         "Reply format", "model",
         "grammar holds replies to the action format where the server can; the paper does not.",
@@ -416,12 +416,23 @@ def settings(context: Any) -> RunContext:
     return RunContext(**(context or {}))
 
 
+RENAMED = {
+    "reasks": "max_retries",
+    "ceiling": "token_budget",
+    "memory_ceiling": "memory_token_budget",
+    "patience_s": "retry_deadline_s",
+}
+"""Names that settings had before."""
+
+
 def refuse_unknown(names: Mapping[str, Any]) -> None:
     """Name the settings that are not there; a misspelt one would otherwise do nothing."""
     known = sorted(declarations())
     if unknown := sorted({*map(str, names)} - {*known}):
         from rpms.vocabulary.spelling import offer
 
+        if new := RENAMED.get(unknown[0]):
+            raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
         raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
 
 

@@ -19,7 +19,7 @@ from tests.command_line import Rpms
 from tests.commands.conftest import Start
 from tests.commands.runs import histories, keys, lines
 from tests.openai_server import Answer, OpenAIServer
-from tests.processes import PATIENCE_S, children, running, wait_until, wait_until_gone
+from tests.processes import RETRY_DEADLINE_S, children, running, wait_until, wait_until_gone
 
 
 class Gate:
@@ -109,7 +109,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
         if running(pid):
             os.kill(pid, signal.SIGINT)
     # The model is still silent: nothing but the signal ends the run.
-    _, err = process.communicate(timeout=PATIENCE_S)
+    _, err = process.communicate(timeout=RETRY_DEADLINE_S)
     assert process.returncode == 130
     assert "Traceback" not in err
     finished = len(lines(tmp_path / "run"))

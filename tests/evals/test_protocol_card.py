@@ -113,7 +113,7 @@ def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
         (["--memory-form", "grounded"], "memory_form=recorded, not grounded"),
         (["--history", "3"], "history=-1, not 3"),
         (["--guard", "verify"], "guard=off, not verify"),
-        (["--ceiling", "1200"], "ceiling=100000000, not 1200"),
+        (["--token-budget", "1200"], "token_budget=100000000, not 1200"),
         (["--trials", "2"], "trials=1, not 2"),
         (["--protocol", "reflexion", "--trials", "1"], "trials=10, not 1"),
     ],
@@ -133,7 +133,7 @@ def test_what_is_typed_is_refused_by_name(
 def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() -> None:
     """No fifth type, no k, no limit of tokens, and the nine actions of the listing."""
     fixed = load_protocols()["paper"].set
-    assert (fixed["k"], fixed["ceiling"]) == (MOST_TASKS, MOST_TOKENS)
+    assert (fixed["k"], fixed["token_budget"]) == (MOST_TASKS, MOST_TOKENS)
     prompts = get_environment("alfworld").prompts
     actions = re.findall(r"^\d+\. (\w+)", load_system(prompts, "paper"), re.M)
     assert actions == ["go", "take", "put", "open", "close", "use", "clean", "heat", "cool"]

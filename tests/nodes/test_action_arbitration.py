@@ -85,41 +85,45 @@ TAKE, OPEN, HEAT = (f"Action: {action}" for action in (
 
 
 @pytest.mark.parametrize(
-    ("reasks", "verdicts"),
+    ("max_retries", "verdicts"),
     [
         (0, ["insisted"]),
         (1, ["asked_again", "fell_back"]),
         (2, ["asked_again", "asked_again", "fell_back"]),
     ],
 )
-def test_how_often_it_is_asked_again_is_a_setting(reasks: int, verdicts: list[str]) -> None:
-    replies = [TAKE, OPEN, HEAT][: reasks + 1]
-    decisions = verified(state("", location="sofa 1", searched=["sofa 1"]), *replies, reasks=reasks)
+def test_how_often_it_is_asked_again_is_a_setting(max_retries: int, verdicts: list[str]) -> None:
+    replies = [TAKE, OPEN, HEAT][: max_retries + 1]
+    decisions = verified(
+        state("", location="sofa 1", searched=["sofa 1"]), *replies, max_retries=max_retries
+    )
     assert [decision["verdict"] for decision in decisions] == verdicts
-    assert [bool(decision["played"]) for decision in decisions] == [False] * reasks + [True]
+    assert [bool(decision["played"]) for decision in decisions] == [False] * max_retries + [True]
 
 
-@pytest.mark.parametrize("settings", [{"reasks": 0}, {"fall_back": False}])
+@pytest.mark.parametrize("settings", [{"max_retries": 0}, {"fall_back": False}])
 def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) -> None:
     """Unasked it only notes; and asked or not, if it may not fall back, the model's own counts."""
     now = state("", location="sofa 1", searched=["sofa 1"])
-    reasks = RunContext(**settings).reasks
-    decisions = verified(now, *[TAKE, OPEN, HEAT][: reasks + 1], **settings)
+    max_retries = RunContext(**settings).max_retries
+    decisions = verified(now, *[TAKE, OPEN, HEAT][: max_retries + 1], **settings)
     assert [decision["verdict"] for decision in decisions] == [
-        *["asked_again"] * reasks,
+        *["asked_again"] * max_retries,
         "insisted",
     ]
     assert decisions[-1]["played"] == decisions[-1]["proposal"] != ""
     assert decisions[-1]["reason"]
-    again = verified(now, *[TAKE] * (1 + bool(reasks)), **settings)
+    again = verified(now, *[TAKE] * (1 + bool(max_retries)), **settings)
     assert (again[-1]["verdict"], again[-1]["played"]) == ("insisted", TAKE[8:])
     # A reply without an action leaves nothing of the model's own to play, whatever came before.
-    silent = verified(now, *[TAKE, "Hm.", "Hm."][-reasks - 1 :], **settings)
+    silent = verified(now, *[TAKE, "Hm.", "Hm."][-max_retries - 1 :], **settings)
     assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fell_back", "look")
 
 
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
-    decisions = verified(state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, reasks=9)
+    decisions = verified(
+        state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, max_retries=9
+    )
     assert [decision["verdict"] for decision in decisions] == ["asked_again", "fell_back"]
     assert decisions[-1]["played"] == "go to fridge 1"
 

@@ -81,7 +81,7 @@ def test_the_state_says_what_was_rejected_and_what_is_here(play_script: Play) ->
     assert "  Here: lettuce 1, mug 1" in lines[4]
     assert not [line for line in lines[5] if "Rejected" in line] and "  Here: knife 1" in lines[6]
     for state in states:
-        for limit in ({"ceiling": size} for size in range(700, 1200, 100)):
+        for limit in ({"token_budget": size} for size in range(700, 1200, 100)):
             fates = [
                 [
                     recall["dropped_by"]

@@ -311,7 +311,7 @@ def test_the_last_try_is_not_waited_after() -> None:
 )  # fmt: skip
 def test_patience_is_a_setting(tries: int, seconds_ago: int, answered: bool, again: bool) -> None:
     error = limited()
-    pause_before_retry(at(tries, seconds_ago, patience_s=10.0), error, answered)
+    pause_before_retry(at(tries, seconds_ago, retry_deadline_s=10.0), error, answered)
     assert is_transient(error) is again
 
 

@@ -18,7 +18,7 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.blocks import Blocks, tokens, within_ceiling
+from rpms.nodes.blocks import Blocks, tokens, within_token_budget
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_build import NEW_TASK
@@ -28,7 +28,7 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import need, parse_predicate
 from rpms.vocabulary.belief import kind_of
-from rpms.vocabulary.context import CEILING, RunContext
+from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Turn
 
@@ -99,7 +99,7 @@ def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
     now["ineffective"] = []
     for stage in (rule_assembly, goal_retrieval, scf, *([arbitration] if context.rules else [])):
         now.update(stage(now, runtime))  # type: ignore[arg-type]
-    text, now["recalls"] = within_ceiling(now, context, ENV)
+    text, now["recalls"] = within_token_budget(now, context, ENV)
     return now, text
 
 
@@ -117,7 +117,7 @@ def test_memory_speaks_of_this_home_and_this_goal(official_games: list[Path]) ->
             mine = {goal["object"], goal["destination"]}
             for condition in "CD":
                 now, text = blocks(state, condition)
-                assert tokens(text) <= CEILING
+                assert tokens(text) <= TOKEN_BUDGET
                 for name in NAME.findall(text.memory):
                     assert name in known, (text.memory, name)
                     assert name in belief["places"] or kind_of(name) in mine, (text.memory, name)

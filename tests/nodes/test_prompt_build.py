@@ -33,7 +33,7 @@ from tools import record_examples
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = ["paper", "cache_friendly"]
-CEILING = 1200
+TOKEN_BUDGET = 1200
 Play = Callable[..., list[EpisodeState]]
 WORLDS = {"alfworld": ENVIRONMENT, "scienceworld": get_environment("scienceworld")}
 
@@ -150,7 +150,7 @@ def test_the_baseline_is_the_prompt_minus_the_blocks(
         assert "".join(blocks) not in as_text(plain["prompt"])
         estimate = sum(len(block) for block in blocks) / 4
         assert estimate <= state["knowledge_tokens"] <= estimate + 5 * len(blocks)
-        assert state["knowledge_tokens"] <= CEILING
+        assert state["knowledge_tokens"] <= TOKEN_BUDGET
 
 
 @pytest.mark.parametrize("env", WORLDS)
@@ -281,4 +281,4 @@ def test_recording_the_examples_again_gives_the_committed_files() -> None:
 def test_knowledge_stays_below_the_ceiling(real_run: Path) -> None:
     logs = [json.loads(gzip.decompress(file.read_bytes())) for file in real_run.rglob("*.json.gz")]
     spent = [step["knowledge_tokens"] for log in logs for step in log["steps"]]
-    assert len(spent) > 40 and 0 < max(spent) <= CEILING
+    assert len(spent) > 40 and 0 < max(spent) <= TOKEN_BUDGET

@@ -20,7 +20,7 @@ from rpms.guard.policy import DecisionPoint, serving_actions
 from rpms.nodes.action_arbitration import shortlist, situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
-from rpms.nodes.blocks import Blocks, offered_actions, within_ceiling
+from rpms.nodes.blocks import Blocks, offered_actions, within_token_budget
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.manual import manual_for
 from rpms.nodes.rule_assembly import rule_assembly
@@ -142,7 +142,7 @@ def play(
                     state |= scf(state, runtime)
                 if context.rules and context.arbitration != "none":
                     state |= arbitration(state, runtime)
-            blocks, recalls = within_ceiling(state, context, env)
+            blocks, recalls = within_token_budget(state, context, env)
             choices = shortlist(state, context) if context.guard == "policy" else []
             moment = Moment(
                 state, blocks, offered_actions(env, choices), recalls, situation(state, context),

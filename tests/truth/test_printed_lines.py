@@ -108,8 +108,8 @@ def test_telecom_prints_no_false_line() -> None:
         for task in tickets()
         for context in ARMS.values()
         for player in PLAYERS
-        # Rules fill the usual ceiling: memory has one of its own, as the page on telecom says.
-        for faults in telecom_faults(task, context.with_(memory_ceiling=400), player)
+        # Rules fill the usual token_budget: memory has one of its own, as the page on telecom says.
+        for faults in telecom_faults(task, context.with_(memory_token_budget=400), player)
     ]
     assert len(steps) > 2000
     assert [fault for faults in steps for fault in faults] == []
@@ -251,7 +251,7 @@ def test_a_belief_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def telecom_faults_of(condition: str, player: str) -> list[str]:
-    context = ARMS[condition].with_(memory_ceiling=400)
+    context = ARMS[condition].with_(memory_token_budget=400)
     return [fault for task in tickets() for found in telecom_faults(task, context, player)
             for fault in found]  # fmt: skip
 

@@ -16,7 +16,7 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "trajectory"
 LINE = 80
-"""Characters kept of one observation: all the knowledge in a prompt has a ceiling to keep to."""
+"""Characters kept of one observation: all the knowledge in a prompt has a token budget."""
 
 
 class Trajectories(NoteMethod):

@@ -56,7 +56,7 @@ class Writer:
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self.chat = open_chat(env, free, cache)
-        self._call_s, self._patience_s = call_s(context), context.patience_s
+        self._call_s, self._patience_s = call_s(context), context.retry_deadline_s
         self.replies = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 

@@ -164,7 +164,10 @@ def test_gold_play_of_every_ticket_passes_the_guard() -> None:
 def test_every_condition_plays(condition: str) -> None:
     """The policy wins; the built-in planner, which is no evidence, at least imitates."""
     context = RunContext.for_condition(
-        condition, model="first" if condition == "E" else "sim", max_steps=12, memory_ceiling=400
+        condition,
+        model="first" if condition == "E" else "sim",
+        max_steps=12,
+        memory_token_budget=400,
     )
     task = with_name("service_issue", "airplane_mode_on|unseat_sim_card[")
     result = run_episode(task["id"], env="telecom", split="train", context=context,

@@ -151,13 +151,13 @@ def test_a_run_of_earlier_names_is_read_by_the_new_ones(old: str, new: str, tmp_
     manifest = json.loads(file.read_text())
     label = f"D guard={old}"
     manifest["conditions"] = {label: {**manifest["conditions"]["D"], "guard": old}}
-    del manifest["conditions"][label]["reasks"]
+    del manifest["conditions"][label]["max_retries"]
     file.write_text(json.dumps(manifest))
     lines = (folder / "episodes.jsonl").read_text()
     (folder / "episodes.jsonl").write_text(lines.replace('"D"', json.dumps(label)))
     run = read_run(folder)
     assert run.manifest.conditions[label]["guard"] == new
-    assert run.manifest.conditions[label]["reasks"] == 1
+    assert run.manifest.conditions[label]["max_retries"] == 1
     assert "guard" in {table.id for table in read_report(folder).tables}
     assert compare_runs([run, run]).differences == []
 

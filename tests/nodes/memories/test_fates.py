@@ -34,7 +34,7 @@ SETTINGS: list[dict[str, Any]] = [
         (1, 3),
     )
 ]
-SETTINGS += [{"theta": 0.0, "k": 0}, {"ceiling": 900}, {"theta": 1.0}]
+SETTINGS += [{"theta": 0.0, "k": 0}, {"token_budget": 900}, {"theta": 1.0}]
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_every_fate_occurs(play_script: Play, tmp_path: Path) -> None:
     (*_, before, last) = play_script("B")
     fates: dict[str, set[str]] = {fate: set() for fate in FATES}
     for state, ceiling, k in product((before, last), (1200, 100), (3, 1)):
-        context = RunContext(memory_file=str(file), ceiling=ceiling, k=k)
+        context = RunContext(memory_file=str(file), token_budget=ceiling, k=k)
         for recall in recalled(state, context)["recalls"]:
             fates[recall["dropped_by"]].add(recall["entry"]["id"])
     expected = {

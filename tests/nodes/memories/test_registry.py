@@ -151,7 +151,7 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
 @pytest.mark.usefixtures("quickly")
 async def test_no_reply_in_time_is_an_error(openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer(wait=True))
-    run = context(openai_server, memory_method="reflexion", timeout_s=0.1, patience_s=0.0)
+    run = context(openai_server, memory_method="reflexion", timeout_s=0.1, retry_deadline_s=0.0)
     with pytest.raises(Exception, match=r"no reply|timed out"):
         await after_trial("alfworld", run, {}, record(success=False))
     assert 1 <= len(openai_server.requests) <= FIRST_TRIES

@@ -323,18 +323,18 @@ async def test_real_episodes_teach_a_real_episode(
     file = frozen(method, await method.learn(played(), ask), tmp_path)
     # Routines for the empty hand are shown at first, those for the full one dropped by the filter.
     run = RunContext(
-        memory_method=method.name, memory_file=file, max_steps=2, k=1, ceiling=9000
+        memory_method=method.name, memory_file=file, max_steps=2, k=1, token_budget=9000
     )  # fmt: skip
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
     fates = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
     assert fates - {"merged"} == ({"", "scf"} if method is AWM else {""})
-    for text, recalls in prompts_of(0, run.with_(ceiling=0, scf="off")):
+    for text, recalls in prompts_of(0, run.with_(token_budget=0, scf="off")):
         fates = {recall["dropped_by"] for recall in recalls}
         assert line not in text and fates <= {"budget", "arbitration", "merged"}
-    # With a ceiling of its own memory does not share one with rules and state.
-    assert prompts_of(0, run.with_(ceiling=0, memory_ceiling=9000)) == prompts
-    for text, recalls in prompts_of(0, run.with_(memory_ceiling=1)):
+    # With a token budget of its own memory does not share one with rules and state.
+    assert prompts_of(0, run.with_(token_budget=0, memory_token_budget=9000)) == prompts
+    for text, recalls in prompts_of(0, run.with_(memory_token_budget=1)):
         reasons = {recall["reason"] for recall in recalls if recall["dropped_by"] == "budget"}
         assert line not in text and reasons == {"memory may take 1 tokens"}
 
