@@ -101,6 +101,8 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
     assert settings(context) is context
     with pytest.raises(RpmsError, match="unknown setting 'scff'; did you mean 'scf'"):
         settings({"scff": "off"})
+    with pytest.raises(RpmsError, match="the setting 'reasks' is called 'max_retries' now"):
+        settings({"reasks": 1})
 
 
 def test_only_what_was_named_changes_an_episode_that_began() -> None:
