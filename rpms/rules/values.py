@@ -127,7 +127,7 @@ def value_of(term: Term, scope: Scope) -> Any:
     if term.head in scope.tools.arguments:
         return _earlier(term, scope)
     if term.head == NOW and not term.path:
-        return scope.tools.now or datetime.now(UTC).isoformat()
+        return scope.tools.now or datetime.now(UTC)
     if term.path:
         return _walk(scope.belief["records"].get(term.head, UNKNOWN), term.path)
     return term.head
@@ -234,7 +234,9 @@ def _decimal(text: str) -> Decimal | None:
 
 def as_moment(value: Any) -> datetime | None:
     """A date or a time in ISO's form, in UTC unless it says otherwise; None for anything else."""
-    return _moment(value) if isinstance(value, str) else None
+    if isinstance(value, str):
+        return _moment(value)
+    return value if isinstance(value, datetime) and value.tzinfo else None
 
 
 @lru_cache(maxsize=4096)
@@ -323,7 +325,7 @@ def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Speci
     if name == "one_of":
         return _one_of(values[0], values[1:])
     if name == "within_hours":
-        values.append(scope.tools.now or datetime.now(UTC).isoformat())
+        values.append(scope.tools.now or datetime.now(UTC))
     kinds = {*map(type, values)}
     if Special in kinds:
         known = all(each is not ABSENT and each is not INVALID for each in values)
@@ -390,6 +392,6 @@ def what_is(text: str, scope: Scope) -> str:
         return f"{words} was not given"
     if value is INVALID:
         return f"{words} cannot be read"
-    shown = value if isinstance(value, Decimal | str | int | float) else repr(value)
+    shown = value if isinstance(value, Decimal | str | int | float | datetime) else repr(value)
     shown = repr(shown) if isinstance(shown, str) and not shown.strip().isprintable() else shown
     return f"{words} is {str(shown)[:60] or 'empty'}"
