@@ -14,7 +14,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of, objects_at
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import read_text, read_yaml
+from rpms.vocabulary.files import read_text, read_yaml, stamp_of
 from rpms.vocabulary.goal import (
     PRINTED,
     GoalSignature,
@@ -520,7 +520,13 @@ class ToolWorld(Environment):
         return [_syntax(action) for action in self._tier("environment")["actions"]]
 
     def _tier(self, name: str) -> dict[str, Any]:
-        return cast(dict[str, Any], read_yaml(self.rules / f"{name}.yaml")[1])
+        file = self.rules / f"{name}.yaml"
+        return _read_tier(file, stamp_of(file))  # asked at every message of a conversation
+
+
+@lru_cache(maxsize=64)
+def _read_tier(file: Path, _content: tuple[int, int]) -> dict[str, Any]:
+    return cast(dict[str, Any], read_yaml(file)[1])
 
 
 def _syntax(action: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from rpms.guard.conversation import DECISION, Desk, Memory
+from rpms.guard.conversation import DECISION, Desk, Memory, decision_of
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume
 from rpms.guard.tools import Unknown, is_allowed
 from rpms.vocabulary.calls import Call
@@ -74,7 +74,7 @@ def audit_conversation(
         running: list[Call] = []
         for position, answer in enumerate(answers):
             asked = reply.tool_calls[position]
-            decision = answer.response_metadata.get(DECISION) or {} if answer else {}
+            decision = decision_of(answer) if answer else {}
             call = Call(asked["name"], asked["args"])
             if decision.get("call"):  # as it was carried out; a person may have changed it
                 call = Call(**decision["call"])
@@ -108,9 +108,8 @@ def _answers(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage | N
             tool = re.escape(reply.tool_calls[position]["name"])
             refusal = rf"{tool}\(.*?\) was not carried out(?: \[([^\]]+)\])?: (.*)"
             if stopped := re.fullmatch(refusal, message.text, re.DOTALL):
-                known = message.response_metadata.get(DECISION) or {}
                 told = {"rule": stopped[1] or LOOP, "reason": stopped[2], "ran": False}
-                message.response_metadata[DECISION] = {**told, **known}
+                message.response_metadata[DECISION] = {**told, **decision_of(message)}
             elif position in reply.response_metadata.get(UNREADABLE, ()):
                 message.response_metadata[DECISION] = {"ran": False}
     return answers

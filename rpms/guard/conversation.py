@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from typing_extensions import TypedDict
@@ -168,20 +168,18 @@ class Desk(NamedTuple):
 
         Only an answer that tells otherwise ends that doubt.
         """
-        decision = answer.response_metadata.get(DECISION) or {}
-        if decision.get("call"):  # a person or another middleware has changed it
-            call = Call(**decision["call"])
-        if besides := [Call(**each) for each in decision.get("besides", ())]:
+        if besides := [Call(**each) for each in decision_of(answer).get("besides", ())]:
             started = memory["worst"] or memory["belief"]
             memory = {**memory, "worst": assume(self.manual, besides, started)}
-        if decision.get("ran") is False:
+        ran = carried_out(call, answer)
+        if ran is None:
             return memory
         belief, worst = memory["belief"], memory["worst"]
         if answer.status == "error":
-            return {**memory, "worst": assume(self.manual, [call], worst or belief)}
-        belief = after_answer(self.manual, self.world, belief, call, answer.text)
+            return {**memory, "worst": assume(self.manual, [ran], worst or belief)}
+        belief = after_answer(self.manual, self.world, belief, ran, answer.text)
         if worst is not None:
-            worst = after_answer(self.manual, self.world, worst, call, answer.text)
+            worst = after_answer(self.manual, self.world, worst, ran, answer.text)
             worst = None if worst == belief else worst
         return {**memory, "belief": belief, "worst": worst}
 
@@ -229,11 +227,19 @@ def _broken(memory: Memory, what: str, error: Exception) -> Memory:
 
 
 def carried_out(call: Call, answer: ToolMessage) -> Call | None:
-    """The call that an answer is about as it reached the tool; None if it did not."""
-    decision = answer.response_metadata.get(DECISION) or {}
+    """The call that an answer is about as it reached the tool; None if it did not.
+
+    A person or another middleware may have changed it.
+    """
+    decision = decision_of(answer)
     if decision.get("ran") is False:
         return None
     return Call(**decision["call"]) if decision.get("call") else call
+
+
+def decision_of(message: AnyMessage) -> Mapping[str, Any]:
+    """What the guard decided about the call that a message answers; empty if it did not."""
+    return cast(Mapping[str, Any], getattr(message, "response_metadata", {}).get(DECISION) or {})
 
 
 def as_call(call: Mapping[str, Any]) -> Call:

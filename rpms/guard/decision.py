@@ -20,7 +20,7 @@ from rpms.guard.repair import repair_call
 from rpms.rules import Manual
 from rpms.rules.predicates import Predicate, World, evaluate, is_open, may_hold, parse_predicate
 from rpms.rules.schema import ActionRule, OnViolation
-from rpms.rules.semantics import apply_call, check_needs, forbidding
+from rpms.rules.semantics import apply_effects, check_needs, forbidding
 from rpms.rules.values import ABSENT, plain
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
@@ -240,7 +240,7 @@ def carry_out(manual: Manual, call: Call, belief: Belief) -> None:
     """Change a belief as a call does that is carried out."""
     if rule := manual.by_name.get(call.tool):
         if manual.knows(rule):
-            apply_call(manual, rule, bind(rule, call, belief), belief)
+            apply_effects(manual, rule.outcomes, bind(rule, call, belief), belief)
         note_call(call, belief)
 
 

@@ -26,7 +26,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from rpms.guard.answers import GuardedWorld
-from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
+from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, decision_of, pending
 from rpms.guard.decision import Judgement, stricter
 from rpms.guard.protected import (
     Decided,
@@ -263,7 +263,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         places = [place for place, message in enumerate(messages) if message.id == reply]
         for message in messages[places[-1] :] if places else messages:
             if isinstance(message, ToolMessage):
-                decision, name = _decision(message), message.tool_call_id
+                decision, name = decision_of(message), message.tool_call_id
                 told = [decision["call"]] if decision.get("ran") else []
                 noted += [(name, Call(**each)) for each in (*told, *decision.get("besides", ()))]
                 noted += [] if decision else [(name, None)]
@@ -330,7 +330,7 @@ class JudgedGate:
 
     def _warned(self, rule: str) -> int:
         """How often a rule has sent a call back in this conversation."""
-        found = [_decision(message) for message in self.request.state["messages"]]
+        found = [decision_of(message) for message in self.request.state["messages"]]
         return sum(each.get("rule") == rule and each.get("ran") is False for each in found)
 
     def refuse(self, decided: Decided) -> None:
@@ -389,10 +389,6 @@ class JudgedGate:
                 if self.run is not None:
                     self.run.answer = message
         return answer
-
-
-def _decision(message: AnyMessage) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], getattr(message, "response_metadata", {}).get(DECISION) or {})
 
 
 def _enforced(manual: Manual) -> list[Enforced]:

@@ -12,6 +12,8 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from threading import RLock
@@ -78,6 +80,15 @@ class Passage:
         return str(configurable.get("thread_id") or "")
 
 
+@dataclass
+class Crossing:
+    """What a tool behind a gate is given, and what comes back; a refused call is answered."""
+
+    given: Any
+    refused: bool = False
+    answer: Any = None
+
+
 class Gate(Protocol):
     """What stands before a tool."""
 
@@ -113,35 +124,34 @@ class GuardedTool(BaseTool):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Judge the call, then let the tool answer it."""
-        passage, injected = self._open(input, config)
-        refusal = self.gate.enter(passage)
-        if refusal is not None:
-            return self._instead(refusal, input)
-        answer, error = None, None
-        try:
-            answer = self.wrapped.invoke(_with(input, passage, injected), config, **kwargs)
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            self.gate.leave(passage, answer, error)
-        return answer
+        with self._through_gate(input, config) as crossing:
+            if not crossing.refused:
+                crossing.answer = self.wrapped.invoke(crossing.given, config, **kwargs)
+        return crossing.answer
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The same on an event loop."""
-        passage, injected = self._open(input, config)
+        with self._through_gate(input, config) as crossing:
+            if not crossing.refused:
+                crossing.answer = await self.wrapped.ainvoke(crossing.given, config, **kwargs)
+        return crossing.answer
+
+    @contextmanager
+    def _through_gate(self, given: Any, config: RunnableConfig | None) -> Iterator[Crossing]:
+        """What the tool is to be given, or the answer in its place; how it ends is noted."""
+        passage, injected = self._open(given, config)
         refusal = self.gate.enter(passage)
         if refusal is not None:
-            return self._instead(refusal, input)
-        answer, error = None, None
+            yield Crossing(None, refused=True, answer=self._instead(refusal, given))
+            return
+        crossing, error = Crossing(_with(given, passage, injected)), None
         try:
-            answer = await self.wrapped.ainvoke(_with(input, passage, injected), config, **kwargs)
+            yield crossing
         except BaseException as raised:
             error = raised
             raise
         finally:
-            self.gate.leave(passage, answer, error)
-        return answer
+            self.gate.leave(passage, crossing.answer, error)
 
     @cached_property
     def _injected(self) -> frozenset[str]:

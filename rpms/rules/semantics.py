@@ -265,11 +265,6 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
         _apply(belief, outcome.about(bindings), manual.world)
 
 
-def apply_call(manual: Manual, rule: ActionRule, bindings: Mapping[str, Any], b: Belief) -> None:
-    """Change a belief as a call does that is carried out: by the rule's effects."""
-    apply_effects(manual, rule.outcomes, bindings, b)
-
-
 def apply_effects(
     manual: Manual, effects: Iterable[Predicate], bindings: Mapping[str, Any], b: Belief
 ) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 from rpms.envs.telecom.adapter import TYPES, all_tasks
@@ -33,6 +31,7 @@ from tests.envs.telecom.conftest import (
     gold,
     with_name,
 )
+from tests.examples.release_play import Scripted
 
 CALL_IDS = map(str, count())
 REQUEST = "send_payment_request customer_id=C1001 bill_id={}"
@@ -84,19 +83,6 @@ def test_no_rule_names_a_customer_or_a_task() -> None:
     assert {"C1001", "L1002"} <= ids
     broken = {part for name in all_tasks() for part in name.split("]")[1].split("[")[0].split("|")}
     assert [word for word in {*ids, *broken, "John", "555"} if word in text] == []
-
-
-class Scripted(GenericFakeChatModel):
-    """Says what it is told to; keeps what it was sent."""
-
-    sent: list[list[BaseMessage]]
-
-    def bind_tools(self, *_: Any, **__: Any) -> Any:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.sent.append(messages)
-        return super()._generate(messages)
 
 
 def as_calls(actions: Any) -> list[dict[str, Any]]:
