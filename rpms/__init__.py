@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from rpms.nodes import EpisodeInput as EpisodeInput
     from rpms.nodes import EpisodeOutput as EpisodeOutput
     from rpms.nodes import EpisodeState as EpisodeState
-    from rpms.nodes import RunContext as RunContext
-    from rpms.nodes.manual import load_manual as load_manual
+    from rpms.nodes import settings_of as settings_of
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
+    from rpms.rules.world_manual import load_manual as load_manual
     from rpms.vocabulary.belief import Belief as Belief
     from rpms.vocabulary.belief import copy_belief as copy_belief
     from rpms.vocabulary.calls import Call as Call
+    from rpms.vocabulary.context import RunContext as RunContext
     from rpms.vocabulary.errors import EnvironmentFault as EnvironmentFault
     from rpms.vocabulary.errors import RpmsError as RpmsError
     from rpms.vocabulary.goal import GoalSpec as GoalSpec
@@ -85,8 +86,9 @@ _HOMES = {
     "rpms.guard": ("Judgement", "LoopGuard", "RulesGuard", "judge"),
     "rpms.evals.learn": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
-    "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "RunContext"),
-    "rpms.nodes.manual": ("load_manual",),
+    "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "settings_of"),
+    "rpms.vocabulary.context": ("RunContext",),
+    "rpms.rules.world_manual": ("load_manual",),
     "rpms.evals.comparison": ("compare",),
     "rpms.evals.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),

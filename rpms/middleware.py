@@ -30,19 +30,20 @@ from rpms.evals.manifest import rules_hash
 from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
 from rpms.evals.runner import check_recording, join_run
-from rpms.graph.build import routes
+from rpms.graph.build import next_stage
+from rpms.guard.answers import belief_after
 from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
-from rpms.nodes.belief_update import belief_after, follow_belief
-from rpms.nodes.blocks import tokens, within_token_budget
+from rpms.nodes.belief_update import follow_belief
 from rpms.nodes.llm_call import read_usage
-from rpms.nodes.manual import manual_for
 from rpms.nodes.prompt_build import arrange
 from rpms.nodes.reset_env import fresh_state
-from rpms.nodes.state import EpisodeState, follow
+from rpms.nodes.state import EpisodeState, follow, knowledge_of
+from rpms.prompts.blocks import knowledge_blocks, tokens
 from rpms.rules import match_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
@@ -77,7 +78,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         super().__init__()
         self.env, self.chosen = get_environment(world), chosen
         self.context = settings({**BARE.plain, **chosen})
-        self.manual = manual_for(world, self.context)
+        self.manual = load_manual(world, self.context.rules_dir, self.context.without_rules)
 
     def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Take in what the tools have answered, and that this middleware has a part in it."""
@@ -187,9 +188,10 @@ class StateMemory(EpisodeFollower):
         """Go through our stages as far as the prompt."""
         episode, stage = super().before_model(state, runtime)["episode"], "belief_update"
         now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
-        while stage in routes() and (stage := routes()[stage](now)) != "prompt_build":
-            follow(episode, getattr(stages, stage)(now, here))
-        blocks, episode["recalls"] = within_token_budget(now, self.context, self.env)
+        while (stage := next_stage(stage, now)) != "prompt_build":
+            run = getattr(stages, stage)
+            follow(episode, run(now, here) if stage == "goal_retrieval" else run(now))
+        blocks = knowledge_blocks(knowledge_of(now))
         parts = arrange(blocks, self.context.layout, self.env)
         texts = ["\n\n".join(filter(None, part)) for part in parts]
         episode["prompt"] = [Message(role="system", content=text) for text in texts]

@@ -28,7 +28,7 @@ from rpms.evals import evaluate
 from rpms.evals.runner import local_pool
 from rpms.graph.build import OUR_CALL, OWN_CALL
 from rpms.models.local import missing
-from rpms.nodes.manual import load_manual
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
 

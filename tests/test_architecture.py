@@ -18,11 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW = {
     "vocabulary": set(),
     "envs": {"vocabulary"},
-    "rules": {"vocabulary"},
-    "memory_store": {"vocabulary"},
-    "models": {"vocabulary"},
+    "rules": {"vocabulary", "envs"},
+    "models": {"vocabulary", "envs", "rules"},
     "guard": {"vocabulary", "rules"},
-    "nodes": {"vocabulary", "envs", "rules", "guard", "memory_store", "models"},
+    "memory_store": {"vocabulary", "envs", "rules", "guard", "models"},
+    "prompts": {"vocabulary", "envs", "rules", "memory_store", "models"},
+    "nodes": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
     "evals": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "nodes", "graph"},
     "rule_learning": {"vocabulary", "envs", "rules", "guard", "nodes", "evals"},
@@ -133,7 +134,8 @@ def literals(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["nodes", "graph", "memory_store", "vocabulary", "rules", "guard", "rule_learning"]
+    "package",
+    ["nodes", "prompts", "graph", "memory_store", "vocabulary", "rules", "guard", "rule_learning"],
 )
 def test_no_stage_knows_a_world_by_its_name_or_its_words(package: str) -> None:
     assert modules(package)

@@ -14,15 +14,15 @@ import pytest
 
 from rpms.envs import environment_names, get_environment
 from rpms.evals.runner import kind_of
+from rpms.memory_store.methods.clin import read_abstractions
+from rpms.memory_store.methods.expel import vote
+from rpms.memory_store.methods.reasoning_bank import read_items
+from rpms.memory_store.methods.workflows import read_workflows
+from rpms.memory_store.methods.writing import list_items, tidy
 from rpms.models.constrained import fits
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.clin import read_abstractions
-from rpms.nodes.memories.expel import vote
-from rpms.nodes.memories.reasoning_bank import read_items
-from rpms.nodes.memories.workflows import read_workflows
-from rpms.nodes.memories.writing import list_items, tidy
-from rpms.nodes.reply import LONGEST_ACTION, read_action, read_reply
+from rpms.prompts.reply import LONGEST_ACTION, read_action, read_reply
 from rpms.rules.actions_in_text import mentioned_actions
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.safe_text import redact, valid, visible
 
 LENGTH = 2000

@@ -40,18 +40,18 @@ from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
 from rpms.guard.policy import veto
 from rpms.memory_store import MemoryIndex
+from rpms.memory_store.grounding import GroundingContext
+from rpms.memory_store.methods.rpms import open_memory, recall
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
 from rpms.nodes.action_arbitration import situation
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.context_budget import estimate
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.rpms import open_memory, recall
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.context_budget import estimate
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
 

@@ -16,8 +16,8 @@ from time import perf_counter
 import yaml
 
 from rpms.guard import Call, judge
-from rpms.guard.check import sound_manual
 from rpms.rules import Manual, read_manual
+from rpms.rules.check import sound_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 
 TOOLS, RULES, THINGS = 10, 100, 200

@@ -20,9 +20,9 @@ from rpms.graph import run_episode
 from rpms.guard import Call, RulesGuard
 from rpms.guard.conversation import DECISION
 from rpms.guard.tools import arguments_of
-from rpms.nodes.manual import load_manual
 from rpms.nodes.reset_env import find_task
 from rpms.rules import match_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def check(file: FileArgument) -> None:
     """
     from rpms.envs import get_environment
     from rpms.memory_store import read_snapshot
-    from rpms.nodes.memories.checking import unearned
+    from rpms.memory_store.checking import unearned
 
     header, entries = read_snapshot(file)
     lines = {entry.id: number for number, entry in enumerate(entries, start=2)}

@@ -48,17 +48,17 @@ def check(
     that are not in it. They are information, not problems.
     """
     from rpms.commands.terminal_tables import print_rows
+    from rpms.commands.world_check import check_world
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.tables import Table, count, label
-    from rpms.guard.check import Finding, check_manual, find_places
     from rpms.guard.conversation import Desk
     from rpms.guard.examples import example_problems, field_problems
     from rpms.guard.sources import compare_policy
     from rpms.guard.tools import tool_problems
-    from rpms.nodes.manual import load_manual
-    from rpms.nodes.prompt_examples import missing_prompts
-    from rpms.nodes.world_check import check_world
+    from rpms.prompts.examples import missing_prompts
+    from rpms.rules.check import Finding, check_manual, find_places
+    from rpms.rules.world_manual import load_manual
     from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
@@ -160,9 +160,9 @@ def show(
     without_rule: WithoutOption = None,
 ) -> None:
     """Print a type of task: its steps, what serves each, best first, and R_active as prompted."""
+    from rpms.commands.type_page import type_page
     from rpms.envs import get_environment
-    from rpms.nodes.manual import load_manual
-    from rpms.nodes.type_page import type_page
+    from rpms.rules.world_manual import load_manual
     from rpms.vocabulary.goal import GoalSpec
 
     world = get_environment(env)

@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from rpms.envs import get_environment
-from rpms.nodes.manual import manual_for
 from rpms.rules import check_action, explain_rejection
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.output import quantity
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Story(Lines):
         """Refusals are explained by the manual that this run shows."""
         super().__init__(console)
         self.env = get_environment(env)
-        self.manual = manual_for(env, context)
+        self.manual = load_manual(env, context.rules_dir, context.without_rules)
         self._shown: set[str] = set()
 
     def tell(self, event: StepEvent) -> None:

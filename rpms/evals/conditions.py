@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, field_validator
 
+from rpms.memory_store.methods import METHODS, find_method
 from rpms.memory_store.snapshot import OWN
 from rpms.models.opening import CONTROLS
-from rpms.nodes.memories import METHODS, find_method
 from rpms.rules.loader import checked
 from rpms.vocabulary.context import RunContext, condition_name, settings
 from rpms.vocabulary.errors import RpmsError

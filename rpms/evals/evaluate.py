@@ -23,13 +23,13 @@ from rpms.evals.report import Report, read_report
 from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.evals.workers import RayPool
 from rpms.graph.build import build_graph
+from rpms.memory_store.methods import check_memory, check_trials
+from rpms.models.chat import open_chat, reply_cache, warn_of_doubts
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
-from rpms.nodes.chat import open_chat, reply_cache, warn_of_doubts
-from rpms.nodes.context_budget import prompt_room
-from rpms.nodes.manual import manual_for
-from rpms.nodes.memories import check_memory, check_trials
-from rpms.nodes.prompt_examples import check_shown
+from rpms.prompts.context_budget import prompt_room
+from rpms.prompts.examples import check_shown
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, quantity, tell
@@ -219,7 +219,7 @@ def _check(plan: RunPlan) -> None:
     for label, context in plan.conditions.items():
         chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))
         prompt_room(plan.env, context)
-        manual_for(plan.env, context)
+        load_manual(plan.env, context.rules_dir, context.without_rules)
         check_shown(plan.env, context)
         check_memory(plan.env, context)
         if plan.trials > 1:

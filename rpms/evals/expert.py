@@ -16,18 +16,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from langgraph.runtime import Runtime
-
 from rpms.envs import get_environment
 from rpms.evals.records import Step
-from rpms.guard.policy import DecisionPoint, serving_actions, veto
-from rpms.nodes.action_arbitration import situation
-from rpms.nodes.manual import load_manual
-from rpms.nodes.state import EpisodeState
+from rpms.guard.policy import serving_actions, veto
+from rpms.nodes.state import EpisodeState, decision_point, settings_of
+from rpms.prompts.reply import read_reply
+from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import check_action, forbidden_by, match_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
-from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, refused_since
@@ -42,14 +40,14 @@ LOST = "nothing else is left to try"
 MISTAKE = "a mistake made on purpose"
 
 
-def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def llm_call(state: EpisodeState) -> EpisodeState:
     """The stage of that name: the best action with its reason, and now and then another.
 
     How often another, the setting ``temperature`` says, as it would for a model.
     What is not to be learned, a mistake or a guess, is noted as a decision. The same episode gets
     the same replies, in whatever order it is played.
     """
-    context = settings(runtime.context)
+    context = settings_of(state)
     here, step = fingerprint(state["belief"]), state["steps"] + 1
     played_here = state["played_in"].get(here, [])
     vetoed = [
@@ -57,7 +55,7 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         for decision in state["decisions"]
         if decision["step"] == step and decision["verdict"] == "asked_again"
     ]
-    now = situation(state, context)._replace(repeated_here=(*played_here, *vetoed))
+    now = decision_point(state)._replace(repeated_here=(*played_here, *vetoed))
     best, reason = _choose(now, state["recalls"], context.rules)
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
@@ -65,7 +63,9 @@ def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         action = _mistake(state["env"], now, best, rng) or best
     elif rng.random() < 0.5:
         action = _insisted(state) or best
-    update = EpisodeState(reply=_reply(reason, action, context.rules), usage=NOTHING, action="")
+    reply = _reply(reason, action, context.rules)
+    thought, _ = read_reply(reply, ())
+    update = EpisodeState(reply=reply, thought=thought, action=action, usage=NOTHING)
     if action != best:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
     elif reason == LOST:

@@ -24,11 +24,7 @@ from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.plan import make_plan
 from rpms.evals.run_folder import MANIFEST, Run, read_records, read_run
 from rpms.memory_store import Header, read_header
-from rpms.memory_store.snapshot import OWN
-from rpms.models.response_cache import default_file
-from rpms.nodes.chat import reply_cache, warn_of_doubts
-from rpms.nodes.manual import bare_manual, manual_for
-from rpms.nodes.memories import (
+from rpms.memory_store.methods import (
     Learned,
     MemoryMethod,
     Origin,
@@ -37,8 +33,12 @@ from rpms.nodes.memories import (
     can_write,
     find_method,
 )
-from rpms.nodes.memories.registry import takes_manual
+from rpms.memory_store.methods.registry import takes_manual
+from rpms.memory_store.snapshot import OWN
+from rpms.models.chat import reply_cache, warn_of_doubts
+from rpms.models.response_cache import default_file
 from rpms.rules import Manual
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special
@@ -244,7 +244,11 @@ def learn(
     refuse_special(target)
     _check_writer(scribe, env, base)
     # A mistake in it is told before anything is played.
-    manual = bare_manual(env) if without_manual else manual_for(env, base)
+    manual = (
+        load_manual(env, syntax_only=True)
+        if without_manual
+        else load_manual(env, base.rules_dir, base.without_rules)
+    )
     if from_runs:
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
         _write([target], scribe, env, base, experience, manual, show)

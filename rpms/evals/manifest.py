@@ -18,12 +18,12 @@ from rpms.evals.conditions import value_text
 from rpms.evals.plan import RunPlan
 from rpms.evals.records import Hashes, Manifest, Memory, PlannedTask
 from rpms.memory_store import read_header
+from rpms.memory_store.methods import file_of
 from rpms.models.opening import CONTROLS, LABELS
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories import file_of
 from rpms.rules.ablate import names_in
 from rpms.rules.loader import rule_files
 from rpms.rules.manual import RULES_FOLDER
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact

@@ -60,8 +60,9 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedPro
     protocol = protocols[name]
     if env and protocol.env and env != protocol.env:
         raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
-    named = {setting: value for setting, value in base.plain.items() if setting in base.named}
-    agree(name, protocol.set, named, ablates=protocol.ablates)
+    default = RunContext().plain
+    chosen = {name: value for name, value in base.plain.items() if value != default[name]}
+    agree(name, protocol.set, chosen, ablates=protocol.ablates)
     return protocol, base.with_(**protocol.set)
 
 

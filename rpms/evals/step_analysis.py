@@ -36,9 +36,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from rpms.nodes.manual import load_manual
 from rpms.rules import Manual, check_action, match_action, spoken_of
 from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth

@@ -37,9 +37,9 @@ from rpms.evals.episode import EpisodeResult, never_played, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import Node, RpmsGraph, build_graph
+from rpms.memory_store.methods import after_trial, as_writer
+from rpms.models.chat import reply_cache
 from rpms.models.prices import Rates, rates_for
-from rpms.nodes.chat import reply_cache
-from rpms.nodes.memories import after_trial, as_writer
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
@@ -126,7 +126,7 @@ class Player:
         cache = reply_cache(context, self._plan.cache)
         key = (cache, *(text for item in sorted(paths.items()) for text in item))
         if key not in self._graphs:
-            nodes: dict[str, Node] = {"reset_env": make_reset_env(self._find)}
+            nodes: dict[str, Node] = {"reset_env": make_reset_env(find=self._find)}
             self._graphs[key] = build_graph({**nodes, **load_stages(paths)}, reply_cache=cache)
         return self._graphs[key]
 

@@ -1,9 +1,9 @@
 """The agent as a LangGraph: one node for each stage of the paper's Algorithm 1.
 
 A stage that a setting switches off is skipped by a conditional edge, so every condition of the
-paper is a path through this graph. The edges read the state alone, where the settings of the run
-are kept: a person may then take an episode up at any stage, for example in Studio. The ``Literal``
-return types are what LangGraph draws.
+paper is a path through this graph. The edges read the state alone, where ``reset_env`` writes the
+settings of the episode: a person may then take an episode up at any stage, for example in Studio.
+The ``Literal`` return types are what LangGraph draws.
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import START
+from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 import rpms.nodes as stages
-from rpms.graph.compiled import RpmsGraph
 from rpms.graph.custom import Added, Builder, Node, Route, StageGraph, refuse_non_model
-from rpms.nodes.retrying import FIRST_TRIES, RETRY
-from rpms.nodes.state import Decisions, EpisodeState
+from rpms.models.retrying import FIRST_TRIES, RETRY
+from rpms.nodes.state import (
+    Decisions,
+    EpisodeInput,
+    EpisodeOutput,
+    EpisodeState,
+    settings_of,
+)
 from rpms.vocabulary.context import RunContext
 
-__all__ = ["STAGES", "Node", "RpmsGraph", "build_graph", "make_builder", "routes"]
+__all__ = ["STAGES", "Node", "RpmsGraph", "build_graph", "make_builder", "next_stage"]
+
+RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 
 STAGES: tuple[str, ...] = (
     "reset_env",
@@ -31,6 +39,7 @@ STAGES: tuple[str, ...] = (
     "goal_retrieval",
     "scf",
     "arbitration",
+    "memory_selection",
     "prompt_build",
     "llm_call",
     "action_arbitration",
@@ -47,27 +56,31 @@ def make_builder(
     after: Added | None = None,
     before: Added | None = None,
     state_schema: type[EpisodeState] = EpisodeState,
+    context: RunContext | None = None,
     model: BaseChatModel | None = None,
     reply_cache: str = "",
 ) -> Builder:
     """The graph before it is compiled; the arguments are those of ``build_graph``."""
     refuse_non_model(model)
     graph = StageGraph(STAGES, state_schema, nodes, before, after)
-    _wire(graph, model, reply_cache)
+    _wire(graph, context, model, reply_cache)
     return graph.builder
 
 
-def _wire(graph: StageGraph, model: BaseChatModel | None, reply_cache: str) -> None:
-    graph.add_node("reset_env", stages.reset_env)
+def _wire(
+    graph: StageGraph, context: RunContext | None, model: BaseChatModel | None, reply_cache: str
+) -> None:
+    llm_call = stages.make_llm_call(model, reply_cache)
+
+    graph.add_node("reset_env", stages.make_reset_env(context))
     graph.add_node("belief_update", stages.belief_update)
     graph.add_node("rule_assembly", stages.rule_assembly)
     graph.add_node("goal_retrieval", stages.goal_retrieval)
     graph.add_node("scf", stages.scf)
     graph.add_node("arbitration", stages.arbitration)
+    graph.add_node("memory_selection", stages.memory_selection)
     graph.add_node("prompt_build", stages.make_prompt_build(model))
-    graph.add_node(
-        "llm_call", stages.make_llm_call(model, reply_cache), **OUR_CALL, swapped=OWN_CALL
-    )
+    graph.add_node("llm_call", llm_call, **OUR_CALL, swapped=OWN_CALL)
     graph.add_node("action_arbitration", stages.action_arbitration)
     graph.add_node("env_step", stages.env_step)
 
@@ -77,14 +90,12 @@ def _wire(graph: StageGraph, model: BaseChatModel | None, reply_cache: str) -> N
     graph.add_conditional_edges("rule_assembly", after_rules)
     graph.add_conditional_edges("goal_retrieval", after_retrieval)
     graph.add_conditional_edges("scf", after_scf)
-    graph.add_edge("arbitration", "prompt_build")
+    graph.add_edge("arbitration", "memory_selection")
+    graph.add_edge("memory_selection", "prompt_build")
     graph.add_edge("prompt_build", "llm_call")
     graph.add_conditional_edges("llm_call", after_llm)
     graph.add_conditional_edges("action_arbitration", after_action)
     graph.add_conditional_edges("env_step", after_step)
-
-
-USUAL = RunContext().plain
 
 
 class Junction(TypedDict, total=False):
@@ -97,30 +108,30 @@ class Junction(TypedDict, total=False):
 
 def after_belief(state: Junction) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:
     """Rules first, then memory, or straight to the prompt for the baseline."""
-    return "rule_assembly" if _settings(state)["rules"] else after_rules(state)
+    return "rule_assembly" if settings_of(state).rules else after_rules(state)
 
 
 def after_rules(state: Junction) -> Literal["goal_retrieval", "prompt_build"]:
     """Rules-only skips every memory stage."""
-    return "goal_retrieval" if _settings(state)["memory"] else "prompt_build"
+    return "goal_retrieval" if settings_of(state).memory else "prompt_build"
 
 
-def after_retrieval(state: Junction) -> Literal["scf", "arbitration", "prompt_build"]:
+def after_retrieval(state: Junction) -> Literal["scf", "arbitration", "memory_selection"]:
     """SCF unless it is off; then whatever follows it."""
-    return "scf" if _settings(state)["scf"] != "off" else after_scf(state)
+    return "scf" if settings_of(state).scf != "off" else after_scf(state)
 
 
-def after_scf(state: Junction) -> Literal["arbitration", "prompt_build"]:
+def after_scf(state: Junction) -> Literal["arbitration", "memory_selection"]:
     """Arbitration needs rules to arbitrate with: with rules off nothing is arbitrated."""
-    on = _settings(state)["rules"] and _settings(state)["arbitration"] != "none"
-    return "arbitration" if on else "prompt_build"
+    on = settings_of(state).rules and settings_of(state).arbitration != "none"
+    return "arbitration" if on else "memory_selection"
 
 
 def after_llm(state: Junction) -> Literal["action_arbitration", "env_step", "__end__"]:
     """With the guard off the action is played as it is; a stage of one's own may end it here."""
     if state["done"]:
         return "__end__"
-    return "env_step" if _settings(state)["guard"] == "off" else "action_arbitration"
+    return "env_step" if settings_of(state).guard == "off" else "action_arbitration"
 
 
 def after_action(state: Junction) -> Literal["llm_call", "env_step"]:
@@ -133,15 +144,16 @@ def after_step(state: Junction) -> Literal["belief_update", "__end__"]:
     return "__end__" if state["done"] else "belief_update"
 
 
-def _settings(state: Junction) -> dict[str, Any]:
-    return state.get("settings") or USUAL
+def next_stage(stage: str, state: Junction) -> str:
+    """The stage that follows, for whoever runs the stages without the graph."""
+    route = _routes().get(stage)
+    return route(state) if route else STAGES[STAGES.index(stage) + 1]
 
 
 @cache
-def routes() -> dict[str, Route]:
-    """The conditional edge of each stage that has one."""
+def _routes() -> dict[str, Route]:
     graph = StageGraph(STAGES, EpisodeState)
-    _wire(graph, None, "")
+    _wire(graph, None, None, "")
     return graph.routes
 
 
@@ -168,14 +180,15 @@ def build_graph(
         before: the same, for what comes right before a stage; skipped where the stage is.
         state_schema: ``EpisodeState`` with more keys; they are taken with the input, and come
             out with the output.
-        context: settings of every run that names no others, e.g. within another graph.
+        context: settings of runs that give none, for example within another graph.
         model: a chat model object; without it the context's ``model`` setting is opened.
         reply_cache: file of model replies; what was asked before is answered from it, so that a
             run that is repeated or taken up again costs nothing twice.
         compiling: what LangGraph's ``compile`` takes: ``checkpointer``, ``store``, ``cache``,
             ``interrupt_before``, ``interrupt_after``, ``name``.
     """
-    added: Any = {"after": after, "before": before, "state_schema": state_schema}
-    builder = make_builder(nodes, **added, model=model, reply_cache=reply_cache)
-    compiled = builder.compile(**{"name": "rpms", **compiling})
-    return RpmsGraph(settings=context, **vars(compiled.copy()))  # looks at what comes in
+    builder = make_builder(
+        nodes, after=after, before=before, state_schema=state_schema, context=context, model=model,
+        reply_cache=reply_cache,
+    )  # fmt: skip
+    return builder.compile(**{"name": "rpms", **compiling})

@@ -17,9 +17,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from rpms.nodes.stage import Stage, current, known
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -55,14 +55,10 @@ class StageGraph:
         """
         swapped = options.pop("swapped", {})
         if self._swapped[name]:
-            (stage,), options = self._swapped[name], swapped
-        elif not isinstance(stage, Runnable):
-            stage = Stage(name, stage)
-        chain = [
-            *map(self._add, self._before[name]),
-            self._add(stage, name, **options),
-            *map(self._add, self._after[name]),
-        ]
+            self._add(self._swapped[name][0], name, **swapped)
+        else:
+            self.builder.add_node(name, stage, **options)
+        chain = [*map(self._add, self._before[name]), name, *map(self._add, self._after[name])]
         self._first[name], self._last[name] = chain[0], chain[-1]
         for start, end in pairwise(chain):
             self._connect(start, end)
@@ -133,29 +129,40 @@ def _by_stage(
 def _checked(name: str, node: Node, keys: Collection[str]) -> Any:
     """A node of the caller's own whose updates may only have keys that the state has.
 
-    LangGraph reads from a function's signature what it wants to be given, so that is kept.
+    LangGraph would drop other keys in silence. It reads from a function's signature which
+    arguments the function wants, so the signature is kept.
     """
     if isinstance(node, CompiledStateGraph):
         return node  # a graph may have keys that ours has not
-    if isinstance(node, Stage):
-        return Stage(name, node.run, keys)
     if isinstance(node, Runnable):
-        return node | RunnableLambda(partial(known, name, keys))
+        return node | RunnableLambda(partial(_check_keys, name, keys))
     if iscoroutinefunction(node):
 
         @wraps(node)
-        async def acall(state: Any, **kwargs: Any) -> Any:
-            return known(name, keys, await node(state, **_resolved(name, state, kwargs)))
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            return _check_keys(name, keys, await node(*args, **kwargs))
 
         return acall
 
     @wraps(node)
-    def call(state: Any, **kwargs: Any) -> Any:
-        return known(name, keys, node(state, **_resolved(name, state, kwargs)))
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _check_keys(name, keys, node(*args, **kwargs))
 
     return call
 
 
-def _resolved(name: str, state: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What LangGraph gives to a node, with the settings that the episode goes on under."""
-    return arguments | {"runtime": current(name, state)} if "runtime" in arguments else arguments
+def _check_keys(node: str, keys: Collection[str], update: Any) -> Any:
+    changed = update.update if isinstance(update, Command) and not update.graph else update
+    if not isinstance(changed, Mapping):
+        return update
+    if unknown := changed.keys() - keys:
+        raise RpmsError(
+            f"stage '{node}' returned {', '.join(sorted(map(str, unknown)))}, which the state "
+            f"does not have; its keys are: {', '.join(sorted(keys))}"
+        )
+    if node == "llm_call" and "reply" in changed and "action" not in changed:
+        raise RpmsError(
+            "stage 'llm_call' returned a reply without its action; read it with "
+            "rpms.prompts.reply.read_action(reply, env, manual) and return it as 'action'"
+        )
+    return update

@@ -119,9 +119,15 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
-    named = {name: options[name] for name in ("env", "split") if name in options}
+    world = {name: options[name] for name in ("env", "split") if name in options}
+    context = settings(options.get("context"))
+    config: dict[str, Any] = {**(options.get("config") or {})}
+    # Traces are found by these.
+    config["tags"] = [context.name, *(config.get("tags") or ())]
+    labels: dict[str, Any] = {"task": task, **world, "condition": context.name, "model": context.model}
+    config["metadata"] = labels | dict[str, Any](config.get("metadata") or {})
     return app or build_graph(model=model), {
-        "input": {"task": task, **named},
-        "config": options.get("config"),
-        "context": settings(options.get("context")),
+        "input": {"task": task, **world},
+        "config": config,
+        "context": context,
     }

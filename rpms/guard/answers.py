@@ -18,6 +18,7 @@ from rpms.rules.predicates import named_by
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.turn import RecordedTurn, Turn
 
 Records = dict[str, dict[str, Any]]
 
@@ -42,6 +43,25 @@ class GuardedWorld(Protocol):
 
     def read_answer(self, belief: Belief, call: Call, answer: str) -> Belief | None:
         """The belief after an answer; None leaves it to the manual."""
+
+
+class PlayedWorld(GuardedWorld, Protocol):
+    """A world whose actions may also be texts."""
+
+    def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
+        """The belief after an action and its observation."""
+
+
+def belief_after(
+    world: PlayedWorld, manual: Manual, belief: Belief, turn: Turn | RecordedTurn
+) -> Belief:
+    """The belief after a recorded turn, whose action is a tool call or a text."""
+    observation = turn["observation"]
+    if "call" not in turn:
+        return world.update_belief(belief, turn["action"], observation)
+    if turn["failed"] and not world.failed(observation):
+        return belief  # the tool raised an exception: its text tells nothing about the world
+    return after_answer(manual, world, belief, Call(**turn["call"]), observation)
 
 
 def after_answer(

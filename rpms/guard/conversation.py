@@ -15,9 +15,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from typing_extensions import TypedDict
 
 from rpms.guard.answers import GuardedWorld, after_answer
-from rpms.guard.check import sound_manual
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
 from rpms.rules import Manual
+from rpms.rules.check import sound_manual
 from rpms.rules.loader import overlay, read_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.calls import Call

@@ -8,10 +8,10 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from rpms.guard.check import Problem
 from rpms.guard.conversation import Desk, Memory
 from rpms.guard.decision import bind
 from rpms.rules import Manual
+from rpms.rules.check import Problem
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, Example, Forbidden, PolicyRule
 from rpms.rules.semantics import apply_effects

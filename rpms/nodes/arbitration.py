@@ -15,11 +15,8 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from langgraph.runtime import Runtime
-
-from rpms.guard.policy import DecisionPoint, serving_actions
-from rpms.nodes.manual import manual_for
-from rpms.nodes.state import EpisodeState
+from rpms.guard.policy import serving_actions
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import (
     Manual,
     can_work,
@@ -30,10 +27,11 @@ from rpms.rules import (
     simulate,
 )
 from rpms.rules.actions_in_text import never_works
+from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import parse_predicate, statement
 from rpms.rules.schema import ActionRule
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
-from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, Recall, drop
 
@@ -58,10 +56,13 @@ class Arbiter:
         return frozenset(choice["action"] for choice in serving_actions(self.now))
 
 
-def arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def arbitration(state: EpisodeState) -> EpisodeState:
     """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
-    context = settings(runtime.context)
-    mode, manual = context.arbitration, manual_for(state["env"], context)
+    context = settings_of(state)
+    mode, manual = (
+        context.arbitration,
+        load_manual(state["env"], context.rules_dir, context.without_rules),
+    )
     arbiter = Arbiter(
         DecisionPoint(
             manual,

@@ -6,55 +6,39 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.manual import known_manual
-from rpms.nodes.reply import Reply, read_action
-from rpms.nodes.stage import compute
-from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import RunContext, settings
-from rpms.vocabulary.error_place import place_of
+from rpms.nodes.state import EpisodeState, environment_failed, settings_of
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import FailureMode, Turn
 
 NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
 
 
-async def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read the reply; return the new observation, the turn, the counters and the verdict.
-
-    Other episodes go on while the simulator works.
-    """
-    episode = state["episode_id"], state["spec"]
-    thought, action = await compute(_read, state, runtime)
+def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    """Read the action; return the new observation, the turn, the counters and the result."""
+    action, episode = state["action"], (state["episode_id"], state["spec"])
     outcome = None
     try:
         if action:
-            outcome = await episodes.aplay(*episode, state["history"], action, state.get("world"))
-        update = _conclude(state, runtime, thought, action, outcome)
-        if settings(runtime.context).action_list and not update["done"]:
+            outcome = episodes.play(*episode, state["history"], action, state.get("world"))
+        update = _conclude(state, runtime, action, outcome)
+        if settings_of(state).action_list and not update["done"]:
             history = [*state["history"], *update["history"]]
-            update["commands"] = await episodes.acommands(*episode, history, update["world"])
+            update["commands"] = episodes.commands(*episode, history, update["world"])
     except EnvironmentFault as fault:
-        update = broken(fault)
+        update = environment_failed(fault, "env_step")
     if update["done"]:
-        await episodes.afinish(*episode)
+        episodes.finish(*episode)
     return update
-
-
-def _read(state: EpisodeState, runtime: Runtime[RunContext]) -> Reply:
-    """Thought and action of the reply; an action that was chosen since is played instead."""
-    manual = known_manual(state["env"], settings(runtime.context))
-    thought, action = read_action(state["reply"], state["env"], manual)
-    return Reply(thought, state["action"] or action)
 
 
 def _conclude(
     state: EpisodeState,
     runtime: Runtime[RunContext],
-    thought: str,
     action: str,
     outcome: Outcome | None,
 ) -> EpisodeState:
-    context = settings(runtime.context)
+    context = settings_of(state)
     env = get_environment(state["env"])
     step = state["steps"] + 1
     observation, done, won, score, world = outcome or Outcome(
@@ -63,7 +47,7 @@ def _conclude(
     failed = outcome is None or env.failed(observation)
     turn = Turn(
         step=step,
-        thought=thought,
+        thought=state["thought"],
         action=action,
         observation=observation,
         failed=failed,
@@ -97,16 +81,6 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
     if done:
         return "wrong_termination"
     return "format" if format_errors * 2 > steps else "timeout"
-
-
-def broken(fault: EnvironmentFault, stage: str = "env_step") -> EpisodeState:
-    """The end of an episode whose world failed."""
-    return EpisodeState(
-        failure_mode="infrastructure_error",
-        error=str(fault),
-        error_place=place_of(fault, stage),
-        done=True,
-    )
 
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.nodes.manual import known_manual
-from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.method import RecallRequest
-from rpms.nodes.memories.registry import find_method
-from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import RunContext, settings
+from rpms.memory_store.grounding import GroundingContext
+from rpms.memory_store.methods.method import RecallRequest
+from rpms.memory_store.methods.registry import find_method
+from rpms.nodes.state import EpisodeState, settings_of
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     """Read goal, sub-goal, belief and history; return every candidate, best first."""
-    context = settings(runtime.context)
+    context = settings_of(state)
     method = find_method(context.memory_method)
     carried = state.get("carried") or {}
     if carried and carried.get("method") != method.name:
@@ -25,7 +25,9 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'{method.name}'; carry on with what after_trial returned for this method"
         )
     env = get_environment(state["env"])
-    known = known_manual(state["env"], context)
+    known = load_manual(
+        state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
+    )
     now = GroundingContext(
         known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
         env.players(state["belief"]), _effective(state), env.steps_done,

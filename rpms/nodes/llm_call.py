@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
@@ -10,32 +11,32 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import NodeError
-from langgraph.runtime import Runtime
 
 from rpms.envs import live as episodes
 from rpms.models import constrain
+from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
-from rpms.nodes.chat import allowed_syntaxes, call_s, choices_of, open_chat, reply_tokens
-from rpms.nodes.manual import known_manual
-from rpms.nodes.reply import read_action
-from rpms.nodes.retrying import pause_before_retry, within
-from rpms.nodes.stage import Stage, compute, in_plain_run
-from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import RunContext, settings
+from rpms.models.retrying import pause_before_retry, wait_for, within
+from rpms.nodes.state import EpisodeState, settings_of
+from rpms.prompts.reply import read_action
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Usage
 
 
-def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> Stage:
-    """The stage for one chat model, or for whichever the context names.
+def make_llm_call(
+    model: BaseChatModel | None = None, reply_cache: str = ""
+) -> Runnable[EpisodeState, EpisodeState]:
+    """The stage for one chat model, or for whichever the settings name.
 
-    Reads the prompt; returns the reply, its action and the tokens it cost. What goes wrong is
-    raised: the retry policy tries again while that may help, and then ``model_failed`` ends the
-    episode. LangGraph's own node timeout is not used: it is fixed when the graph is built, and how
-    long a call may take is a setting of the run.
+    Reads the prompt; returns the reply, its thought and action, and the tokens it cost. What goes
+    wrong is raised: the retry policy tries again while that may help, and then ``model_failed``
+    ends the episode. LangGraph's own node timeout is not used: it is fixed when the graph is built,
+    and how long a call may take is a setting of the run.
 
     ``reply_cache`` names a file of replies that need no new call.
     """
@@ -43,33 +44,62 @@ def make_llm_call(model: BaseChatModel | None = None, reply_cache: str = "") -> 
 
     # Once for each kind of run, of which a server may see any number.
     @lru_cache(maxsize=64)
-    def find(env: str, context: RunContext) -> BaseChatModel:
+    def open_model(env: str, context: RunContext) -> BaseChatModel:
         if model is None:
             return open_chat(env, context, reply_cache)
         syntaxes = allowed_syntaxes(env, context)
         return constrain(model, syntaxes) if syntaxes else model
 
-    async def llm_call(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        env, context = state["env"], settings(runtime.context)
-        server = (context.model, context.base_url)
+    def arguments(state: EpisodeState, context: RunContext) -> dict[str, Any]:
         trace = _trace(state, context, model.get_name() if model else context.model)
-        try:
-            # Opening imports and reads certificates: not on the loop.
-            chat = await asyncio.to_thread(find, env, context)
-            answer = partial(_call_plainly, chat) if in_plain_run() else chat.ainvoke
-            call = answer(state["prompt"], trace, **choices_of(state, context))
-            reply = await within(call_s(context), call)
-        except Exception as error:  # every client raises its own kinds
-            await asyncio.sleep(pause_before_retry(runtime, error, server in answered))
-            raise
-        answered.add(server)
-        normal = normalize_reply(reply, reply_tokens(env, context))
-        return await compute(partial(_record, normal), state, runtime)
+        return {"input": state["prompt"], "config": trace, **_choices(state, context)}
 
-    return Stage("llm_call", llm_call)
+    def pause(error: Exception, context: RunContext) -> float:
+        seen = (context.model, context.base_url) in answered
+        return pause_before_retry(context.retry_deadline_s, error, seen)
+
+    def llm_call(state: EpisodeState) -> EpisodeState:
+        context = settings_of(state)
+        try:
+            chat = open_model(state["env"], context)
+            reply = wait_for(call_s(context), partial(_call, chat), **arguments(state, context))
+        except Exception as error:  # every client raises its own kinds
+            time.sleep(pause(error, context))
+            raise
+        answered.add((context.model, context.base_url))
+        return _record(state, context, reply)
+
+    async def allm_call(state: EpisodeState) -> EpisodeState:
+        context = settings_of(state)
+        try:
+            # Opening a model imports and reads certificates: not on the event loop.
+            chat = await asyncio.to_thread(open_model, state["env"], context)
+            reply = await within(call_s(context), chat.ainvoke(**arguments(state, context)))
+        except Exception as error:
+            await asyncio.sleep(pause(error, context))
+            raise
+        answered.add((context.model, context.base_url))
+        return await asyncio.to_thread(_record, state, context, reply)
+
+    # The only stage that waits for a network: on an event loop many episodes wait at once.
+    return RunnableLambda(llm_call, allm_call, name="llm_call")
 
 
 llm_call = make_llm_call()
+
+
+def _choices(state: EpisodeState, context: RunContext) -> dict[str, Any]:
+    """With guard ``policy`` the reply is held to the shortlist."""
+    if context.guard != "policy" or not state["shortlist"]:
+        return {}
+    return {"choices": [choice["action"] for choice in state["shortlist"]]}
+
+
+def _call(chat: BaseChatModel, **arguments: Any) -> AIMessage:
+    try:
+        return chat.invoke(**arguments)
+    except NotImplementedError:  # a model that has only the asynchronous call
+        return asyncio.run(chat.ainvoke(**arguments))
 
 
 def _trace(state: EpisodeState, context: RunContext, model: str) -> RunnableConfig:
@@ -78,16 +108,6 @@ def _trace(state: EpisodeState, context: RunContext, model: str) -> RunnableConf
     about = {"world": state["env"], "split": state["split"], "task": state["task_id"], "step": step}
     about |= {"condition": context.name, "model": model}
     return {"run_name": f"step {step}", "tags": [state["env"], context.name], "metadata": about}
-
-
-async def _call_plainly(
-    chat: BaseChatModel, prompt: Any, trace: RunnableConfig, **choices: Any
-) -> AIMessage:
-    """The model's synchronous call, unless it has only the other."""
-    try:
-        return await asyncio.to_thread(chat.invoke, prompt, trace, **choices)
-    except NotImplementedError:
-        return await chat.ainvoke(prompt, trace, **choices)
 
 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
@@ -101,12 +121,20 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     )
 
 
-def _record(reply: AIMessage, state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> EpisodeState:
+    reply = normalize_reply(raw, reply_tokens(state["env"], context))
     usage = read_usage(state, reply)
-    manual = known_manual(state["env"], settings(runtime.context))
+    thought, action = read_action(
+        reply.text,
+        state["env"],
+        load_manual(
+            state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
+        ),
+    )
     return EpisodeState(
         reply=reply.text,
-        action=read_action(reply.text, state["env"], manual).action,
+        thought=thought,
+        action=action,
         usage=usage,
         prompt_tokens=state["prompt_tokens"] + usage["prompt_tokens"],
         output_tokens=state["output_tokens"] + usage["output_tokens"],

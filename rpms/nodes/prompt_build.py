@@ -7,19 +7,18 @@ in another order than the equation does, as the paper's listings do.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.runtime import Runtime
 
 from rpms.envs import Environment, get_environment
-from rpms.nodes.action_arbitration import shortlist
-from rpms.nodes.blocks import Blocks, load_system, offered_actions, tokens, within_token_budget
-from rpms.nodes.context_budget import fit, prompt_room
-from rpms.nodes.prompt_examples import (
+from rpms.guard.policy import serving_actions
+from rpms.nodes.state import EpisodeState, decision_point, knowledge_of, settings_of
+from rpms.prompts.blocks import Blocks, knowledge_blocks, load_system, offered_actions, tokens
+from rpms.prompts.context_budget import fit, prompt_room
+from rpms.prompts.examples import (
     NEW_TASK,
     list_once,
     listed_actions,
@@ -27,43 +26,42 @@ from rpms.nodes.prompt_examples import (
     short_examples,
     unlisted,
 )
-from rpms.nodes.stage import Stage, compute
-from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import ALL_TURNS, RunContext, settings
+from rpms.vocabulary.context import ALL_TURNS
 from rpms.vocabulary.turn import Message, Turn
 
 # A reply without an action can be pages of text; the history keeps enough to learn from.
 REPLY_KEPT = 400
 # Guards that show the model the actions that serve the sub-goal.
 OFFERING = ("offer", "policy")
+# How many actions a prompt offers: few enough to read, enough to leave a choice.
+SHORTLIST = 6
 
 
-def prompt_build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read everything assembled so far; return the prompt as chat messages."""
-    context = settings(runtime.context)
-    return _build(state, context, prompt_room(state["env"], context))
-
-
-def make_prompt_build(model: BaseChatModel | None = None) -> Stage:
-    """The stage, kept to the context limit of ``model``, or of the model the context names.
+def make_prompt_build(
+    model: BaseChatModel | None = None,
+) -> Callable[[EpisodeState], EpisodeState]:
+    """The stage, kept to the context limit of ``model``, or of the model the settings name.
 
     That limit is found once for each kind of run; a server may see any number of them.
     """
     room_of = lru_cache(maxsize=256)(partial(prompt_room, model=model))
 
-    async def within(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        # A model is opened: not on the loop.
-        room = await asyncio.to_thread(room_of, state["env"], runtime.context)
-        return await compute(lambda *_: _build(state, runtime.context, room), state, runtime)
+    def prompt_build(state: EpisodeState) -> EpisodeState:
+        """Read everything assembled so far; return the prompt as chat messages."""
+        return _build(state, room_of(state["env"], settings_of(state)))
 
-    return Stage("prompt_build", within)
+    return prompt_build
 
 
-def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
-    env = get_environment(state["env"])
-    blocks, recalls = within_token_budget(state, context, env)
+prompt_build = make_prompt_build()
+
+
+def _build(state: EpisodeState, room: int) -> EpisodeState:
+    env, context = get_environment(state["env"]), settings_of(state)
+    blocks = knowledge_blocks(knowledge_of(state))
     opening, closing = arrange(blocks, context.layout, env)
-    choices = shortlist(state, context) if context.guard in OFFERING else []
+    offering = context.guard in OFFERING
+    choices = serving_actions(decision_point(state))[:SHORTLIST] if offering else []
     # Why the last action was rejected, and what is to be chosen from, stand next to the newest
     # observation, in either layout.
     closing.append(blocks.last_action)
@@ -94,7 +92,6 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         prompt=cast(Any, messages),
         dropped_turns=dropped,
         knowledge_tokens=tokens([*opening, *closing]),
-        recalls=recalls,
     )
 
 

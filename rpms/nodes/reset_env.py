@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
@@ -12,10 +11,8 @@ from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.env_step import broken
-from rpms.nodes.prompt_examples import check_shown
-from rpms.nodes.stage import Stage
-from rpms.nodes.state import EpisodeState, afresh
+from rpms.nodes.state import EpisodeState, afresh, environment_failed
+from rpms.prompts.examples import check_shown
 from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, settings
@@ -27,43 +24,64 @@ WRITTEN_ELSEWHERE = {"task", "carried", "sub_goal", "spec", "goal", "belief", "r
 DIGITS = 4
 
 
-async def reset_env(
-    state: EpisodeState,
-    runtime: Runtime[RunContext],
-    find: Callable[[EpisodeState], Task] | None = None,
-) -> EpisodeState:
-    """Read env, split and task; return a fresh episode with o_0, g and empty counters."""
-    # Listing a split reads files: not on the event loop.
-    task = find(state) if find else await asyncio.to_thread(resolve, state)
-    context = settings(runtime.context)
-    check_shown(task["env"], context)
-    fresh = fresh_state(context, task)
-    try:
-        observation = await episodes.astart(fresh["episode_id"], task)
-        fresh |= {"first_observation": observation, "observation": observation}
-        if context.action_list:
-            fresh["commands"] = await episodes.acommands(fresh["episode_id"], task, [])
-        return fresh
-    except EnvironmentFault as fault:
-        return {**fresh, **broken(fault, "reset_env")}
+Find = Callable[[EpisodeState], Task]
+ResetEnv = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
 
 
-def make_reset_env(find: Callable[[EpisodeState], Task]) -> Stage:
-    """The stage for whoever plays a whole split and knows which task a state asks for.
+def make_reset_env(default: RunContext | None = None, find: Find | None = None) -> ResetEnv:
+    """The stage, with settings for runs that give none, and with a way to find the task.
 
-    The split is then not listed again for every episode.
+    ``find`` is for whoever runs a whole split: it is then not listed again for every episode.
     """
 
-    async def known(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        return await reset_env(state, runtime, find)
+    def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+        """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
+        task, context = (find or find_input_task)(state), run_settings(runtime.context, default)
+        check_shown(task["env"], context)
+        fresh = fresh_state(context, task)
+        try:
+            observation = episodes.start(fresh["episode_id"], task)
+            fresh |= {"first_observation": observation, "observation": observation}
+            if context.action_list:
+                fresh["commands"] = episodes.commands(fresh["episode_id"], task, [])
+            return fresh
+        except EnvironmentFault as fault:
+            return {**fresh, **environment_failed(fault, "reset_env")}
 
-    return Stage("reset_env", known)
+    return reset_env
 
 
-def resolve(state: EpisodeState) -> Task:
-    """The task a state asks for, with the first environment, split and task as defaults."""
+reset_env = make_reset_env()
+
+
+def run_settings(given: Any, default: RunContext | None) -> RunContext:
+    """The context of the call, else the graph's own, else the defaults.
+
+    Within another graph the context is that graph's; ours may stand in its field ``rpms``.
+    """
+    try:
+        return default if default and given is None else settings(given)
+    except RpmsError as error:
+        if default:
+            return default
+        raise RpmsError(
+            "within another graph, build this one with build_graph(context=RunContext(...)), or "
+            f"give that one's context a field rpms with a RunContext: {error}"
+        ) from None
+
+
+def find_input_task(state: EpisodeState) -> Task:
+    """The task that the input names, of the first environment and its first split by default.
+
+    LangGraph drops unknown keys of an input in silence, so a missing task may be a misspelt one.
+    """
+    if "task" not in state:
+        raise RpmsError(
+            "the input has no 'task': give its index or its id, {'task': 0}, and with it 'env' "
+            "and 'split' if you like"
+        )
     env = get_environment(state.get("env") or environment_names()[0])
-    return find_task(env.name, state.get("split") or env.splits()[0], str(state.get("task") or 0))
+    return find_task(env.name, state.get("split") or env.splits()[0], str(state["task"]))
 
 
 def fresh_state(context: RunContext, spec: Task) -> EpisodeState:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
-
 from rpms.envs import get_environment
-from rpms.nodes.manual import manual_for
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, Rejection, explain_rejection
-from rpms.vocabulary.context import RunContext, settings
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.turn import refused_since
 
 
-def rule_assembly(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def rule_assembly(state: EpisodeState) -> EpisodeState:
     """Read goal, belief, the last turn and its decision; return the active rules."""
-    context = settings(runtime.context)
-    manual = manual_for(state["env"], context)
+    context = settings_of(state)
+    manual = load_manual(state["env"], context.rules_dir, context.without_rules)
     rejected = last_rejection(state, manual)
     rules = manual.active(state["goal"], state["belief"], rejected, context.rules_scope)
     return EpisodeState(rules=rules)

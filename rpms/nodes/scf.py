@@ -9,22 +9,24 @@ rules off there is nothing to ask.
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
-
 from rpms.envs import get_environment
-from rpms.nodes.manual import known_manual
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, can_work, check_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.recall import Recall, drop
 
 
-def scf(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def scf(state: EpisodeState) -> EpisodeState:
     """Read the candidates and the belief; return the candidates, the unfit ones dropped."""
-    context = settings(runtime.context)
+    context = settings_of(state)
     mode, env = context.scf, get_environment(state["env"])
-    manual, belief = known_manual(state["env"], context), state["belief"]
+    manual, belief = (
+        load_manual(
+            state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
+        ),
+        state["belief"],
+    )
     checked = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:

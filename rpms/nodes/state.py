@@ -6,6 +6,7 @@ Plain data only. The live environment is not here; nodes reach it through ``rpms
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, MessageLikeRepresentation, convert_to_messages
@@ -15,12 +16,17 @@ from typing_extensions import TypedDict
 
 from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
+from rpms.prompts.blocks import Knowledge
+from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import ActiveRules
-from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.error_place import ErrorPlace
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.belief import Belief, fingerprint
+from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.error_place import ErrorPlace, place_of
+from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage
+from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage, refused_since
 
 
 def _choices(names: Callable[[], list[str]], description: str) -> Any:
@@ -72,15 +78,6 @@ class EpisodeInput(TypedDict, total=False):
     carried: dict[str, Any]
 
 
-class Change(TypedDict):
-    """A setting that whoever took the episode up changed, from this step on."""
-
-    step: int
-    setting: str
-    before: Any
-    now: Any
-
-
 class EpisodeOutput(TypedDict, total=False):
     """How it went.
 
@@ -102,7 +99,6 @@ class EpisodeOutput(TypedDict, total=False):
         cache_hits: replies that came from the response cache instead.
         capped_replies: replies that were longer than their tokens can be, and were cut off.
         decisions: what the guard made of each proposed action; empty while it is off.
-        changes: settings that were changed on the way; empty for an episode of one experiment.
         goal: what the task asked for.
         first_observation: o_0, which states the task and stays in every prompt.
         history: every turn.
@@ -125,7 +121,6 @@ class EpisodeOutput(TypedDict, total=False):
     cache_hits: int
     capped_replies: int
     decisions: Decisions
-    changes: list[Change]
     goal: GoalSpec
     first_observation: str
     history: History
@@ -135,8 +130,9 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     """Everything the stages read and write.
 
     Attributes:
-        settings: the ``RunContext`` this episode is played under, as plain data: the edges read
-            it here, so that a person can take up an episode at any stage.
+        settings: the ``RunContext`` of this episode as plain data, written by ``reset_env``. Every
+            stage and every edge reads it here (``settings_of``), so an episode that is taken up
+            again continues under the settings it began with.
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
@@ -152,9 +148,10 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
         dropped_turns: earlier turns left out of this prompt for want of room.
         reply: the model's reply.
+        thought: the reasoning in that reply.
+        action: a_t, the action to execute: the reply's own, until the guard, a node or a person
+            chooses another. Empty where the reply had none.
         usage: what that reply cost.
-        action: a_t, what is played next: the reply's own, until the guard, a node or a person
-            chooses another. While it is empty it is read from the reply.
         ineffective: actions played since the belief last changed.
         played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
@@ -177,8 +174,9 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     knowledge_tokens: int
     dropped_turns: int
     reply: str
-    usage: Usage
+    thought: str
     action: str
+    usage: Usage
     ineffective: list[str]
     played_in: dict[str, list[str]]
     shortlist: list[Choice]
@@ -188,6 +186,58 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
 GROWING = ("history", "decisions")
+
+
+def settings_of(state: Mapping[str, Any]) -> RunContext:
+    """The settings of an episode; the defaults for a state that no episode began."""
+    return _context(tuple((state.get("settings") or {}).items()))
+
+
+def knowledge_of(state: EpisodeState) -> Knowledge:
+    """The part of the state that the knowledge blocks print."""
+    return Knowledge(
+        get_environment(state["env"]), settings_of(state), state["goal"], state["sub_goal"],
+        state["belief"], state["rules"], state["recalls"], state["history"], state["ineffective"],
+    )  # fmt: skip
+
+
+def decision_point(state: EpisodeState) -> DecisionPoint:
+    """The part of the state that the rules judge an action by.
+
+    The guard and the expert have the procedure under every condition; an agent without rules may
+    have no sub-goal of its own.
+    """
+    context, history = settings_of(state), state.get("history", [])
+    rejected = refused_since(history, state["ineffective"])
+    sub_goal = state["sub_goal"]
+    if not sub_goal["name"]:
+        sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)
+    return DecisionPoint(
+        manual=load_manual(state["env"], context.rules_dir, context.without_rules),
+        goal=state["goal"],
+        sub_goal=sub_goal,
+        belief=state["belief"],
+        no_effect=state["ineffective"],
+        refused={turn["action"] for turn in rejected},
+        repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
+        # Guard policy holds to the procedure anyway, also where that has nothing to offer.
+        check_answers=context.check_answers or context.guard == "policy",
+    )
+
+
+def environment_failed(fault: EnvironmentFault, stage: str) -> EpisodeState:
+    """The end of an episode whose simulator failed."""
+    return EpisodeState(
+        failure_mode="infrastructure_error",
+        error=str(fault),
+        error_place=place_of(fault, stage),
+        done=True,
+    )
+
+
+@lru_cache(maxsize=256)
+def _context(items: tuple[tuple[str, Any], ...]) -> RunContext:
+    return settings(dict(items))
 
 
 def follow(state: dict[str, Any], update: Mapping[str, Any]) -> None:

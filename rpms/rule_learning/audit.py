@@ -26,14 +26,15 @@ from typing import Any, NamedTuple
 from rpms.envs.base import Environment
 from rpms.evals.plan import choose_tasks
 from rpms.evals.tables import NONE, Cell, Table, count
-from rpms.guard.policy import DecisionPoint, serving_actions
-from rpms.nodes.manual import load_manual
+from rpms.guard.policy import serving_actions
 from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
 from rpms.rule_learning.explore import SELDOM, Player, Watcher, explore, names_at_hand, names_known
 from rpms.rule_learning.induction import changes, writable
+from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
 from rpms.rules.semantics import can_work, match_action, simulate
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth

@@ -18,14 +18,14 @@ from rpms.envs import Environment
 from rpms.evals.learn import find_runs
 from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.run_folder import read_records
-from rpms.guard.check import check_manual
-from rpms.nodes.belief_update import belief_after
-from rpms.nodes.manual import bare_manual, load_manual
+from rpms.guard.answers import belief_after
 from rpms.rule_learning.evidence import CERTAIN, Experience, Template
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
+from rpms.rules.check import check_manual
 from rpms.rules.predicates import ARGUMENT, statement
 from rpms.rules.schema import ActionRule
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import write_whole
@@ -110,7 +110,10 @@ class RecordedUse(NamedTuple):
 
 def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
     """An episode on paper, by its actions and the answers."""
-    belief, manual = env.first_belief(record["first_observation"]), bare_manual(env.name)
+    belief, manual = (
+        env.first_belief(record["first_observation"]),
+        load_manual(env.name, syntax_only=True),
+    )
     for turn in record["history"]:
         if not turn["action"]:
             continue

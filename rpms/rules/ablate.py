@@ -79,7 +79,7 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
 
 
 @lru_cache(maxsize=64)
-def syntax_only(manual: Manual) -> Manual:
+def without_knowledge(manual: Manual) -> Manual:
     """The commands and nothing about them: what the system prompt shows under every condition.
 
     How predicates are worded stays, so that memory can speak of what it noticed by itself.

@@ -400,6 +400,7 @@ class DomainTier(_Strict):
     ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
     it holds if all of one of its choices holds. It may have an argument, which its choices call
     ``thing``. A list within a list of ``serves`` stands for its items, which can thus be shared.
+    ``stands_for`` is how a task says which thing is the answer in case of a finding.
     """
 
     tier: Literal["domain"] = "domain"
@@ -408,6 +409,7 @@ class DomainTier(_Strict):
     terms: dict[str, list[list[Condition]]] = {}
     urgent: list[Service] = []
     serves: dict[str, list[Service]] = {}
+    stands_for: str = ""
     idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []

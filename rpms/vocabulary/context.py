@@ -17,7 +17,6 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
-    ClassVar,
     Literal,
     NamedTuple,
     get_args,
@@ -101,9 +100,6 @@ class Setting:
 @dataclass(frozen=True)
 class RunContext:
     """What is on, and how the model is called; a value that is not possible is refused at once."""
-
-    named: ClassVar[frozenset[str]] = frozenset()
-    """What the caller named, be it with its default: a server makes a context of what is left."""
 
     # fmt: off
     rules: Annotated[bool, Setting(
@@ -297,13 +293,10 @@ class RunContext:
     )] = ALL_TURNS
     # fmt: on
 
-    def __new__(cls, *values: Any, **named: Any) -> RunContext:
-        """Note which settings the caller named; a server gives the others their defaults."""
-        refuse_unknown(named)
-        context = super().__new__(cls)
-        placed = (field.name for field in fields(cls)[: len(values)])
-        object.__setattr__(context, "named", frozenset((*placed, *named)))
-        return context
+    def __new__(cls, *_: Any, **settings: Any) -> RunContext:
+        """Name a misspelt setting before ``__init__`` calls it an unexpected argument."""
+        refuse_unknown(settings)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse what the annotations rule out, in one line that names the setting."""
@@ -380,15 +373,7 @@ class RunContext:
 
     def with_(self, **changes: Any) -> RunContext:
         """A copy with some settings changed."""
-        changed = replace(self, **changes)
-        object.__setattr__(changed, "named", self.named | changes.keys())
-        return changed
-
-    def over(self, begun: Mapping[str, Any] | None) -> RunContext:
-        """What an episode that began so goes on with: what nobody names stays as it was."""
-        if not begun or begun is self.plain or begun == self.plain:
-            return self
-        return settings({**begun, **{name: getattr(self, name) for name in self.named}})
+        return replace(self, **changes)
 
 
 def condition_name(typed: str) -> str:

@@ -111,7 +111,7 @@ def make():
     return Chat()
 """
 MEMORY = """
-from rpms.nodes.memories.rpms import RpmsMemory
+from rpms.memory_store.methods.rpms import RpmsMemory
 
 
 class Mine(RpmsMemory):

@@ -21,7 +21,7 @@ from rpms.evals.conditions import (
 )
 from rpms.evals.report import read_report
 from rpms.memory_store.controls import CONTROLS
-from rpms.nodes.memories import METHODS
+from rpms.memory_store.methods import METHODS
 from rpms.rules.manual import TIERS
 from rpms.vocabulary.context import CONDITIONS, RunContext
 from rpms.vocabulary.errors import RpmsError

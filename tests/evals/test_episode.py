@@ -43,7 +43,7 @@ def job(index: int = 3, condition: str = "D") -> Job:
 
 async def play(job: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
     context = RunContext(**settings).under(job.condition)
-    graph = build_graph({"reset_env": make_reset_env(lambda state: job.task)}, model=model)
+    graph = build_graph({"reset_env": make_reset_env(find=lambda state: job.task)}, model=model)
     return await play_job(graph, job, context, truth)
 
 

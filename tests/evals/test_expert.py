@@ -19,10 +19,10 @@ from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.plan import Job, choose_tasks
 from rpms.evals.run_folder import read_log, read_run
 from rpms.evals.runner import RunSession
-from rpms.nodes.manual import load_manual
-from rpms.nodes.reply import read_action
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.reply import read_action
 from rpms.rules import check_action, forbidden_by
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn

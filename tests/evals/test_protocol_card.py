@@ -27,9 +27,9 @@ from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.blocks import load_system
-from rpms.nodes.prompt_examples import check_shown
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import load_system
+from rpms.prompts.examples import check_shown
 from rpms.vocabulary.context import RunContext, declarations
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS

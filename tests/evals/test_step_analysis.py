@@ -27,8 +27,8 @@ from rpms.evals.step_analysis import (
     prediction_counts,
     source_type,
 )
-from rpms.nodes.manual import load_manual
 from rpms.rules import forbidden_by
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.turn import FailureMode
 

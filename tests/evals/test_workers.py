@@ -18,7 +18,7 @@ from rpms.evals import workers
 from rpms.evals.plan import RunPlan
 from rpms.evals.run_folder import step_log_file
 from rpms.evals.workers import drop
-from rpms.nodes.retrying import FIRST_TRIES
+from rpms.models.retrying import FIRST_TRIES
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan
 from tests.openai_server import Answer, OpenAIServer

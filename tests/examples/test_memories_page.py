@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rpms.memory_store import Note, read_notes
-from rpms.nodes.memories import METHODS, MemoryMethod, RecallRequest
-from rpms.nodes.memories.registry import ATTRIBUTES, checked_method, takes_manual
+from rpms.memory_store.methods import METHODS, MemoryMethod, RecallRequest
+from rpms.memory_store.methods.registry import ATTRIBUTES, checked_method, takes_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import EpisodeRecord
 from tests.examples.conftest import Shell

@@ -24,8 +24,8 @@ from rpms import (
     load_manual,
     run_episode,
 )
-from rpms.guard.check import check_manual
-from rpms.nodes.prompt_examples import load_example
+from rpms.prompts.examples import load_example
+from rpms.rules.check import check_manual
 from tests.examples.conftest import Shell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 from rpms import arun_episode
 from rpms.commands import main as cli
 from rpms.models import forget_models
-from rpms.nodes.manual import load_manual
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 pytestmark = [pytest.mark.local, pytest.mark.engine]

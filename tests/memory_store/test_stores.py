@@ -30,12 +30,12 @@ from rpms.memory_store import (
     write_snapshot,
 )
 from rpms.memory_store.entries import Entry, Finds, Schema
+from rpms.memory_store.grounding import GroundingContext
+from rpms.memory_store.methods.method import RecallRequest
+from rpms.memory_store.methods.rpms import RpmsMemory, find_memory
 from rpms.memory_store.stores import namespace, read_shelves
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.method import RecallRequest
-from rpms.nodes.memories.rpms import RpmsMemory, find_memory
 from rpms.nodes.state import EpisodeState
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import read_signature
 from tests.conftest import HOME

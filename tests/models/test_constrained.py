@@ -21,8 +21,8 @@ from langchain_core.messages import BaseMessage
 from rpms.models import constrain, open_model
 from rpms.models.constrained import _servers, fits, reply_gbnf, reply_schema
 from rpms.models.sim import SimPlanner
-from rpms.nodes.manual import load_manual
-from rpms.nodes.reply import read_reply
+from rpms.prompts.reply import read_reply
+from rpms.rules.world_manual import load_manual
 from tests.openai_server import Answer, OpenAIServer
 
 ACTIONS = ("go to {place}", "look")

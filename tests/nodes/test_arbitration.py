@@ -9,17 +9,17 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.memory_store import Note
+from rpms.memory_store.grounding import GroundingContext, ground
+from rpms.memory_store.methods.note_method import candidate
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.grounding import GroundingContext, ground
-from rpms.nodes.memories.note_method import candidate
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
-from tests.nodes.memories.samples import request
+from tests.memory_store.methods.samples import request
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]

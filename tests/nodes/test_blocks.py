@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
 
-import rpms.nodes.blocks
+import rpms.prompts.blocks
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.nodes.blocks import (
+from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import (
     Blocks,
     knowledge_blocks,
     load_system,
     render_rules,
     tokens,
 )
-from rpms.nodes.manual import load_manual
-from rpms.nodes.state import EpisodeState
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec
@@ -209,7 +209,7 @@ def test_system_text_names_every_action_of_the_manual() -> None:
 
 
 def test_templates_and_writing_prompts_name_no_world() -> None:
-    nodes = Path(rpms.nodes.blocks.__file__).parent
+    nodes = Path(rpms.prompts.blocks.__file__).parent
     files = [*(nodes / "templates").iterdir(), *(nodes / "memories" / "prompts").iterdir()]
     assert len(files) == 17
     for file in files:

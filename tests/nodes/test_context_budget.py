@@ -19,8 +19,8 @@ from rpms.evals.episode import play_job
 from rpms.evals.plan import Job
 from rpms.graph import build_graph
 from rpms.nodes import make_reset_env, prompt_build
-from rpms.nodes.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
@@ -175,7 +175,7 @@ def narrow(limit: int) -> Narrow:
 async def test_a_model_object_says_its_own_limit_and_the_log_what_was_dropped() -> None:
     task = get_environment("alfworld").tasks("generated_unseen", 4)[3]
     context = RunContext.for_condition("A", max_steps=14)
-    start = make_reset_env(lambda state: task)
+    start = make_reset_env(find=lambda state: task)
     free = build_graph({"reset_env": start}, model=narrow(0))
     line, _ = await play_job(free, Job("A", task), context, False)
     assert line.dropped_turns == 0 and line.steps == 14

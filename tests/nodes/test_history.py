@@ -13,12 +13,12 @@ from rpms.envs import get_environment
 from rpms.evals.expert import llm_call
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.blocks import RECAP, knowledge_blocks
-from rpms.nodes.context_budget import estimate, left_out
-from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import RECAP, knowledge_blocks
+from rpms.prompts.context_budget import estimate, left_out
+from rpms.prompts.examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
 from rpms.rules import match_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.turn import Message
 from tests.envs.playing import believing, turn

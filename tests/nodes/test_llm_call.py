@@ -22,11 +22,10 @@ from langgraph.types import RetryPolicy
 
 from rpms.envs import Outcome, get_environment
 from rpms.graph import build_graph
+from rpms.models.chat import allowed_syntaxes, call_s, open_chat
 from rpms.models.constrained import ConstrainedModel
 from rpms.models.openai_chat import GarbledReply
-from rpms.nodes.chat import allowed_syntaxes, call_s, open_chat
-from rpms.nodes.manual import load_manual
-from rpms.nodes.retrying import (
+from rpms.models.retrying import (
     FIRST_TRIES,
     LONGEST_PAUSE_S,
     RETRY,
@@ -36,6 +35,7 @@ from rpms.nodes.retrying import (
     pause_before_retry,
 )
 from rpms.nodes.state import EpisodeOutput, EpisodeState
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.nodes.conftest import put_underneath

@@ -15,16 +15,16 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.memory_store import parse_entry, write_snapshot
+from rpms.models.chat import allowed_syntaxes
 from rpms.nodes.action_arbitration import action_arbitration, shortlist
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.chat import allowed_syntaxes
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.manual import load_manual
-from rpms.nodes.reply import Reply
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.reply import Reply
 from rpms.rules import Manual
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError

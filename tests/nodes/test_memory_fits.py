@@ -18,15 +18,15 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
-from rpms.nodes.blocks import Blocks, tokens, within_token_budget
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.manual import load_manual
 from rpms.nodes.prompt_build import NEW_TASK
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import Blocks, tokens, within_token_budget
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import need, parse_predicate
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
 from rpms.vocabulary.recall import Recall, surviving

@@ -20,10 +20,10 @@ from rpms.envs.base import Task
 from rpms.graph import build_graph, stream_episode
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes import prompt_build
-from rpms.nodes.blocks import knowledge_blocks
 from rpms.nodes.prompt_build import REPLY_KEPT, reply_of
-from rpms.nodes.prompt_examples import load_example
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import knowledge_blocks
+from rpms.prompts.examples import load_example
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn

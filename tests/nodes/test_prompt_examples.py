@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from rpms.envs import environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.graph import build_graph
-from rpms.nodes.prompt_examples import ANOTHER, NEW_TASK, check_shown, load_example, load_examples
+from rpms.prompts.examples import ANOTHER, NEW_TASK, check_shown, load_example, load_examples
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.nodes.reply import read_reply
+from rpms.prompts.reply import read_reply
 
 VERBS = frozenset(get_environment("alfworld").command_verbs())
 WORD = st.from_regex(r"[a-z]{1,9}", fullmatch=True).filter(

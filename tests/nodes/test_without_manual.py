@@ -15,8 +15,8 @@ import yaml
 from rpms.envs import get_environment
 from rpms.envs.scienceworld import things
 from rpms.memory_store import parse_entry, write_snapshot
-from rpms.nodes.manual import load_manual
 from rpms.nodes.state import EpisodeState
+from rpms.rules.world_manual import load_manual
 from tests.nodes.test_prompt_build import BOIL, MEMORIES, OPENING, SCRIPT
 
 Play = Callable[..., list[EpisodeState]]

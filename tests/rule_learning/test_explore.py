@@ -14,15 +14,15 @@ import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.evals.plan import choose_tasks
-from rpms.guard.check import check_manual
-from rpms.nodes.manual import load_manual
 from rpms.rule_learning.audit import Comparison, Predictions, Purpose, share
 from rpms.rule_learning.evidence import Experience
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
 from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
+from rpms.rules.check import check_manual
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 
 ENV = get_environment("alfworld")

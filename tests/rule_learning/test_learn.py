@@ -13,9 +13,9 @@ import pytest
 import rpms as api
 from rpms.evals.run_folder import read_run
 from rpms.evals.tables import Table
-from rpms.nodes.manual import load_manual
 from rpms.rule_learning.audit import audit_manual
 from rpms.rule_learning.learn import learn_by_exploring
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms, in_process
 

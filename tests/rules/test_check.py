@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import environment_names, get_environment
-from rpms.guard.check import Finding, check_manual
+from rpms.rules.check import Finding, check_manual
 
 WORLD = get_environment("alfworld")
 HEAT = "pick_heat_then_place_in_recep"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.guard.policy import DecisionPoint, serving_actions, veto
-from rpms.nodes.manual import load_manual
+from rpms.guard.policy import serving_actions, veto
+from rpms.rules.conditions import DecisionPoint
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from rpms.nodes.manual import load_manual
 from rpms.rules.predicates import (
     STATEMENTS,
     Wording,
@@ -15,6 +14,7 @@ from rpms.rules.predicates import (
     parse_predicate,
     statement,
 )
+from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 
 WORLD = World(

@@ -11,7 +11,7 @@ from rpms.envs import get_environment
 from rpms.envs.base import Task
 from rpms.envs.scienceworld.goals import FAMILIES
 from rpms.envs.scienceworld.simulator import ScienceWorldGame
-from rpms.nodes.reply import read_reply
+from rpms.prompts.reply import read_reply
 
 ENVIRONMENT = get_environment("scienceworld")
 

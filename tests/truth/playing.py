@@ -16,17 +16,18 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
-from rpms.guard.policy import DecisionPoint, serving_actions
+from rpms.guard.policy import serving_actions
 from rpms.nodes.action_arbitration import shortlist, situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
-from rpms.nodes.blocks import Blocks, offered_actions, within_token_budget
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.manual import manual_for
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.prompts.blocks import Blocks, offered_actions, within_token_budget
 from rpms.rules import Manual
+from rpms.rules.conditions import DecisionPoint
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import Turn
@@ -124,7 +125,7 @@ def play(
     """The moments of one episode, before each action; in a game of its own, or in a running one."""
     env, rng = get_environment(env_name), random.Random(f"{seed}|{task['id']}|{player}")
     runtime: Any = SimpleNamespace(context=context, store=None)
-    manual = manual_for(env_name, context)
+    manual = load_manual(env_name, context.rules_dir, context.without_rules)
     with nullcontext(running) if running is not None else closing(env.open_game()) as game:
         observation = game.reset(task)
         state = EpisodeState(

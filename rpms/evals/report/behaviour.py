@@ -21,7 +21,7 @@ from rpms.evals.step_analysis import (
     find_cause,
 )
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, part_of, percent
-from rpms.nodes.manual import load_manual
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.output import quantity

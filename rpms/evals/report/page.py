@@ -31,9 +31,9 @@ from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
 from rpms.evals.step_analysis import Cause
 from rpms.evals.tables import Cell, Table
-from rpms.nodes.manual import load_manual
-from rpms.nodes.prompt_examples import NEW_TASK
+from rpms.prompts.examples import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, refuse_special, write_whole

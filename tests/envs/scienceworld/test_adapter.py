@@ -15,8 +15,8 @@ from rpms.envs.scienceworld.adapter import (
     read_action,
     requirements,
 )
-from rpms.nodes.manual import load_manual
 from rpms.rules.semantics import match_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 
 MANUAL = load_manual("scienceworld")

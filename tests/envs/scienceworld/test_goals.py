@@ -18,8 +18,9 @@ from rpms.envs.scienceworld.goals import (
     sub_goal,
 )
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
-from rpms.guard.policy import DecisionPoint, serving_actions
-from rpms.nodes.manual import load_manual
+from rpms.guard.policy import serving_actions
+from rpms.rules.conditions import DecisionPoint
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, Event
 from rpms.vocabulary.errors import RpmsError
 from tests.envs.playing import believing

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from rpms.envs import Task, get_environment
 from rpms.envs.base import Outcome
 from rpms.envs.telecom.adapter import HAND_OVER, Game, all_tasks
-from rpms.guard.policy import DecisionPoint, Veto, veto
-from rpms.nodes.manual import load_manual
+from rpms.guard.policy import Veto, veto
+from rpms.rules.conditions import DecisionPoint
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 
 WORLD, MANUAL = get_environment("telecom"), load_manual("telecom")

@@ -7,8 +7,8 @@ from typing import Any
 
 from rpms.envs.telecom.adapter import HAND_OVER
 from rpms.graph.run import run_episode
-from rpms.nodes.memories.lessons import lessons
-from rpms.nodes.memories.workflows import routines
+from rpms.memory_store.lessons import lessons
+from rpms.memory_store.methods.workflows import routines
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
 from tests.envs.telecom.conftest import BILLS, IDENTIFY, LINE, WORLD, Player, with_name

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from rpms.evals.report import read_report
 from rpms.evals.report.page import write_report
-from rpms.nodes.prompt_examples import NEW_TASK
+from rpms.prompts.examples import NEW_TASK
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import SYSTEM, write_run
 

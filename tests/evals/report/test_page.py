@@ -34,8 +34,8 @@ from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.source import settings_of
 from rpms.evals.report.verdict import verdict
 from rpms.evals.run_folder import read_run
-from rpms.nodes.manual import load_manual
 from rpms.rules.manual import RULES_FOLDER
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run

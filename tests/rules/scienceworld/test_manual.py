@@ -9,10 +9,10 @@ import pytest
 
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.envs.scienceworld.tasks import catalogue, description
-from rpms.nodes.blocks import load_system, render_rules
-from rpms.nodes.manual import load_manual
+from rpms.prompts.blocks import load_system, render_rules
 from rpms.rules import Rejection, forbidden_by
 from rpms.rules.manual import RULES_FOLDER
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
 from tests.envs.playing import believing

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rpms.nodes.manual import load_manual
 from rpms.rules import (
     already_done,
     check_action,
@@ -14,6 +13,7 @@ from rpms.rules import (
     needed_actions,
     simulate,
 )
+from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 
 MANUAL = load_manual("scienceworld")

@@ -1,0 +1,29 @@
+"""Memory methods: our own and other people's, behind one small protocol."""
+
+from rpms.memory_store.methods.method import Ask, Learned, MemoryMethod, Origin, RecallRequest
+from rpms.memory_store.methods.registry import (
+    METHODS,
+    after_trial,
+    check_memory,
+    check_trials,
+    file_of,
+    find_method,
+)
+from rpms.memory_store.methods.writing import Writer, as_writer, can_write
+
+__all__ = [
+    "METHODS",
+    "Ask",
+    "Learned",
+    "MemoryMethod",
+    "Origin",
+    "RecallRequest",
+    "Writer",
+    "after_trial",
+    "as_writer",
+    "can_write",
+    "check_memory",
+    "check_trials",
+    "file_of",
+    "find_method",
+]

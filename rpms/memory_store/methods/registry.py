@@ -1,0 +1,155 @@
+"""Memory methods by name or by the import path of a class, and what a run asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import Signature, iscoroutinefunction, isfunction, signature
+from pathlib import Path
+from typing import Any
+
+from rpms.envs import get_environment
+from rpms.memory_store.methods.clin import Clin
+from rpms.memory_store.methods.expel import ExpeL
+from rpms.memory_store.methods.method import MemoryMethod
+from rpms.memory_store.methods.reasoning_bank import ReasoningBank
+from rpms.memory_store.methods.reflexion import Reflexion
+from rpms.memory_store.methods.rpms import RpmsMemory
+from rpms.memory_store.methods.trajectories import Trajectories
+from rpms.memory_store.methods.workflows import Workflows
+from rpms.memory_store.methods.writing import Writer
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.imports import is_path, load_object
+from rpms.vocabulary.turn import EpisodeRecord, Message
+
+METHODS: dict[str, type[MemoryMethod]] = {
+    method.name: method
+    for method in (RpmsMemory, Trajectories, Reflexion, ExpeL, Clin, Workflows, ReasoningBank)
+}
+ATTRIBUTES = {
+    "name": str, "cumulative": bool, "learns": bool, "needs_file": bool, "needs_model": bool
+}  # fmt: skip
+
+
+@cache
+def find_method(name: str) -> MemoryMethod:
+    """The method of that name; one object per process, which keeps no state of any episode."""
+    if name in METHODS:
+        return METHODS[name]()
+    if not is_path(name):
+        raise RpmsError(
+            f"unknown memory method '{name}'; choose from {', '.join(METHODS)}, or give the import "
+            "path of a class, package.module:Class"
+        )
+    return checked_method(name, load_object(name, "memory method"))
+
+
+def checked_method(path: str, kind: Any) -> MemoryMethod:
+    """The method of a user's class, if it can be asked as one; else its first fault in one line."""
+    where = f"memory method '{path}'"
+    if not (isinstance(kind, type) and issubclass(kind, MemoryMethod)):
+        raise RpmsError(f"{where} is no subclass of rpms.memory_store.methods.MemoryMethod")
+    where += f": {kind.__name__}"
+    for name, type_ in ATTRIBUTES.items():
+        value = getattr(kind, name, None)
+        if not isinstance(value, type_) or value == "":
+            example = "a name, such as 'mine'" if type_ is str else "True or False"
+            raise RpmsError(f"{where}.{name} is {value!r}; it must be {example}")
+    for name in sorted(kind.__abstractmethods__):
+        raise RpmsError(f"{where} has no '{name}'; {_form(name)}")
+    if fault := _misfit(signature(kind)):
+        raise RpmsError(f"{where}() is made without arguments: {fault}")
+    for name in filter(lambda name: isfunction(getattr(MemoryMethod, name)), vars(MemoryMethod)):
+        if fault := _fault(name, getattr(kind(), name)):
+            raise RpmsError(f"{where}.{name}: {fault}; {_form(name)}")
+    return kind()
+
+
+def _fault(name: str, method: Any) -> str:
+    if not callable(method):
+        return "it is no method"
+    ours = getattr(MemoryMethod, name)
+    if iscoroutinefunction(ours) != iscoroutinefunction(method):
+        return "it is not async" if iscoroutinefunction(ours) else "it must not be async"
+    also = {"manual"} & {*signature(method).parameters} if name == "learn" else ()
+    arguments = list(signature(ours).parameters)[1:]
+    return _misfit(signature(method), *arguments, **dict.fromkeys(also, ""))
+
+
+def _misfit(form: Signature, *arguments: str, **named: str) -> str:
+    try:
+        form.bind(*arguments, **named)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def _form(name: str) -> str:
+    ours = getattr(MemoryMethod, name)
+    word = "async def" if iscoroutinefunction(ours) else "def"
+    return f"write '{word} {name}({', '.join(signature(ours).parameters)})'"
+
+
+def takes_manual(function: Callable[..., Any]) -> bool:
+    """Whether a method's ``learn`` or ``carry`` goes by the run's rules, too."""
+    return "manual" in signature(function).parameters
+
+
+def check_memory(env: str, context: RunContext) -> None:
+    """Refuse at once what the first step would refuse: a wrong name, a missing or foreign file."""
+    if context.memory:
+        find_method(context.memory_method).check(env, context)
+
+
+def file_of(env: str, context: RunContext) -> Path | None:
+    """The frozen memory a run reads; None if its method does without one."""
+    if context.memory_file:
+        return Path(context.memory_file)
+    return get_environment(env).memory if context.memory_method == RpmsMemory.name else None
+
+
+def check_trials(env: str, context: RunContext) -> None:
+    """Refuse trials between which nobody could write what the method carries."""
+    method = find_method(context.memory_method)
+    if context.memory and method.cumulative and method.needs_model:
+        Writer(env, context, method.name)
+
+
+async def after_trial(
+    env: str,
+    context: RunContext,
+    carried: Mapping[str, Any],
+    record: EpisodeRecord,
+    cache: str = "",
+) -> dict[str, Any]:
+    """The ``carried`` of the next trial, as JSON data; empty for a method that carries nothing.
+
+    The model that writes is opened here, and what goes wrong with it is raised. What its texts
+    cost, over all trials of the task so far, stands under ``spent``.
+    """
+    method = find_method(context.memory_method)
+    if not context.memory or not method.cumulative:
+        return {}
+    rules = (
+        {
+            "manual": load_manual(
+                env, context.rules_dir, context.without_rules, syntax_only=not context.rules
+            )
+        }
+        if takes_manual(method.carry)
+        else {}
+    )
+    if not method.needs_model:
+        following = await method.carry(carried, record, _nobody, **rules)
+        return {**following, "method": method.name}
+    writer = Writer(env, context, method.name, cache)
+    following = await method.carry(carried, record, writer, **rules)
+    before = carried.get("spent", {})
+    spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
+    return {**following, "method": method.name, "spent": spent}
+
+
+async def _nobody(messages: list[Message]) -> str:
+    raise RpmsError("a memory method asked for a text without 'needs_model = True' in its class")

@@ -1,0 +1,86 @@
+"""Plain retrieval: whole won trajectories of the most similar tasks.
+
+The baseline that every condensed memory has to beat. Nothing is written by a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rpms.envs import get_environment
+from rpms.memory_store import Note
+from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
+from rpms.memory_store.methods.note_method import NoteMethod, candidate, nearest
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import EpisodeRecord
+
+KIND = "trajectory"
+LINE = 80
+"""Characters kept of one observation: all the knowledge in a prompt has a token budget."""
+
+
+class Trajectories(NoteMethod):
+    """The k most similar won tasks, step by step."""
+
+    name = "trajectories"
+    title = "whole trajectories"
+    heading = "Past Experience - Solved Tasks"
+
+    def recall(self, request: RecallRequest) -> list[Recall]:
+        """By the words of the task sentence."""
+        return similar(self.frozen(request.env, request.context), request)
+
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
+        """Every won episode, the shortest of each task."""
+        return Learned(won_trajectories(records))
+
+
+def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
+    """The k trajectories whose tasks are most alike."""
+    whole = (note for note in notes if note.kind == KIND)
+    alike = nearest(whole, request.now.goal["sentence"])[: request.context.k]
+    return [candidate(note, request, score) for score, note in alike]
+
+
+def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
+    """One note per won task: of several wins the shortest."""
+    best: dict[str, EpisodeRecord] = {}
+    for record in records:
+        if record["success"]:
+            known = best.setdefault(record["task"], record)
+            if len(record["history"]) < len(known["history"]):
+                best[record["task"]] = record
+    return [
+        Note(
+            id=f"{KIND}_{number}",
+            kind=KIND,
+            text=f"Task: {record['goal']}\n{steps(record, refused=False)}",
+            goal=record["goal"],
+            goal_type=goal_type(record),
+            actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
+        )
+        for number, (_, record) in enumerate(sorted(best.items()), start=1)
+    ]
+
+
+def goal_type(record: EpisodeRecord) -> str:
+    """The type of a record's task."""
+    return get_environment(record["env"]).parse_goal(record["goal"])["type"]
+
+
+def steps(record: EpisodeRecord, longest: int = LINE, refused: bool = True) -> str:
+    """What was done and what was seen, a line each, with what was refused or without."""
+    lines = []
+    for turn in record["history"]:
+        if turn["failed"] and not refused:
+            continue
+        seen = " ".join(turn["observation"].split())
+        if len(seen) > longest:
+            seen = f"{seen[:longest].rstrip()} ..."
+        lines += [f"> {turn['action'] or '(no action)'}", seen]
+    return "\n".join(line for line in lines if line)
+
+
+def transcript(record: EpisodeRecord) -> str:
+    """A whole episode as a writing prompt shows it."""
+    return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"

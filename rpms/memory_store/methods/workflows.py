@@ -1,0 +1,180 @@
+"""Agent Workflow Memory: routines that won episodes have in common, with variables for specifics.
+
+Wang, Mao, Fried and Neubig, "Agent Workflow Memory" (2024). A language model extracts them; without
+one they are cut out and abstracted by rule, as the paper does in a variant. What differs here:
+docs/memories.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rpms.envs import get_environment
+from rpms.guard.answers import belief_after
+from rpms.memory_store import Note
+from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
+from rpms.memory_store.methods.note_method import NoteMethod, candidate
+from rpms.memory_store.methods.trajectories import goal_type, transcript
+from rpms.memory_store.methods.writing import tidy, writing_prompt
+from rpms.memory_store.roles import lift, wanted
+from rpms.rules import Manual, needed_actions
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.goal import Keys
+from rpms.vocabulary.recall import Recall, drop
+from rpms.vocabulary.turn import EpisodeRecord
+
+KIND = "workflow"
+EXAMPLES = 8
+"""How many won episodes one call is shown."""
+VARIANTS = 2
+"""Of the routines of one type of task that begin in one state, by rule: the most frequent."""
+_TITLE = re.compile(r"^[^\w\n]*workflow\b(?:[ \t]*\d+)?[^\w\n]*:\W*(.*)$", re.I | re.M)
+
+
+class Routine(NamedTuple):
+    """A stretch of a won episode with roles for names, and what COMPAT sees of its beginning."""
+
+    goal_type: str
+    compat: str
+    steps: tuple[str, ...]
+
+
+class Recording(NamedTuple):
+    """Where a routine was first seen: the task, the state it began in, the steps as they were."""
+
+    goal: str
+    state: str
+    actions: list[str]
+
+
+class Workflows(NoteMethod):
+    """All workflows, those of this type of task first."""
+
+    name = "awm"
+    title = "AWM's workflows"
+    heading = "Past Experience - Workflows"
+
+    def recall(self, request: RecallRequest) -> list[Recall]:
+        """What belongs to no type of task fits them all; others say which tasks they are for."""
+        notes = self.frozen(request.env, request.context)
+        fitting = ("", request.now.goal["type"])
+        recalls = []
+        for note in sorted(notes, key=lambda note: note.goal_type not in fitting):
+            recall = candidate(note, request, 1.0 if note.goal_type in fitting else 0.5)
+            recall["entry"]["types"] = [] if note.goal_type in fitting else [note.goal_type]
+            recalls.append(recall)
+        said = merged(recalls, request.now.keys)
+        return sorted(said, key=lambda recall: (-recall["score"], -recall["count"]))
+
+    async def learn(
+        self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
+    ) -> Learned:
+        """From won episodes alone, by the model where there is one."""
+        won = [record for record in records if record["success"]]
+        if ask is None:
+            return Learned(by_rule(won, manual))
+        shown = one_per_type(won)
+        texts: list[str] = []
+        unread = 0
+        for start in range(0, len(shown), EXAMPLES):
+            episodes = [transcript(record) for record in shown[start : start + EXAMPLES]]
+            prompt = writing_prompt("workflows.j2", episodes=episodes, workflows=texts)
+            workflows, too_short = read_workflows(await ask(prompt))
+            texts += [text for text in workflows if text not in texts]
+            unread += too_short
+        notes = [Note(id=f"{KIND}_{n}", kind=KIND, text=text) for n, text in enumerate(texts, 1)]
+        return Learned(notes, unread)
+
+
+def merged(recalls: Iterable[Recall], keys: Keys) -> list[Recall]:
+    """The first of each that says the same and that COMPAT takes for the same speaks for them all.
+
+    Tasks of several types share their routines, and a prompt need not say them again for each.
+    """
+    distinct: dict[tuple[str, str], Recall] = {}
+    others: list[Recall] = []
+    for recall in recalls:
+        entry = recall["entry"]
+        state = keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
+        known = distinct.setdefault((entry["text"], state), recall)
+        if known is recall:
+            continue
+        others.append(drop(recall, "merged", f"says the same as {known['entry']['id']}"))
+        known["count"] += recall["count"]
+        if types := known["entry"]["types"]:  # else it is for tasks like this one
+            known["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
+    return [*distinct.values(), *others]
+
+
+def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+    """The shortest win of each type of task: what the original calls a task template."""
+    best: dict[str, EpisodeRecord] = {}
+    for record in sorted(won, key=lambda record: (len(record["history"]), record["task"])):
+        best.setdefault(goal_type(record), record)
+    return [record for _, record in sorted(best.items())]
+
+
+def read_workflows(reply: str) -> tuple[list[str], int]:
+    """Each "Workflow N: title" with at least two steps; shorter ones are counted."""
+    _, *parts = _TITLE.split(reply)
+    workflows: list[str] = []
+    unread = 0 if parts else 1
+    for title, body in zip(parts[::2], parts[1::2], strict=True):
+        steps = [line for line in tidy(body).splitlines() if line.strip("`-* \t")]
+        if title.strip() and len(steps) > 1:
+            workflows.append(tidy("\n".join([title.strip(), *steps])))
+        else:
+            unread += 1
+    return workflows, unread
+
+
+def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[Note]:
+    """Routines without refused steps and detours, equal ones counted, the frequent ones kept."""
+    counted: Counter[Routine] = Counter()
+    first: dict[Routine, Recording] = {}
+    for record in won:
+        for routine, recording in routines(record, manual):
+            counted[routine] += 1
+            first.setdefault(routine, recording)
+    groups: defaultdict[tuple[str, str], list[tuple[Routine, int]]] = defaultdict(list)
+    for routine, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        group = groups[routine.goal_type, routine.compat]
+        if len(group) < VARIANTS:
+            group.append((routine, count))
+    frequent = [item for _, group in sorted(groups.items()) for item in group]
+    return [
+        Note(
+            id=f"{KIND}_{number}", kind=KIND, text="\n".join(routine.steps), votes=count,
+            goal=first[routine].goal, goal_type=routine.goal_type,
+            actions=first[routine].actions, state_signature=first[routine].state,
+        )
+        for number, (routine, count) in enumerate(frequent, start=1)
+    ]  # fmt: skip
+
+
+def routines(
+    record: EpisodeRecord, manual: Manual | None = None
+) -> Iterator[tuple[Routine, Recording]]:
+    """A won episode cut wherever what COMPAT compares changes, with roles and as it was."""
+    env, manual = get_environment(record["env"]), manual or load_manual(record["env"])
+    goal = env.parse_goal(record["goal"])
+    gamma = env.read_signature(goal["signature"])
+    belief = env.first_belief(record["first_observation"])
+    began, played, own = env.print_state(belief), list[str](), dict[str, str]()
+    for number, turn in enumerate(record["history"], start=1):
+        own |= {name: role for role, name in env.players(belief).items()}
+        belief = belief_after(env, manual, belief, turn)
+        if turn["action"] and not turn["failed"]:
+            played.append(turn["action"])
+        now = env.print_state(belief)
+        if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
+            continue
+        needed = needed_actions(manual, played, wanted(manual, env))
+        steps = lift(manual, gamma, needed, own, env.individual) or []
+        if len(steps) > 1:
+            routine = Routine(goal["type"], env.compat_key(began), tuple(steps))
+            yield routine, Recording(record["goal"], began, needed)
+        began, played = now, []

@@ -1,0 +1,106 @@
+"""Having a memory's texts written by the run's model or another, and the prompts for that."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment as Jinja
+from jinja2 import FileSystemLoader, StrictUndefined
+
+from rpms.models.chat import call_s, open_chat
+from rpms.models.opening import LABELS
+from rpms.models.replies import fault_line, normalize_reply
+from rpms.models.response_cache import REPLAYED
+from rpms.models.retrying import retried
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import ModelFault, RpmsError
+from rpms.vocabulary.turn import Message
+
+PROMPTS = Path(__file__).parent / "prompts"
+WRITTEN_TOKENS = 1024
+"""Room for a text; the world's own reply length is made for one action."""
+LONGEST = 2000
+"""Characters kept of one written text: the prompt has other things to say."""
+_BULLET = re.compile(r"^\s*(?:[-*]|\d+[.):])\s+")
+
+
+def can_write(model: str) -> bool:
+    """Whether a model is a language model; the built-in planner and the controls are none."""
+    return model not in LABELS
+
+
+def refuse_mute(model: str, method: str) -> None:
+    """One line for a model that cannot write what a method needs."""
+    if not can_write(model):
+        raise RpmsError(
+            f"memory method '{method}' has its texts written by a model, and '{model}' writes "
+            "none; give --writer PROVIDER:NAME, or --model"
+        )
+
+
+def as_writer(context: RunContext) -> RunContext:
+    """The run's settings with the model that writes in place of the one that plays."""
+    return context.with_(model=context.writer or context.model)
+
+
+class Writer:
+    """The model that writes, as methods ask it; counts what that cost."""
+
+    def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
+        """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
+        context = as_writer(context)
+        refuse_mute(context.model, method)
+        self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
+        free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
+        self.chat = open_chat(env, free, cache)
+        self._call_s, self._patience_s = call_s(context), context.retry_deadline_s
+        self.replies = 0
+        self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
+
+    async def __call__(self, messages: list[Message]) -> str:
+        """One reply; tried again as the agent's own calls are, then raised."""
+        prompt: Any = messages  # LangChain takes them as plain data
+        try:
+            message = await retried(
+                lambda: self.chat.ainvoke(prompt), self._call_s, self._patience_s
+            )
+        except Exception as error:  # every client raises its own kinds
+            raise ModelFault(fault_line(error)) from error
+        self.replies += 1
+        reply = normalize_reply(message, self._tokens)
+        if not reply.response_metadata.get(REPLAYED):
+            usage: Any = reply.usage_metadata or {}
+            self.spent["model_calls"] += 1
+            self.spent["prompt_tokens"] += usage.get("input_tokens", 0)
+            self.spent["output_tokens"] += usage.get("output_tokens", 0)
+        return reply.text
+
+
+def writing_prompt(template: str, **values: object) -> list[Message]:
+    """A prompt for a text, from its data file."""
+    text = _templates().get_template(template).render(values).strip()
+    return [Message(role="user", content=text)]
+
+
+@cache
+def _templates() -> Jinja:
+    return Jinja(
+        loader=FileSystemLoader(PROMPTS), trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined, autoescape=False, auto_reload=False,
+    )  # fmt: skip
+
+
+def tidy(text: str) -> str:
+    """A written text in one block: no empty lines, which end a block, and not too long."""
+    lines = (line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line for line in lines if line.strip())[:LONGEST].rstrip()
+
+
+def list_items(reply: str) -> list[str]:
+    """The items of a numbered or bulleted list; other lines are no items."""
+    lines = reply.splitlines()
+    items = [_BULLET.sub("", line).strip() for line in lines if _BULLET.match(line)]
+    return [item for item in items if item]

@@ -1,0 +1,179 @@
+"""The knowledge blocks and the fixed parts of the prompt, rendered from data files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import Environment as Jinja
+
+from rpms.envs import Environment
+from rpms.memory_store.controls import filler
+from rpms.memory_store.methods.registry import find_method
+from rpms.prompts.context_budget import estimate
+from rpms.rules import ActiveRules
+from rpms.rules.manual import SITUATION
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.files import is_file, read_text
+from rpms.vocabulary.goal import GoalSpec, SubGoal
+from rpms.vocabulary.recall import Recall, surviving
+from rpms.vocabulary.turn import Choice, Message, Turn, refused_since
+
+_SHARED = Path(__file__).parent / "templates"
+RECAP = 400
+"""Tokens, four letters each, that the state may take where it stands for turns left out."""
+
+
+class Blocks(NamedTuple):
+    """Each knowledge block as text, empty where the condition leaves it out.
+
+    ``rules`` is the same at every step of an episode; the others follow the belief. ``last_action``
+    says why the last action was rejected, and stands next to the decision in every layout.
+    """
+
+    rules: str
+    situation: str
+    goal: str
+    state: str
+    memory: str
+    last_action: str
+
+
+class Knowledge(NamedTuple):
+    """What the knowledge blocks of one step are printed from."""
+
+    env: Environment
+    context: RunContext
+    goal: GoalSpec
+    sub_goal: SubGoal
+    belief: Belief
+    rules: ActiveRules
+    recalls: Sequence[Recall]
+    history: Sequence[Turn]
+    ineffective: Sequence[str]
+
+
+def knowledge_blocks(known: Knowledge) -> Blocks:
+    """What RPMS adds to the baseline prompt.
+
+    Goal and state accompany whichever knowledge is on: rules are checked against the state,
+    and memories were selected by it. With both off they stand alone, or nothing is added.
+    """
+    env, context, goal = known.env, known.context, known.goal
+    if not context.has_blocks:
+        return Blocks("", "", "", "", "", "")
+    shown = surviving(known.recalls) if context.memory else []
+    lines = [*env.describe_belief(known.belief, goal), *recap(known)]
+    method = find_method(context.memory_method)
+    fill = partial(render, env.prompts, form=context.memory_form)
+    memory = method.render(shown, fill) if shown else ""
+    if context.memory_control == "filler":
+        memory = filler(memory, _neutral())
+    return Blocks(
+        rules=_fixed_rules(env, known.rules, goal["type"]) if context.rules else "",
+        situation=_situation(env, known.rules, last=False) if context.rules else "",
+        goal=render(
+            env.prompts, "goal.j2", goal=goal, sub_goal=known.sub_goal, rules=context.rules
+        ),
+        state=render(env.prompts, "state.j2", state_lines=lines),
+        memory=memory,
+        last_action=_situation(env, known.rules, last=True) if context.rules else "",
+    )
+
+
+def recap(known: Knowledge) -> list[str]:
+    """What still matters of turns that are left out: what fits, the most relevant first.
+
+    What was rejected since the belief last changed would be rejected again.
+    """
+    env, turns = known.env, known.history
+    if not known.context.hidden_turns(len(turns)):
+        return []
+    rejected = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
+    for turn in reversed(refused_since(turns, known.ineffective)):
+        answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
+        rejected.setdefault(f"Rejected here ({answer})", {})[turn["action"]] = None
+    described = env.describe_belief(known.belief, known.goal)
+    block = render(env.prompts, "state.j2", state_lines=described)
+    letters, lines = 4 * RECAP - len(block), list[str]()
+    for label, things in [*rejected.items(), *env.recap(known.belief).items()]:
+        ends = accumulate((len(thing) + 2 for thing in things), initial=len(f"\n  {label}"))
+        if (count := sum(end <= letters for end in ends) - 1) > 0:
+            lines.append(f"{label}: {', '.join([*things][:count])}")
+            letters -= len(f"\n  {lines[-1]}")
+    return lines
+
+
+def tokens(texts: Iterable[str]) -> int:
+    """How many tokens texts take together, by LangChain's estimate."""
+    return sum(estimate(Message(role="user", content=text)) for text in texts if text)
+
+
+def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
+    """The shortlist as a block of its own, which no condition of the paper has."""
+    return render(env.prompts, "actions.j2", choices=choices) if choices else ""
+
+
+def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
+    """R_active as it enters the prompt, for people who want to read it on its own."""
+    parts = [_fixed_rules(env, rules, goal["type"])]
+    parts += [_situation(env, rules, last) for last in (False, True)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
+    """The tiers, which are the same at every step of an episode."""
+    tiers = {name: lines for name, lines in rules.items() if name != SITUATION}
+    if not any(tiers.values()):
+        return ""
+    return render(env.prompts, "rules.j2", rules=tiers, goal_type=goal_type)
+
+
+def _situation(env: Environment, rules: ActiveRules, last: bool) -> str:
+    """The lines about this situation: those about the last action, or the others."""
+    lines = [line for line in rules[SITUATION] if line.get("last_action", False) == last]
+    template = "last_action.j2" if last else "situation.j2"
+    return render(env.prompts, template, lines=lines) if lines else ""
+
+
+def render(prompts: Path, template: str, **values: object) -> str:
+    """One block from its template."""
+    return _templates(prompts).get_template(template).render(values).rstrip("\n")
+
+
+@cache
+def _templates(prompts: Path) -> Jinja:
+    """The block templates of a world: its own where it has one, else the shared ones.
+
+    A world's template can build on the one it replaces: ``{% extends "shared/memory.j2" %}``.
+    """
+    shared = FileSystemLoader(_SHARED)
+    return Jinja(
+        loader=ChoiceLoader(
+            [FileSystemLoader(prompts / "templates"), shared, PrefixLoader({"shared": shared})]
+        ),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        autoescape=False,  # prompts are plain text
+        auto_reload=False,  # templates do not change while a program runs
+    )
+
+
+@cache
+def _neutral() -> str:
+    """What fills the place of the memory block where only its length is to count."""
+    return (_SHARED / "filler.txt").read_text(encoding="utf-8")
+
+
+@cache
+def load_system(prompts: Path, version: str = "ours") -> str:
+    """SysInst of an environment, shared by all conditions; ours where it has no other version."""
+    other = prompts / f"system.{version}.md"
+    file = other if is_file(other) else prompts / "system.md"
+    return read_text(file, "the system prompt").rstrip("\n")

@@ -1,0 +1,153 @@
+"""What published protocols show differently: how many examples, and whether a list of actions.
+
+The paper has one example and no list, and that is the default; the prompt is then the same, byte
+for byte, as if this file were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from rpms.envs import Environment, environment_names, get_environment
+from rpms.prompts.blocks import render
+from rpms.rules import Manual, match_action, read_manual
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import is_file, parse_json, read_text
+from rpms.vocabulary.naming import bare_name
+from rpms.vocabulary.turn import Message, Turn
+
+NEW_TASK = "=== The example is complete. A new task begins. ==="
+LEFT_OUT = "\t..."
+ANOTHER = "=== The example is complete. Another example begins. ==="
+
+
+def check_shown(env: str, context: RunContext) -> None:
+    """Refuse, before anything is played, what a world cannot show."""
+    world = get_environment(env)
+    if context.action_list and not world.lists_actions:
+        able = [name for name in environment_names() if get_environment(name).lists_actions]
+        raise RpmsError(
+            f"{env} has no list of actions to show; leave action_list off, or play one of: "
+            f"{', '.join(able)}"
+        )
+    for file, advice in missing_prompts(world, context.examples):
+        raise RpmsError(f"{env}: {file} is missing; {advice}")
+
+
+def missing_prompts(world: Environment, examples: int = 1) -> Iterator[tuple[Path, str]]:
+    """The files that a prompt of this world would need and that are not there, and what to do."""
+    if not is_file(system := world.prompts / "system.md"):
+        yield system, "write into it what the agent is told first: its task and its actions"
+    for number in range(1, examples + 1):
+        for goal_type in world.goal_types():
+            if not is_file(file := example_file(world.prompts, goal_type, number)):
+                what = "a solved task" if number == 1 else "another solved task"
+                yield file, f"write {what} of '{goal_type}', or play with examples={number - 1}"
+
+
+def example_file(prompts: Path, goal_type: str, number: int = 1) -> Path:
+    """Where an example of a goal type stands."""
+    return prompts / "examples" / f"{goal_type}{f'.{number}' if number > 1 else ''}.json"
+
+
+@cache
+def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Message, ...]:
+    """An example for a goal type, as turns that end with an observation."""
+    file = example_file(prompts, goal_type, number)
+    data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
+    try:
+        turns = [Message(role=m["role"], content=m["content"]) for m in data["messages"]]
+    except (KeyError, TypeError):
+        turns = []
+    if [turn["role"] for turn in turns] != ["user", "assistant"] * (len(turns) // 2) + ["user"]:
+        form = '{"messages": [{"role": "user", "content": ...}, ...]}'
+        raise RpmsError(f"{file}:1: should be {form}, user and assistant in turn, user last")
+    return tuple(turns)
+
+
+def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
+    """That many examples of a goal type as one conversation, which ends with an observation."""
+    messages: list[Message] = []
+    for number in range(1, count + 1):
+        first, *rest = load_example(prompts, goal_type, number)
+        if messages:
+            parts = [messages.pop()["content"], ANOTHER, first["content"]]
+            first = Message(role=first["role"], content="\n\n".join(parts))
+        messages += [first, *rest]
+    return messages
+
+
+@cache
+def short_examples(prompts: Path, goal_type: str, count: int, rules: Path) -> list[Message]:
+    """The same in excerpts, read by the actions of the world's own manual."""
+    return excerpt(load_examples(prompts, goal_type, count), read_manual(rules))
+
+
+def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
+    """An example whose listings name only what the actions up to the next listing are about.
+
+    Of one action on several things in a row (doors opened one after another) the first is shown.
+    """
+    short, names = list[Message](), set[str]()
+    for message in reversed(_once_in_a_row(messages, manual)):
+        lines = message["content"].split("\n")
+        if message["role"] == "assistant":
+            action = action_in(message)
+            _, blanks = match_action(manual, action) or ("", {"number": f"{action}:"})
+            names |= {*map(bare_name, blanks.values())}
+        elif "\t" in message["content"]:  # a thing a line, indented or behind its number
+            lines = [
+                line if "\t" not in line or any(n in line.lower() for n in names) else LEFT_OUT
+                for line in lines
+            ]
+            names = set()
+        text = "\n".join(line for line, _ in groupby(lines))
+        short.insert(0, Message(role=message["role"], content=text))
+    return short
+
+
+def _once_in_a_row(messages: Sequence[Message], manual: Manual) -> list[Message]:
+    first, *turns = messages
+    shown, before = [first], None
+    for reply, answer in zip(turns[::2], turns[1::2], strict=True):
+        rule, _ = match_action(manual, action_in(reply)) or (None, {})
+        # Going from place to place is a way, each step of which is needed.
+        if not rule or rule != before or rule.places or "\n" in answer["content"]:
+            shown += [reply, answer]
+        before = rule
+    return shown
+
+
+def action_in(reply: Message) -> str:
+    """What a reply of an example does."""
+    return reply["content"].rpartition("Action: ")[2]
+
+
+def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
+    """Turns in which a room that is listed again later is only named.
+
+    Where the state block tells what was in sight (``recapped``), only the newest turn lists.
+    """
+    short, headings = list[Turn](), set[str]()
+    for turn in reversed(turns):
+        heading, _, items = turn["observation"].partition("\n")
+        again = "\t" in items and (heading in headings or (recapped and bool(short)))
+        text = f"{heading}\n{LEFT_OUT}" if again else turn["observation"]
+        headings.add(heading)
+        short.insert(0, turn | {"observation": text})
+    return short
+
+
+def unlisted(opening: str) -> str:
+    """The first observation without the paragraphs that list what is in sight: the task."""
+    parts = opening.split("\n\n")
+    return "\n\n".join(part for part in parts if "\t" not in part) or opening
+
+
+def listed_actions(env: Environment, commands: Sequence[str]) -> str:
+    """What the world would accept, as a block of its own beside the newest observation."""
+    return render(env.prompts, "commands.j2", commands=commands) if commands else ""

@@ -1,0 +1,50 @@
+"""Loading the manual of a run: a world's rules, laid over and left out as the settings say."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from rpms.envs import get_environment
+from rpms.rules.ablate import leave_out, names_in, without_knowledge
+from rpms.rules.check import sound_manual
+from rpms.rules.loader import overlay, read_manual, rule_files
+from rpms.rules.manual import Manual
+from rpms.vocabulary.files import stamp_of
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def load_manual(
+    env: str, rules_dir: str = "", without: str = "", *, syntax_only: bool = False
+) -> Manual:
+    """R of a world: its own Tiers 2 and 3 with the Tier 1 that all worlds share.
+
+    Args:
+        env: the world.
+        rules_dir: a folder of rule files to lay over the manual, or to put in its place.
+        without: ids of rules and names of tiers to leave out, by comma.
+        syntax_only: the commands without what the rules know of them. The system prompt shows
+            those to every condition, so a stage uses this where rules are off.
+    """
+    folder = get_environment(env).rules
+    if syntax_only:
+        return without_knowledge(read_manual(folder))
+    if not (rules_dir or without):
+        return sound_manual(read_manual(folder), folder)
+    return _load(folder, rules_dir, tuple(names_in(without)), _stamp(rules_dir))
+
+
+def _stamp(rules_dir: str) -> Stamp:
+    """Changes with the content of a folder: people edit their rules between runs."""
+    files = rule_files(Path(rules_dir)) if rules_dir else []
+    return tuple((file.name, *stamp_of(file)) for file in files)
+
+
+@lru_cache(maxsize=64)
+def _load(folder: Path, rules_dir: str, without: tuple[str, ...], _content: Stamp) -> Manual:
+    manual = read_manual(folder)
+    if rules_dir:
+        changes = Path(rules_dir)
+        manual = sound_manual(overlay(manual, changes), folder, changes)
+    return leave_out(manual, without) if without else manual
